@@ -277,5 +277,10 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	return clip(text, mostAnswer), nil
 }
 
-// clip bounds a text in bytes.
-func clip(s string, most int) string { return device.Clip(s, most) }
+// clip is at most n bytes of a text.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

@@ -87,7 +87,7 @@ func (d *Door) injectText(ctx context.Context, id device.ID, o command, _ *comma
 }
 
 func (d *Door) say(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	// A channel that has closed meanwhile has it said at the next hello.
+	// Where the channel has closed meanwhile, it is said after the next hello.
 	_, err := d.o.Talk.Say(ctx, id, o.Text)
 	return err
 }

@@ -1,5 +1,5 @@
 // Package bridge is the bridge HTTP API of the Stack-chan community: a voice
-// server elsewhere has its turns answered here, looks things up, tells what its
+// server elsewhere has its turns answered here, looks things up, reports what its
 // robots sense and has robots here do things. docs/bridge.md lists the
 // addresses, their shapes, and where they differ from the API's own document.
 package bridge
@@ -57,8 +57,8 @@ type board interface {
 	Snapshot() (states []agent.State, seq uint64)
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
 	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
 	Find func(robot string) (device.ID, error)

@@ -92,7 +92,7 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}
-	d.o.Logger.Warn("nobody thought hard", "err", err)
+	d.o.Logger.Warn("no deep model answered", "err", err)
 	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why", HTTP: http.StatusServiceUnavailable}
 }
 

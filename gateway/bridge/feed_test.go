@@ -180,7 +180,7 @@ func TestFeed(t *testing.T) {
 	}
 	h.bus.Close()
 	if end := all.next(); end != (sent{}) || all.lines.Err() != nil {
-		t.Errorf("after the house: %+v, %v", end, all.lines.Err())
+		t.Errorf("after the end: %+v, %v", end, all.lines.Err())
 	}
 	if h.log.Len() > 0 {
 		t.Errorf("logged %s", h.log)
@@ -250,7 +250,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h.listen(t, "", "")
 }
 
-// wires is a listener whose callers are in this process, so that a server runs
+// wires is a listener with callers in this process, so that a server runs
 // on virtual time.
 type wires struct {
 	calls chan net.Conn

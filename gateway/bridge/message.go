@@ -37,7 +37,7 @@ type answered struct {
 	Response string `json:"response"`
 }
 
-// message has a text answered by the mind, whole.
+// message has a text answered by the agent, whole.
 func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
 	if err := decode(body, &m); err != nil {

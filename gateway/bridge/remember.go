@@ -12,7 +12,7 @@ const (
 	mostAssistant = 1000
 )
 
-// done is the answer of what has none.
+// done is the answer of acts without a result.
 type done struct {
 	OK bool `json:"ok"`
 }
@@ -52,7 +52,8 @@ func (d *Door) memoryLog(body []byte) (done, error) {
 	if err := decode(body, &t); err != nil {
 		return done{}, err
 	}
-	kept := Turn{At: d.now(), Session: device.Clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser), Assistant: cut(line(t.Assistant), mostAssistant)}
+	kept := Turn{At: d.now(), Session: device.Clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser),
+		Assistant: cut(line(t.Assistant), mostAssistant)}
 	if kept.User == "" && kept.Assistant == "" {
 		return done{}, badBody("user or assistant is needed, a text that is not empty")
 	}

@@ -16,7 +16,7 @@ const mostBody = 64 << 10
 
 // Routes mounts what voice servers and programs use. It is for a router behind
 // the bridge key, or for one that only this machine reaches. GET /health is
-// the house's, and mounted elsewhere.
+// the network's, and mounted elsewhere.
 func (d *Door) Routes(r gin.IRouter) {
 	api := r.Group("/api", door.Limit(mostBody))
 	api.POST("/message", post(d.message))

@@ -111,8 +111,8 @@ func TestRefusedOrders(t *testing.T) {
 	}
 }
 
-// TestNobodyIsConnected: every order, and the tools that need a robot.
-func TestNobodyIsConnected(t *testing.T) {
+// TestNoRobotIsConnected: every order, and the tools that need a robot.
+func TestNoRobotIsConnected(t *testing.T) {
 	h := newHarness(t)
 	h.robots.open = nil
 	server := h.local(t)

@@ -28,7 +28,7 @@ type sounds interface {
 // mostAsset bounds what a client calls a sound, in bytes.
 const mostAsset = 1024
 
-// errOutside is the answer to a file that is none of the sounds.
+// errOutside is the answer to a file that is not one of the sounds.
 var errOutside error = &door.Fault{Word: "outside_roots", HTTP: http.StatusForbidden,
 	Sentence: "only sounds in the directory that GET songs names as base can be played, by name or by path; sounds in folders below it cannot"}
 

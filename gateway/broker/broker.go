@@ -65,7 +65,7 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 	return nil
 }
 
-// broker is one that serves.
+// broker is a broker that serves.
 type broker struct {
 	server         *mochi.Server
 	listener       *limitedListener
@@ -271,8 +271,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// brokerLog passes on the broker's warnings, as detail. Of what belongs to
-// them only a few words are passed on: packets may hold anything, passwords too.
+// brokerLog passes on the broker's warnings at debug level, with a few of their
+// attributes only: packets may hold anything, passwords too.
 type brokerLog struct{ log *slog.Logger }
 
 // Enabled reports whether a line is passed on.

@@ -10,7 +10,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// Bounds of what waits to be confirmed.
+// Limits of commands that wait to be confirmed.
 const (
 	mostHeld  = 256
 	perchIn   = 10 * time.Second // Perch has to be connected by then, or the publisher has to connect again

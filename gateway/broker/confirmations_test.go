@@ -72,10 +72,10 @@ func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestNobodyConfirmsInPerchsStead: a program that reads everything, and is named
+// TestOnlyPerchConfirms: a program that reads everything, and is named
 // much like Perch, confirms what it was given, and for that nobody is told that
 // Perch has it.
-func TestNobodyConfirmsInPerchsStead(t *testing.T) {
+func TestOnlyPerchConfirms(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
 	dashboard := must(t)(login(b.address(), 4, "perch-dashboard"))

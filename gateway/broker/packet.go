@@ -17,7 +17,7 @@ const mostSmall = 16 << 10
 var errPacket = errors.New("a packet that cannot be decoded")
 
 // reader gives out one connection's bytes packet by packet, each once it has
-// come whole and was seen to be one that can be decoded.
+// come whole and can be decoded.
 type reader struct {
 	in      *bufio.Reader
 	version byte         // of the protocol, once the client has named it

@@ -46,8 +46,8 @@ func isReset(err error) bool {
 	return !errors.As(err, &late) || !late.Timeout()
 }
 
-// TestPacketsAreGivenOutWhole however they come.
-func TestPacketsAreGivenOutWhole(t *testing.T) {
+// TestPacketsAreReturnedWhole however they come.
+func TestPacketsAreReturnedWhole(t *testing.T) {
 	connect := packet(0x10, text("MQTT"), []byte{5, 2, 0, 60, 0}, text("a"))
 	message := packet(0x30, text("topic"), []byte{0}, bytes.Repeat([]byte("x"), 3*mostSmall))
 	all := bytes.Join([][]byte{connect, message, packet(0xc0), message}, nil)

@@ -107,9 +107,9 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 	})
 }
 
-// TestABodyNobodyReadsIsNotAwaited: before it answers a request that was
+// TestAnUnreadBodyIsNotAwaited: before it answers a request that was
 // refused, the server reads on, and that too has an end.
-func TestABodyNobodyReadsIsNotAwaited(t *testing.T) {
+func TestAnUnreadBodyIsNotAwaited(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		synctest.Test(t, func(t *testing.T) {
 			e, _ := newEngine(t)

@@ -158,7 +158,7 @@ func TestAnswersCanBeRead(t *testing.T) {
 }
 
 // TestAnotherHostIsRefusedReadably: a page that asks under a wrong name is
-// told which key to set; a preflight there is refused as well.
+// answered with the key to set; a preflight there is refused as well.
 func TestAnotherHostIsRefusedReadably(t *testing.T) {
 	e := newShared(t)
 	for _, method := range []string{http.MethodGet, http.MethodOptions} {

@@ -58,7 +58,8 @@ func render(err error) (int, body) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return http.StatusInsufficientStorage, body{shown{"disk_full", "the appliance's disk is full, so this was not kept; free some space and try again"}}
 	case errors.Is(err, syscall.EROFS):
-		return http.StatusInsufficientStorage, body{shown{"disk_read_only", "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
+		return http.StatusInsufficientStorage, body{shown{"disk_read_only",
+			"the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
 	}
 	return http.StatusInternalServerError, body{shown{"internal", "internal error; the log says more"}}
 }

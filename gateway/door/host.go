@@ -88,8 +88,8 @@ func (o Origins) Check(r *http.Request) error {
 	if len(r.Header["Origin"]) < 2 && o.may(origin, r.Host) {
 		return nil
 	}
-	return &Fault{"foreign_origin", fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", clean(origin)),
-		http.StatusForbidden}
+	why := fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", clean(origin))
+	return &Fault{"foreign_origin", why, http.StatusForbidden}
 }
 
 func (o Origins) may(origin, host string) bool {

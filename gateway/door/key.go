@@ -101,7 +101,8 @@ func (o Origins) Local(r *http.Request) error {
 	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
 	case len(origin) == 1 && slices.Contains(o.Allowed, origin[0]):
 	case len(origin) > 0:
-		return notLocal(fmt.Sprintf("it comes from a web page of %q. The doors of the owner (/api/v1, /admin, /metrics) take no web page here, and the others those whose origin is in allowed_origins", clean(origin[0])))
+		return notLocal(fmt.Sprintf("it comes from a web page of %q. The doors of the owner (/api/v1, /admin, /metrics) take no web page here, "+
+			"and the others those whose origin is in allowed_origins", clean(origin[0])))
 	case len(site) > 0 && (len(site) > 1 || site[0] != "none"):
 		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
 	}

@@ -19,7 +19,7 @@ const (
 // Lingering keeps connections open after their last answer until the other side
 // has closed them, or for a second. The firmware crashes where we close first:
 // its receiving task then uses what its main task is taking apart. One Lingering
-// serves every listener of LimitListener whose server has its ConnContext. The zero value
+// serves every listener of LimitListener with a server that has its ConnContext. The zero value
 // is ready for use; Close ends it.
 type Lingering struct {
 	within time.Duration // lingerFor where it is 0
@@ -75,7 +75,7 @@ func (l *Lingering) last(r *http.Request) {
 	}
 }
 
-// keep takes a connection whose server has done with it, and closes it when the
+// keep takes a connection after its server has closed it, and closes it when the
 // other side has. It reports whether there is room.
 func (l *Lingering) keep(c *limitedConn) bool {
 	most, within := l.most, l.within

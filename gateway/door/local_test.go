@@ -33,7 +33,7 @@ func TestLocal(t *testing.T) {
 		{"a unix socket", "@", "127.0.0.1:8004", nil, false},
 		{"a unix socket without a name", "", "localhost", nil, false},
 		{"no address", "localhost:4000", "localhost", nil, false},
-		{"a name of the house", "127.0.0.1:4000", "perch.local:8004", nil, false},
+		{"a name of the appliance", "127.0.0.1:4000", "perch.local:8004", nil, false},
 		{"a rebound name", "127.0.0.1:4000", "evil.example:8004", nil, false},
 		{"almost localhost", "127.0.0.1:4000", "localhost.evil.example", nil, false},
 		{"a name for a port", "127.0.0.1:4000", "localhost:evil.example", nil, false},

@@ -31,7 +31,7 @@ func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Contex
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(text string) error {
-		// Not every ResponseWriter has deadlines; those of a server do.
+		// Not every ResponseWriter has deadlines; a server's has.
 		_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return err

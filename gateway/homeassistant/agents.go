@@ -11,7 +11,7 @@ import (
 	"perch/event"
 )
 
-// questions are those that wait for people.
+// questions are the questions that wait for people.
 type questions interface {
 	Questions() []agent.Question
 	// Reply wraps agent.ErrNoQuestion where there is nothing to answer any more.
@@ -102,7 +102,7 @@ func (v *agentView) ends() time.Time {
 	return v.seen.Add(agentLives)
 }
 
-// begins reports whether an event of a session that is no device makes it one.
+// begins reports whether an event makes its session a device, which it is not yet.
 func (a *agents) begins(e event.Envelope) bool {
 	before := slices.Contains(a.once, e.Session)
 	if _, said := e.Event.(event.Heard); !said {

@@ -84,7 +84,7 @@ func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question st
 	case v == nil:
 		return "", false, errors.New("there is no such agent, or no longer")
 	case h.o.User == "":
-		return "", false, errors.New("the broker lets anybody in; give Perch a user there, as mqtt.user, and let nobody in without one")
+		return "", false, errors.New("the broker accepts clients without a user; give Perch a user there, as mqtt.user, and refuse clients without one")
 	case thing != "answer":
 		return "", false, fmt.Errorf("there is no %.40q to set", thing)
 	}
@@ -101,7 +101,7 @@ func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question st
 		return "", false, agent.ErrNoQuestion
 	case now.Sub(v.since) < answerAfter:
 		// A second press, or one that was meant for the question before.
-		return "", false, fmt.Errorf("the question has been shown for less than %s; nobody has read it", answerAfter)
+		return "", false, fmt.Errorf("the question has been shown for less than %s, which is too short to read it", answerAfter)
 	}
 	return v.asked[0].id, allow, nil
 }

@@ -101,7 +101,8 @@ const (
 )
 
 func newToolDocument(session string, t event.ToolStatus) toolDocument {
-	return toolDocument{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName), toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
+	return toolDocument{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName),
+		toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
 }
 
 // toolStatus is an event's word for a tool's condition in that shape's.

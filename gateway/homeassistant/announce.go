@@ -24,7 +24,8 @@ func (h *hub) enter(r device.Robot) *view {
 // announce publishes a robot's discovery where it has changed.
 func (h *hub) announce(v *view) {
 	id := v.robot.ID
-	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version, BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
+	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
+		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
 	last := messages[len(messages)-1].payload
 	if slices.Equal(last, v.announced) {
@@ -64,7 +65,8 @@ func (h *hub) bridge() {
 			online++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()), Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()),
+		Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info

@@ -42,7 +42,8 @@ func (h *hub) command(ctx context.Context, m incoming) {
 	}
 	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
-		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. perch devices lists the robots, perch adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
+		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. "+
+			"perch devices lists the robots, perch adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
 		m.kept()
 		return
 	}
@@ -96,7 +97,7 @@ func (h *hub) report(ctx context.Context, r report) {
 	}
 }
 
-// release carries out what has waited for the robot.
+// release carries out the commands that waited for the robot.
 func (h *hub) release(ctx context.Context, v *view) {
 	now := time.Now()
 	for _, w := range h.kept.take(v.robot.ID) {

@@ -190,8 +190,8 @@ func TestBadCommands(t *testing.T) {
 	}
 }
 
-// TestRetainedIsNotObeyed: or a robot would reboot at every start.
-func TestRetainedIsNotObeyed(t *testing.T) {
+// TestRetainedCommandsAreIgnored: or a robot would reboot at every start.
+func TestRetainedCommandsAreIgnored(t *testing.T) {
 	b := newMosquitto(t).start()
 	b.publish("perch/a0b1c2d3e4f4/reboot/set", "x", "-r")
 	b.publish("perch/bridge/request/forget", "a0b1c2d3e4f4", "-r")

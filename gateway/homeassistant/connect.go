@@ -161,7 +161,7 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 	return c.hold(ctx, l)
 }
 
-// keepOff has one that watches go on doing so where the broker is away.
+// keepOff goes on watching where the broker is away.
 func keepOff(err error, watching bool) error {
 	if err != nil && watching && !errors.Is(err, errOtherAppliance) {
 		return fmt.Errorf("%w: %w", errOtherAppliance, err)

@@ -17,7 +17,7 @@ import (
 	"perch/device"
 )
 
-// Bounds of what is taken from the broker, in bytes.
+// Limits of messages from the broker, in bytes.
 const (
 	mostPayload = 64 << 10
 	mostSaid    = 4000

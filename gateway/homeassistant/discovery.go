@@ -246,11 +246,7 @@ func oneLine(text string) string {
 		}
 		return r
 	}, text)
-	for len(text) > mostName {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
-	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(device.Clip(text, mostName))
 }
 
 // pageOf is an address Home Assistant takes as a device's page, or nothing.
@@ -264,7 +260,8 @@ func pageOf(address string) string {
 // isPage holds for what Home Assistant takes as a configuration URL.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil && slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
+	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil &&
+		slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
 }
 
 // putText leaves an empty key out.

@@ -34,7 +34,8 @@ var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by anoth
 func listenMQTT(at string) (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", at)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", ErrBusy, at)
+		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
+			"else stop it or set mqtt.broker to none", ErrBusy, at)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for MQTT: %w", err)
@@ -51,7 +52,7 @@ type brokerSupervisor struct {
 	log                    *slog.Logger
 
 	mu      sync.Mutex
-	news    chan struct{} // closed and made anew with each change of what follows
+	news    chan struct{} // closed and made anew with each change of the fields below
 	tried   bool          // to listen
 	address string        // once it listens
 	err     error         // why there is no broker now

@@ -30,7 +30,7 @@ func emotionOptions() []string {
 	return options
 }
 
-// otherType is the event type of what the lists do not have yet.
+// otherType is the event type of events that the lists do not have yet.
 const otherType = "other"
 
 func conversationTypes() []string {
@@ -44,7 +44,7 @@ func notificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
 }
 
-// strangerTypes are the events of a robot that nobody has adopted.
+// strangerTypes are the events of a robot that was not adopted.
 func strangerTypes() []string { return []string{strangerCame, strangerWaits, otherType} }
 
 // touchTypes are Home Assistant's words for what happens to a button, for
@@ -241,7 +241,8 @@ func (n names) bridgeComponents() map[string]component {
 	e.add("binary_sensor", "connection", "Connection", class("connectivity"), inDiagnostic(),
 		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
 	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
-	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"}, inDiagnostic(), icon("robot-confused"))
+	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"},
+		inDiagnostic(), icon("robot-confused"))
 	e.add("sensor", "waiting", "Agents waiting", here, info("waiting"), component{"state_class": "measurement"}, icon("account-question"))
 	e.add("event", "robot", "New robot", here, icon("robot-confused"),
 		component{"state_topic": n.bridgeTopic("robot"), "event_types": strangerTypes()})

@@ -114,7 +114,7 @@ func (h *hub) sense(v *view, e event.Envelope) {
 	}
 }
 
-// Bounds of what a robot perceives.
+// Limits of an event of perception.
 const (
 	mostSensed   = 64       // bytes of a name
 	mostSensedIn = 16 << 10 // bytes of its data
@@ -124,7 +124,7 @@ const (
 // perceive publishes what a robot sensed, and keeps what lasts.
 func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
-		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not told", "event", device.Clip(p.Name, mostSensed))
+		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not published", "event", device.Clip(p.Name, mostSensed))
 		return
 	}
 	news := v.senses.learn("perception", true)
@@ -203,7 +203,7 @@ type publishedNotice struct {
 	event.Notification
 }
 
-// mostRemembered bounds the notifications whose text is remembered.
+// mostRemembered bounds the remembered texts of notifications.
 const mostRemembered = 500
 
 // noticeLives is how long what became of a notification is worth telling.

@@ -29,9 +29,9 @@ func (d *pahoDialer) explain(err error) error {
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
 		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, d.id)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
-		return fmt.Errorf("the broker at %s takes nobody now; look at its own log", at)
+		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", at)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of the broker at %s is signed by nobody known here; give its authority's certificate as mqtt.ca", at)
+		return fmt.Errorf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", at)
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", at)
 	case errors.As(err, &invalid):
@@ -39,7 +39,7 @@ func (d *pahoDialer) explain(err error) error {
 	case errors.As(err, &record):
 		return fmt.Errorf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
 	case errors.As(err, &dns):
-		return fmt.Errorf("nobody in the network knows the name %s; check mqtt.broker", d.url.Hostname())
+		return fmt.Errorf("no machine in the network has the name %s; check mqtt.broker", d.url.Hostname())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", at)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

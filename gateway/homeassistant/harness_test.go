@@ -142,7 +142,7 @@ func (h *harness) meet(id device.ID) {
 	}
 }
 
-// pass has a robot check in that nobody has adopted.
+// pass has a robot check in that was not adopted.
 func (h *harness) pass(id device.ID) {
 	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4", BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())

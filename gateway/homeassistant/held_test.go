@@ -34,6 +34,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
 		harness.options.Announced = &memoryTable[[]string]{}
 		hub := newHub(must(New(harness.options)))
+		defer hub.lanes.Wait() // it reads the tools
 		hub.out.connected()
 		hub.begin(time.Now())
 		all := hub.drained()

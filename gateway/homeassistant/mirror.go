@@ -34,7 +34,7 @@ type registry interface {
 	Find(robot string) (device.ID, error)
 	Configure(id device.ID, c device.Change) (device.Robot, error)
 	// Trusts is true for a robot that its owner has adopted by name. Any other
-	// is a stranger, who is a number here and no device.
+	// is a stranger: a number here, not a device.
 	Trusts(id device.ID) bool
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	Forget(id device.ID) error
@@ -78,8 +78,8 @@ type table[T any] interface {
 	All() iter.Seq2[string, T]
 }
 
-// Options are what a mirror needs. What has no note on its being empty is
-// needed.
+// Options are what a mirror needs. Only fields with a note may be
+// empty.
 type Options struct {
 	// Broker is "embedded", "none", or the address of one: mqtt://host:1883,
 	// mqtts://host:8883, ws://host:9001/mqtt.

@@ -131,7 +131,7 @@ func TestWhyNot(t *testing.T) {
 	for name, c := range map[string]struct{ url, password, cause string }{
 		"password": {b.url(), "wrong-canary", "check mqtt.user and mqtt.password"},
 		"nobody":   {"mqtt://127.0.0.1:" + freePortText(t), password, "nothing listens at"},
-		"name":     {"mqtt://nowhere.invalid", password, "nobody in the network knows the name"},
+		"name":     {"mqtt://nowhere.invalid", password, "no machine in the network has the name"},
 		"closes":   {"mqtt://" + closing, password, "closes the connection at once"},
 		"no TLS":   {silentTLS, password, "at"},
 	} {

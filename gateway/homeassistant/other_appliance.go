@@ -139,5 +139,6 @@ func (r *otherAppliance) there() bool {
 func (r *otherAppliance) cause(base string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; give one of them another mqtt.base_topic", r.other.ID, base)
+	return fmt.Sprintf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
+		"give one of them another mqtt.base_topic", r.other.ID, base)
 }

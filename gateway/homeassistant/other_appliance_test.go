@@ -85,7 +85,7 @@ func TestAbandoned(t *testing.T) {
 	if !r.gone(now.Add(abandonedFor + time.Second)) {
 		t.Error("not given up")
 	}
-	r.info([]byte("\xff{")) // of nobody
+	r.info([]byte("\xff{")) // of no appliance
 	if older, other := r.contest(); older || other != "" {
 		t.Error("a rival made of garbage")
 	}

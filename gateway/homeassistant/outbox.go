@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of what waits to be published.
+// Limits of messages that wait to be published.
 const (
 	mostQueued  = 2048 // some ten seconds of all robots talking
 	mostNotices = 100  // while the broker is away
@@ -71,7 +71,7 @@ func (o *outbox) putSteps(steps []message) {
 	o.again(topic)
 }
 
-// forget lets go of what is retained, which stays as the broker has it.
+// forget drops retained messages from the outbox. The broker keeps its own.
 func (o *outbox) forget(topics ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -204,7 +204,8 @@ func checkWords(c map[string]any) error {
 			if !isText {
 				return fmt.Errorf("%s is %v, not a text", key, value)
 			}
-		case slices.Contains([]string{"retain", "optimistic", "enabled_by_default", "visible_by_default", "force_update", "brightness", "effect", "flash", "transition"}, key):
+		case slices.Contains([]string{"retain", "optimistic", "enabled_by_default", "visible_by_default", "force_update", "brightness",
+			"effect", "flash", "transition"}, key):
 			if _, ok := value.(bool); !ok {
 				return fmt.Errorf("%s is %v, not true or false", key, value)
 			}

@@ -22,7 +22,7 @@ func checkOptions(c map[string]any) error {
 	return nil
 }
 
-// checkReadOnly is about the delays of what can go out of date.
+// checkReadOnly is about the expiry of values.
 func checkReadOnly(c map[string]any) error {
 	for _, key := range []string{"expire_after", "off_delay", "suggested_display_precision"} {
 		if n, err := numberField(c, key, 1); err != nil || n < 0 {

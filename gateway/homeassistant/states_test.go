@@ -23,7 +23,7 @@ import (
 type reader struct {
 	prefix   string
 	entities map[string]map[string]map[string]any // by the topic of the announcement, and by key
-	retained map[string]message                   // what is there for who subscribes
+	retained map[string]message                   // what a new subscriber is sent
 	held     map[string]int                       // how many states each entity was shown, by unique id
 }
 
@@ -67,7 +67,7 @@ func (r *reader) take(m message) error {
 		}
 	}
 	r.entities[m.topic] = all
-	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // is given to whoever subscribes
+	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // is sent to a new subscriber
 		if err := r.show(all, r.retained[topic]); err != nil {
 			return fmt.Errorf("as it is announced anew: %w", err)
 		}
@@ -76,7 +76,7 @@ func (r *reader) take(m message) error {
 }
 
 // show has every entity of a device that reads a message's topic read it. What
-// is taken back is shown to nobody.
+// is removed is not shown.
 func (r *reader) show(all map[string]map[string]any, m message) error {
 	if len(m.payload) == 0 && m.retained {
 		return nil

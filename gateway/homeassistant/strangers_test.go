@@ -174,7 +174,7 @@ func (*fullDisk) Put(string, []Waiting) error { return errors.New("no room on th
 
 // TestCommandsAreConfirmedOnceTheyAreKept: what lasts when it is done or kept,
 // what is of this moment at once, and what cannot be done or kept when that is
-// told.
+// published.
 func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		open, full, slow bool
@@ -227,7 +227,7 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 					}
 				}
 				if c.full && len(s.on(conversation1)) == 0 {
-					t.Error("it is not told that it cannot be kept")
+					t.Error("that it cannot be kept is not published")
 				}
 			})
 		})

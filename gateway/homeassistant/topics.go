@@ -8,7 +8,7 @@ import (
 // birth is where Home Assistant publishes that it is there.
 func (n names) birth() string { return n.Prefix + "/status" }
 
-// commands are the filters of what is asked of robots and of the bridge.
+// commands are the topic filters of commands for robots and of requests for the bridge.
 func (n names) commands() []string {
 	return []string{n.Base + "/+/+/set", n.bridgeTopic("request/+")}
 }

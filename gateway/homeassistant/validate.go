@@ -342,7 +342,7 @@ func checkAvailability(c map[string]any) error {
 			}
 		}
 	}
-	// With the default, latest, a second topic would undo what the first has told.
+	// With the default, latest, a second topic would undo the first's message.
 	if mode := c["availability_mode"]; len(refs) > 1 && mode != "all" && mode != "any" {
 		return errors.New("availability of several topics needs the mode all or any")
 	}

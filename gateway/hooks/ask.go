@@ -11,15 +11,15 @@ import (
 )
 
 // errLate ends a permission without an answer in time.
-var errLate = errors.New("nobody has answered in time")
+var errLate = errors.New("no answer in time")
 
 // mostTries is how often a question is put to people before it is left to
-// those who answer elsewhere.
+// the people who answer elsewhere.
 const mostTries = 2
 
 // askAloud has one robot ask for a permission. Where none is here it waits for
 // one to open its channel. It returns once there is an answer, ctx is over, or
-// nobody could be understood.
+// no answer could be understood.
 func (d *Door) askAloud(ctx context.Context, h *held) {
 	if d.o.Asker == nil || d.o.MayAnswer == nil {
 		return

@@ -93,7 +93,7 @@ func difference(before, after view) (events []event.Event) {
 	return events
 }
 
-// toolInput is what tools are called with, as far as it says what they do.
+// toolInput is what tools are called with, as far as it describes what they do.
 type toolInput struct {
 	Command     string `json:"command"`
 	FilePath    string `json:"file_path"`
@@ -157,6 +157,6 @@ func detail(tool string, input json.RawMessage) string {
 			return -1 // what turns a line around
 		}
 		return r
-	}, device.Clip(strings.ToValidUTF8(title, ""), mostRead))
+	}, device.Clip(title, mostRead))
 	return remote.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
 }

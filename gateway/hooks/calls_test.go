@@ -167,7 +167,7 @@ func TestCallsWithoutNames(t *testing.T) {
 	}
 }
 
-// TestLongCall: a call that takes longer than a session is taken to work is told
+// TestLongCall: a call that takes longer than a session is taken to work is reported
 // as done when it is.
 func TestLongCall(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {

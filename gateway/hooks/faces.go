@@ -82,7 +82,8 @@ func stirs(e event.Envelope) bool {
 		return false
 	}
 	switch e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.Misheard, event.ThinkingStarted, event.SpeakingStarted, event.TurnEnded, event.Answered:
+	case event.RobotOnline, event.RobotOffline, event.ListeningStarted, event.Heard, event.Misheard, event.ThinkingStarted,
+		event.SpeakingStarted, event.TurnEnded, event.Answered:
 		return true
 	}
 	return false
@@ -113,7 +114,7 @@ func (d *Door) show(ctx context.Context, f *faces, now time.Time) (again time.Ti
 			continue
 		}
 		f.given[id] = state
-		if err := d.o.Stage.Feel(ctx, id, state.face()); err != nil && ctx.Err() == nil {
+		if err := d.o.Talk.Feel(ctx, id, state.face()); err != nil && ctx.Err() == nil {
 			delete(f.given, id)
 			d.o.Log.Debug("a robot does not show what a coding session does", "robot", id, "err", err)
 		}
@@ -124,7 +125,7 @@ func (d *Door) show(ctx context.Context, f *faces, now time.Time) (again time.Ti
 // robots are the connected ones that show coding sessions. Robots that the owner
 // has not adopted do not.
 func (d *Door) robots() []device.ID {
-	return slices.DeleteFunc(slices.Clone(d.o.Stage.Open()), func(id device.ID) bool {
+	return slices.DeleteFunc(slices.Clone(d.o.Talk.Open()), func(id device.ID) bool {
 		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || d.o.Trusts != nil && !d.o.Trusts(id)
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"perch/event"
 )
 
-// stage is the robots that are here.
-type stage interface {
+// talk acts on the connected robots.
+type talk interface {
 	// Open are the robots with an open channel, after its hello.
 	Open() []device.ID
 	// Feel has a robot show a face.
@@ -32,12 +32,12 @@ type asker interface {
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
 	Robots    []device.ID          // that show and ask; empty is all
 	Trusts    func(device.ID) bool // whether a robot was adopted by name; nil is all
-	Stage     stage                // shows the faces
+	Talk      talk                 // shows the faces
 	Asker     asker                // nil asks nothing aloud
 	MayAnswer func(device.ID) bool // whether an answer to a robot may allow something; nil is none
 	Board     *agent.Board

@@ -117,9 +117,9 @@ func (w wish) by(given string) (by string, ours bool) {
 	return by, by == claude || by == codex
 }
 
-// yesOrNo reports whether there is somebody to ask for it here: what wants a
+// yesOrNo reports whether it can be asked for here: what wants a
 // choice or a plan read is for the terminal, and so are the dialects of other
-// agents, and commands of which a part would be blanked that is no key.
+// agents, and commands with a part that would be blanked though it is not a key.
 func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
@@ -130,7 +130,7 @@ func (w wish) yesOrNo() bool {
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
 }
 
-// hold puts a permission among those that wait, and is nil where too many do.
+// hold adds a permission to those that wait. It returns nil where too many do.
 func (d *Door) hold(by string, w wish, withdraw func()) *held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -176,8 +176,8 @@ func (h *held) settledBy(r report) bool {
 }
 
 // besideFor is how long after a permission was asked for a call that begins is one
-// of those that the agent makes at once. Who has said no in the terminal needs
-// longer until the agent calls something else.
+// of those that the agent makes at once. After a no in the terminal it takes
+// longer until the agent calls another tool.
 const besideFor = 2 * time.Second
 
 // beganBeside notes a call that began at once with the one that waits.

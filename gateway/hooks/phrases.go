@@ -23,7 +23,7 @@ type phrases struct {
 	deniedElsewhere string // where a person elsewhere does
 }
 
-// phrasesIn are those of a language, given by its BCP 47 tag: German, and
+// phrasesIn are the phrases of a language, given by its BCP 47 tag: German, and
 // English for all others.
 func phrasesIn(language string) phrases {
 	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {

@@ -51,7 +51,7 @@ type report struct {
 
 func (r report) key() string { return key(r.agent, r.session) }
 
-// claude is the agent whose hooks these first were.
+// claude is the agent for which these hooks were first made.
 const claude = "claude-code"
 
 // codex speaks the same dialect as Claude Code, and is named in the address.
@@ -87,7 +87,7 @@ func parseReport(by string, body []byte) (report, error) {
 	return r, nil
 }
 
-// drawn reports whether a state is one of those that only a drawn figure has.
+// drawn reports whether only a drawn figure has this state.
 func drawn(state string) bool {
 	switch state {
 	case "yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek", "mini-crabwalk",
@@ -129,6 +129,6 @@ func clean(s string, most int) string {
 			return ' '
 		}
 		return r
-	}, device.Clip(strings.ToValidUTF8(s, ""), most))
+	}, device.Clip(s, most))
 	return strings.TrimSpace(s)
 }

@@ -174,7 +174,7 @@ func (t table) at(slot int) (session, bool) {
 	return session{}, false
 }
 
-// inSlot is the same, and one that is idle where there is none.
+// inSlot is the same, and an idle session where there is none.
 func (t table) inSlot(slot int) session {
 	s, _ := t.at(slot)
 	return s

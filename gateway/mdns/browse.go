@@ -87,7 +87,9 @@ func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Fo
 }
 
 // receive takes the answers within that time, and asks once for what an answer left out.
-func (s Search) receive(ctx context.Context, enough <-chan time.Time, sock *socket, h *browsing, within time.Duration, found func(Found) bool) (ended bool, err error) {
+func (s Search) receive(ctx context.Context, enough <-chan time.Time, sock *socket, h *browsing, within time.Duration,
+	found func(Found) bool,
+) (ended bool, err error) {
 	timer, chasing := time.NewTimer(within), make(<-chan time.Time)
 	defer timer.Stop()
 	chased := false

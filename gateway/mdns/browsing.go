@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Limits of what a hostile neighbour can make a search keep.
+// Limits of what is kept of a hostile machine's answers.
 const (
 	maxFound     = 64 // instances
 	maxAddrs     = 8  // addresses of one host

@@ -37,7 +37,7 @@ type finding struct {
 	by netip.Addr
 }
 
-// stronger is the one that weighs more.
+// stronger returns the finding that counts more.
 func (w finding) stronger(o finding) finding {
 	if o.verdict > w.verdict {
 		return o

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// The network tests run in two namespaces joined by a cable: "house", with the appliance, and "guest", with the programs
+// The network tests run in two namespaces joined by a cable: "server", with the appliance, and "client", with the programs
 // that look for it. A namespace belongs to a thread, so this test binary runs itself again inside one; the environment
 // variable names the part.
 const asVariable = "PERCH_MDNS_TEST_AS"
 
 const (
-	houseAddr = "10.77.0.1"
-	guestAddr = "10.77.0.2"
-	houseV6   = "fd00:77::1"
-	python    = "/usr/bin/python3" // Debian's, which has python3-zeroconf; the one on PATH may not
-	patience  = 40 * time.Second
+	serverAddr = "10.77.0.1"
+	clientAddr = "10.77.0.2"
+	serverV6   = "fd00:77::1"
+	python     = "/usr/bin/python3" // Debian's, which has python3-zeroconf; the one on PATH may not
+	patience   = 40 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 type lab struct {
-	t            *testing.T
-	house, guest string
+	t              *testing.T
+	server, client string
 }
 
 var labs atomic.Int32 // numbers the namespaces of parallel tests
@@ -51,8 +51,8 @@ func newLab(t *testing.T) *lab {
 	}
 	t.Parallel()
 	id := fmt.Sprintf("perch-%d-%d", os.Getpid(), labs.Add(1))
-	l := &lab{t, id + "-house", id + "-guest"}
-	for _, ns := range []string{l.house, l.guest} {
+	l := &lab{t, id + "-server", id + "-client"}
+	for _, ns := range []string{l.server, l.client} {
 		if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
 			t.Skipf("needs network namespaces, and iproute2 to make them: %v: %s", err, bytes.TrimSpace(out))
 		}
@@ -62,13 +62,13 @@ func newLab(t *testing.T) *lab {
 			t.Skipf("needs network namespaces that can be entered: %v: %s", err, bytes.TrimSpace(out))
 		}
 	}
-	l.ip("", "link add eth0 netns "+l.house+" type veth peer name eth0 netns "+l.guest)
-	for _, ns := range []string{l.house, l.guest} {
+	l.ip("", "link add eth0 netns "+l.server+" type veth peer name eth0 netns "+l.client)
+	for _, ns := range []string{l.server, l.client} {
 		l.ip(ns, "link set eth0 addrgenmode none")
 		l.ip(ns, "link set eth0 up")
 	}
-	l.ip(l.house, "addr add "+houseAddr+"/24 dev eth0")
-	l.ip(l.guest, "addr add "+guestAddr+"/24 dev eth0")
+	l.ip(l.server, "addr add "+serverAddr+"/24 dev eth0")
+	l.ip(l.client, "addr add "+clientAddr+"/24 dev eth0")
 	return l
 }
 

@@ -58,12 +58,12 @@ func machineLinks(names []string) ([]link, error) {
 // chooseInterfaces keeps the interfaces that are up and are named; without names, those that carry multicast and belong
 // to the home network rather than to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
-	const house = net.FlagUp | net.FlagMulticast
+	const usable = net.FlagUp | net.FlagMulticast
 	return slices.DeleteFunc(slices.Clone(all), func(i net.Interface) bool {
 		if len(names) > 0 {
 			return i.Flags&net.FlagUp == 0 || !slices.Contains(names, i.Name)
 		}
-		return i.Flags&house != house || i.Flags&(net.FlagLoopback|net.FlagPointToPoint) != 0 || isVirtual(i.Name)
+		return i.Flags&usable != usable || i.Flags&(net.FlagLoopback|net.FlagPointToPoint) != 0 || isVirtual(i.Name)
 	})
 }
 

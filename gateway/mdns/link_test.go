@@ -24,16 +24,16 @@ func newTestLink(name string, ips ...string) link {
 }
 
 func TestChooseInterfaces(t *testing.T) {
-	const house = net.FlagUp | net.FlagMulticast | net.FlagBroadcast
+	const usable = net.FlagUp | net.FlagMulticast | net.FlagBroadcast
 	all := []net.Interface{
 		{Name: "lo", Flags: net.FlagUp | net.FlagLoopback},
-		{Name: "eth0", Flags: house}, {Name: "wlan0", Flags: house}, {Name: "br0", Flags: house},
+		{Name: "eth0", Flags: usable}, {Name: "wlan0", Flags: usable}, {Name: "br0", Flags: usable},
 		{Name: "end1", Flags: net.FlagMulticast}, // down
 		{Name: "can0", Flags: net.FlagUp},        // no multicast
-		{Name: "ppp0", Flags: house | net.FlagPointToPoint},
-		{Name: "docker0", Flags: house}, {Name: "veth12ab", Flags: house}, {Name: "br-4f00", Flags: house},
-		{Name: "tailscale0", Flags: house}, {Name: "virbr0", Flags: house}, {Name: "cni0", Flags: house},
-		{Name: "flannel.1", Flags: house}, {Name: "ztabc", Flags: house}, {Name: "hassio", Flags: house},
+		{Name: "ppp0", Flags: usable | net.FlagPointToPoint},
+		{Name: "docker0", Flags: usable}, {Name: "veth12ab", Flags: usable}, {Name: "br-4f00", Flags: usable},
+		{Name: "tailscale0", Flags: usable}, {Name: "virbr0", Flags: usable}, {Name: "cni0", Flags: usable},
+		{Name: "flannel.1", Flags: usable}, {Name: "ztabc", Flags: usable}, {Name: "hassio", Flags: usable},
 	}
 	tests := map[string]struct{ names, want []string }{
 		"all that fit":           {nil, []string{"eth0", "wlan0", "br0"}},

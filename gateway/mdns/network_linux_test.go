@@ -11,10 +11,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// askLegacy sends one legacy query from the guest and returns the checked reply's answers.
+// askLegacy sends one legacy query from the client and returns the checked reply's answers.
 func (l *lab) askLegacy(host string, qtype uint16) []dns.RR {
 	l.t.Helper()
-	out := l.output(l.guest, python, "testdata/ask.py", guestAddr, host, strconv.Itoa(int(qtype)))
+	out := l.output(l.client, python, "testdata/ask.py", clientAddr, host, strconv.Itoa(int(qtype)))
 	raw, err := hex.DecodeString(strings.TrimSpace(out))
 	msg := parse(raw)
 	if err != nil || msg == nil {
@@ -41,13 +41,13 @@ func (l *lab) wantAddress(host string, qtype uint16, want string) {
 
 func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
 	l := newLab(t)
-	browser := l.python(l.guest, "browse.py", guestAddr)
+	browser := l.python(l.client, "browse.py", clientAddr)
 	browser.await("event", "browsing")
-	appliance := l.self(l.house, "appliance")
+	appliance := l.self(l.server, "appliance")
 	got := browser.await("event", "added")
 	want := map[string]any{
 		"event": "added", "name": "perch-c0ffee._xiaozhi._tcp.local.", "server": "perch.local.", "port": 8003.0,
-		"addresses": []any{houseAddr},
+		"addresses": []any{serverAddr},
 		"txt":       map[string]any{"ota": "/xiaozhi/ota/", "ws": "/xiaozhi/v1/", "version": "1.2.3", "id": "c0ffee"},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -63,13 +63,13 @@ func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
 // withdrawn at the end.
 func TestFurtherServicesComeAndGo(t *testing.T) {
 	l := newLab(t)
-	browser, silent := l.python(l.guest, "browse.py", guestAddr, Wyoming), l.python(l.guest, "browse.py", guestAddr, "_silent._udp")
+	browser, silent := l.python(l.client, "browse.py", clientAddr, Wyoming), l.python(l.client, "browse.py", clientAddr, "_silent._udp")
 	browser.await("event", "browsing")
 	silent.await("event", "browsing")
-	appliance := l.self(l.house, "appliance")
+	appliance := l.self(l.server, "appliance")
 	want := map[string]any{
 		"event": "added", "name": "perch-c0ffee._wyoming._tcp.local.", "server": "perch.local.", "port": 10300.0,
-		"addresses": []any{houseAddr}, "txt": map[string]any{"version": "1.2.3"},
+		"addresses": []any{serverAddr}, "txt": map[string]any{"version": "1.2.3"},
 	}
 	if got := browser.await("event", "added"); !reflect.DeepEqual(got, want) {
 		t.Errorf("python resolved\n%v, want\n%v", got, want)
@@ -80,9 +80,9 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 	if line := appliance.await("msg", "mdns announced"); !reflect.DeepEqual(line["services"], []any{Service, Wyoming, "_silent._udp"}) {
 		t.Errorf("announced %v", line)
 	}
-	l.ip(l.house, "addr flush dev eth0")
+	l.ip(l.server, "addr flush dev eth0")
 	browser.await("event", "removed")
-	l.ip(l.house, "addr add 10.77.0.9/24 dev eth0")
+	l.ip(l.server, "addr add 10.77.0.9/24 dev eth0")
 	if got := browser.await("event", "added"); !reflect.DeepEqual(got["addresses"], []any{"10.77.0.9"}) {
 		t.Errorf("after the address changed: %v", got)
 	}
@@ -96,25 +96,25 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 // TestFindingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
 func TestFindingServers(t *testing.T) {
 	l := newLab(t)
-	l.self(l.house, "appliance").await("msg", "mdns announced")
-	alone := l.self(l.house, "finder", "PERCH-c0ffee")
+	l.self(l.server, "appliance").await("msg", "mdns announced")
+	alone := l.self(l.server, "finder", "PERCH-c0ffee")
 	if line := alone.await("found", "0"); line["targets"] != nil {
 		t.Errorf("with none but its own: %v", line)
 	}
-	l.python(l.guest, "wyoming.py", guestAddr, "piper (attic)", "10200").await("event", "announced")
-	l.python(l.guest, "wyoming.py", guestAddr, "faster-whisper", "10301").await("event", "announced")
-	finder := l.self(l.house, "finder", "perch-c0ffee")
+	l.python(l.client, "wyoming.py", clientAddr, "piper (attic)", "10200").await("event", "announced")
+	l.python(l.client, "wyoming.py", clientAddr, "faster-whisper", "10301").await("event", "announced")
+	finder := l.self(l.server, "finder", "perch-c0ffee")
 	whisper := finder.await("Instance", "faster-whisper")
-	if whisper["Host"] != "faster-whisper._wyoming._tcp.local" || whisper["Port"] != 10301.0 || !reflect.DeepEqual(whisper["Addrs"], []any{guestAddr}) {
+	if whisper["Host"] != "faster-whisper._wyoming._tcp.local" || whisper["Port"] != 10301.0 || !reflect.DeepEqual(whisper["Addrs"], []any{clientAddr}) {
 		t.Errorf("found %v", whisper)
 	}
 	finder.await("Instance", "piper (attic)")
 	line := finder.await("found", "2")
-	if !reflect.DeepEqual(line["targets"], []any{guestAddr + ":10301", guestAddr + ":10200"}) {
+	if !reflect.DeepEqual(line["targets"], []any{clientAddr + ":10301", clientAddr + ":10200"}) {
 		t.Errorf("targets %v", line["targets"])
 	}
 	t.Logf("found within %v ms", line["ms"])
-	stranger := l.self(l.guest, "finder")
+	stranger := l.self(l.client, "finder")
 	if own := stranger.await("Instance", "perch-c0ffee"); own["Port"] != 10300.0 || !reflect.DeepEqual(own["TXT"], map[string]any{"version": "1.2.3"}) {
 		t.Errorf("a stranger found %v", own)
 	}
@@ -124,18 +124,18 @@ func TestFindingServers(t *testing.T) {
 // relied on to speak.
 func TestFindingWaitsForALateAppliance(t *testing.T) {
 	l := newLab(t)
-	l.ip(l.guest, "link set eth0 down")
-	finder := l.self(l.house, "finder")
-	l.ip(l.guest, "link set eth0 up")
-	l.python(l.guest, "wyoming.py", guestAddr, "piper", "10200")
+	l.ip(l.client, "link set eth0 down")
+	finder := l.self(l.server, "finder")
+	l.ip(l.client, "link set eth0 up")
+	l.python(l.client, "wyoming.py", clientAddr, "piper", "10200")
 	finder.await("Instance", "piper")
 }
 
 func TestLegacyQueryIPv4Only(t *testing.T) {
 	l := newLab(t)
-	l.self(l.house, "appliance").await("msg", "mdns announced")
-	l.wantAddress("perch.local", dns.TypeA, houseAddr)
-	l.wantAddress("Perch.LOCAL", dns.TypeA, houseAddr)
+	l.self(l.server, "appliance").await("msg", "mdns announced")
+	l.wantAddress("perch.local", dns.TypeA, serverAddr)
+	l.wantAddress("Perch.LOCAL", dns.TypeA, serverAddr)
 	answers := l.askLegacy("perch.local", dns.TypeAAAA)
 	if len(answers) != 1 {
 		t.Fatalf("AAAA answers: %v, want one NSEC", answers)
@@ -147,12 +147,12 @@ func TestLegacyQueryIPv4Only(t *testing.T) {
 }
 
 func TestLegacyQueryIPv6(t *testing.T) {
-	for name, address := range map[string]string{"routable": houseV6, "link-local": "fe80::77"} {
+	for name, address := range map[string]string{"routable": serverV6, "link-local": "fe80::77"} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.ip(l.house, "addr add "+address+"/64 dev eth0 nodad")
-			l.self(l.house, "appliance").await("msg", "mdns announced")
-			l.wantAddress("perch.local", dns.TypeA, houseAddr)
+			l.ip(l.server, "addr add "+address+"/64 dev eth0 nodad")
+			l.self(l.server, "appliance").await("msg", "mdns announced")
+			l.wantAddress("perch.local", dns.TypeA, serverAddr)
 			l.wantAddress("perch.local", dns.TypeAAAA, address)
 		})
 	}
@@ -160,34 +160,34 @@ func TestLegacyQueryIPv6(t *testing.T) {
 
 func TestOurOwnClients(t *testing.T) {
 	l := newLab(t)
-	l.self(l.house, "appliance").await("msg", "mdns announced")
-	l.self(l.guest, "robot", "perch.local").await("address", houseAddr)
-	found := l.self(l.guest, "browser").await("Instance", "perch-c0ffee")
-	if found["Host"] != "perch.local" || found["Port"] != 8003.0 || !reflect.DeepEqual(found["Addrs"], []any{houseAddr}) {
+	l.self(l.server, "appliance").await("msg", "mdns announced")
+	l.self(l.client, "robot", "perch.local").await("address", serverAddr)
+	found := l.self(l.client, "browser").await("Instance", "perch-c0ffee")
+	if found["Host"] != "perch.local" || found["Port"] != 8003.0 || !reflect.DeepEqual(found["Addrs"], []any{serverAddr}) {
 		t.Errorf("found %v", found)
 	}
-	l.self(l.guest, "robot", "nobody.local").await("error", `ask for "nobody.local": no answer`)
+	l.self(l.client, "robot", "nobody.local").await("error", `ask for "nobody.local": no answer`)
 }
 
 func TestTakenName(t *testing.T) {
 	l := newLab(t)
-	l.python(l.guest, "own.py", guestAddr, "perch.local", guestAddr).await("event", "owning")
-	l.self(l.house, "appliance").await("host", "perch-2.local")
-	l.wantAddress("perch-2.local", dns.TypeA, houseAddr)
+	l.python(l.client, "own.py", clientAddr, "perch.local", clientAddr).await("event", "owning")
+	l.self(l.server, "appliance").await("host", "perch-2.local")
+	l.wantAddress("perch-2.local", dns.TypeA, serverAddr)
 }
 
 func TestNameTakenLater(t *testing.T) {
 	l := newLab(t)
-	appliance := l.self(l.house, "appliance")
+	appliance := l.self(l.server, "appliance")
 	appliance.await("host", "perch.local")
-	l.python(l.guest, "own.py", guestAddr, "perch.local", guestAddr)
+	l.python(l.client, "own.py", clientAddr, "perch.local", clientAddr)
 	appliance.await("host", "perch-2.local")
 }
 
 // After a power cut two appliances start at the same moment; exactly one keeps the name.
 func TestBothWantTheName(t *testing.T) {
 	l := newLab(t)
-	one, two := l.self(l.house, "appliance"), l.self(l.guest, "appliance")
+	one, two := l.self(l.server, "appliance"), l.self(l.client, "appliance")
 	hosts := []any{one.await("msg", "mdns announced")["host"], two.await("msg", "mdns announced")["host"]}
 	if !slices.Contains(hosts, any("perch.local")) || !slices.Contains(hosts, any("perch-2.local")) {
 		t.Errorf("names %v, want perch.local and perch-2.local", hosts)
@@ -196,25 +196,25 @@ func TestBothWantTheName(t *testing.T) {
 
 func TestSystemResponder(t *testing.T) {
 	l := newLab(t)
-	responder := l.python(l.house, "own.py", houseAddr, "perch.local", houseAddr)
+	responder := l.python(l.server, "own.py", serverAddr, "perch.local", serverAddr)
 	responder.await("event", "owning")
-	appliance := l.self(l.house, "appliance")
+	appliance := l.self(l.server, "appliance")
 	if line := appliance.await("msg", "mdns announced"); line["by"] != "system" || line["host"] != "perch.local" {
 		t.Errorf("announced %v, want perch.local by the system", line)
 	}
 	responder.stop()
 	appliance.await("by", "perch")
-	l.wantAddress("perch.local", dns.TypeA, houseAddr)
+	l.wantAddress("perch.local", dns.TypeA, serverAddr)
 }
 
 func TestFollowsAddresses(t *testing.T) {
 	l := newLab(t)
-	l.ip(l.house, "addr flush dev eth0")
-	appliance := l.self(l.house, "appliance")
+	l.ip(l.server, "addr flush dev eth0")
+	appliance := l.self(l.server, "appliance")
 	appliance.await("err", "no network interface carries multicast: none is up with an address")
-	for _, address := range []string{houseAddr, "10.77.0.9"} {
-		l.ip(l.house, "addr flush dev eth0")
-		l.ip(l.house, "addr add "+address+"/24 dev eth0")
+	for _, address := range []string{serverAddr, "10.77.0.9"} {
+		l.ip(l.server, "addr flush dev eth0")
+		l.ip(l.server, "addr add "+address+"/24 dev eth0")
 		for {
 			line := appliance.await("msg", "mdns announced")
 			if reflect.DeepEqual(line["addresses"], []any{address}) {
@@ -227,23 +227,23 @@ func TestFollowsAddresses(t *testing.T) {
 
 func TestTwoInterfacesEachHearTheirOwnAddress(t *testing.T) {
 	l := newLab(t)
-	l.ip("", "link add eth1 netns "+l.house+" type veth peer name eth1 netns "+l.guest)
-	l.ip(l.guest, "link set eth1 up")
-	l.ip(l.house, "link set eth1 up")
-	l.ip(l.house, "addr add 10.79.0.1/24 dev eth1")
-	l.self(l.house, "appliance").await("msg", "mdns announced")
-	l.wantAddress("perch.local", dns.TypeA, houseAddr)
-	browser := l.python(l.guest, "browse.py", guestAddr)
-	if got := browser.await("event", "added"); !reflect.DeepEqual(got["addresses"], []any{houseAddr}) {
-		t.Errorf("the service leads to %v on eth0, want %s alone", got["addresses"], houseAddr)
+	l.ip("", "link add eth1 netns "+l.server+" type veth peer name eth1 netns "+l.client)
+	l.ip(l.client, "link set eth1 up")
+	l.ip(l.server, "link set eth1 up")
+	l.ip(l.server, "addr add 10.79.0.1/24 dev eth1")
+	l.self(l.server, "appliance").await("msg", "mdns announced")
+	l.wantAddress("perch.local", dns.TypeA, serverAddr)
+	browser := l.python(l.client, "browse.py", clientAddr)
+	if got := browser.await("event", "added"); !reflect.DeepEqual(got["addresses"], []any{serverAddr}) {
+		t.Errorf("the service leads to %v on eth0, want %s alone", got["addresses"], serverAddr)
 	}
 }
 
 func TestNoMulticast(t *testing.T) {
 	l := newLab(t)
-	l.ip(l.guest, "link set eth0 down")
+	l.ip(l.client, "link set eth0 down")
 	for _, as := range []string{"browser", "robot", "finder"} {
-		p := l.self(l.guest, as, "perch.local")
+		p := l.self(l.client, as, "perch.local")
 		if line := p.await("error", "no network interface carries multicast: none is up with an address"); line["no_multicast"] != true {
 			t.Errorf("%s: the error is not ErrNoMulticast", as)
 		}
@@ -252,7 +252,7 @@ func TestNoMulticast(t *testing.T) {
 
 func TestNothingLeaksOverTwentyRegistrations(t *testing.T) {
 	l := newLab(t)
-	p := l.self(l.house, "leaks")
+	p := l.self(l.server, "leaks")
 	line := p.await("leaks", "none")
 	t.Logf("files open before %v, while announcing %v", line["fds_before"], line["fds_first"])
 	if code := p.wait(); code != 0 {

@@ -57,7 +57,7 @@ func TestNoRecordIsAnswered(t *testing.T) {
 	}
 }
 
-func TestStatusTellsServices(t *testing.T) {
+func TestStatusListsServices(t *testing.T) {
 	a, err := New(Options{Name: "perch", ID: "x", Version: "1", Port: 1, Also: []Offer{{Type: Wyoming, Port: 2}}})
 	if err != nil {
 		t.Fatal(err)

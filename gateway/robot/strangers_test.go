@@ -194,7 +194,7 @@ type limitedRecognizer struct {
 func (*limitedRecognizer) Name() string { return "crowded" }
 
 func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if !o.Guest {
+	if !o.Stranger {
 		c.mu.Lock()
 		c.ours++
 		c.mu.Unlock()

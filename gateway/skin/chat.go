@@ -140,7 +140,7 @@ func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) 
 type prose struct {
 	table *agent.Words
 	words agent.Vocabulary
-	face  string // that is worn; empty at the beginning
+	face  string // that is shown; empty at the beginning
 	word  string // that it is called
 	tags  string // that stand before the next sentence
 	begun bool

@@ -193,7 +193,7 @@ func TestAJoinedTalk(t *testing.T) {
 	if strings.Contains(frames, `"s1"`) || h.board.Robot(robotA).At(time.Now()) != agent.Listening || h.board.Robot(robotA).Session != "s1" {
 		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
 	}
-	// The name it was told leads there again.
+	// The name it was sent leads there again.
 	if answer, _ := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "vtb_a0b1c2d3e4f5"); answer.Header.Get("X-Session-Id") != "vtb_a0b1c2d3e4f5" {
 		t.Error(answer.Header)
 	}
@@ -201,7 +201,7 @@ func TestAJoinedTalk(t *testing.T) {
 		t.Errorf("%+v", turns[1])
 	}
 	c.until()
-	// One whose channel never was open gets no state of its own by it.
+	// A robot that was never online gets no state of its own by it.
 	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robotB))
 	if frames := strings.Join(c.until(), "\n"); strings.Contains(frames, `"robot"`) || h.board.Robot(robotB).Session != "" {
 		t.Errorf("%+v\n%s", h.board.Robot(robotB), frames)
@@ -320,8 +320,8 @@ func TestChatsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAMindThatFails is told before the answer has begun, or at its end.
-func TestAMindThatFails(t *testing.T) {
+// TestAnAgentThatFails is reported before the answer has begun, or at its end.
+func TestAnAgentThatFails(t *testing.T) {
 	h := newHarness(t)
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
 	for _, more := range []string{"", `,"stream":true`} {
@@ -399,8 +399,8 @@ func TestOneTurnAtATime(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAClientThatGoesAway ends its turn, and what was still said then reaches
-// nobody: not the next request, and not the memory.
+// TestAClientThatGoesAway ends its turn, and what was still said then reaches neither
+// the next request nor the memory.
 func TestAClientThatGoesAway(t *testing.T) {
 	for _, more := range []string{"", `,"stream":true`} {
 		h := newHarness(t)
@@ -445,7 +445,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsANo in a chat, where nobody is asked.
+// TestAQuestionIsANo in a chat, where questions are not asked.
 func TestAQuestionIsANo(t *testing.T) {
 	h := newHarness(t)
 	h.brain.think = func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
@@ -484,7 +484,7 @@ func (p pen) Header() http.Header         { return http.Header{} }
 func (p pen) WriteHeader(int)             {}
 func (p pen) Flush()                      {}
 
-// TestAStreamIsKeptAlive by comments while the mind thinks.
+// TestAStreamIsKeptAlive by comments while the agent thinks.
 func TestAStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -65,7 +65,7 @@ func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNo
 // finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
-// ofRobot begins the name of whatever session a robot has.
+// ofRobot begins the name of a robot's session, whichever it is.
 const ofRobot = "robot:"
 
 // takes reports whether a frame is for the skin. One of no session and no

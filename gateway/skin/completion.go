@@ -145,7 +145,7 @@ func (s *stream) write(text string) error {
 		text = s.first + text
 	}
 	s.timer.Reset(keepAlive)
-	// Not every ResponseWriter has deadlines; those of a server do.
+	// Not every ResponseWriter has deadlines; a server's has.
 	_ = s.control.SetWriteDeadline(time.Now().Add(readWithin))
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return fmt.Errorf("stream an answer: %w", err)

@@ -54,8 +54,8 @@ type mind interface {
 	Forget(conversation string) error
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
 	Board    *agent.Board
 	Bus      *event.Bus
@@ -67,7 +67,7 @@ type Options struct {
 	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
 	Find func(robot string) (device.ID, error)
 
-	Questions  questions        // nil is none that a skin can answer
+	Questions  questions        // nil: skins can answer none
 	Words      *agent.Words     // nil is the stock table
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
 	QueryToken bool             // the key may come as ?token= where a WebSocket is opened

@@ -33,7 +33,7 @@ func (h *harness) chats(t *testing.T, model string) string {
 	return content
 }
 
-// TestAll21FacesReachSkins: what a model wears is told as it is, be it written
+// TestAll21FacesReachSkins: a model's face is sent as it is, be it written
 // as an emoji or as a tag. That robots can show fewer is the robots'.
 func TestAll21FacesReachSkins(t *testing.T) {
 	h := newHarness(t)
@@ -56,7 +56,7 @@ func TestAll21FacesReachSkins(t *testing.T) {
 	}
 }
 
-// TestAModelsOwnTag is told to whoever asks for it, also where nobody here knows
+// TestAModelsOwnTag is sent to skins that ask for it, also where Perch does not know
 // the word; everybody else has the nearest face.
 func TestAModelsOwnTag(t *testing.T) {
 	h := newHarness(t)

@@ -22,7 +22,7 @@ type feed struct {
 	states  *agent.Follower
 	views   map[string]*view // by agent.State.Key
 	notices []*waitingNotice // that were neither shown nor spoken, oldest first
-	reader  *event.Reader    // of what comes after
+	reader  *event.Reader    // of the events after the states
 }
 
 // waitingNotice is a notification, until it was shown or spoken or is over.

@@ -104,7 +104,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
 		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: must(agent.NewWords(nil))})
-		at, seq := time.Now(), uint64(0) // who joins asks the clock
+		at, seq := time.Now(), uint64(0) // join reads the clock
 		var skins []*skin
 		told := map[*skin]map[string]agent.Shown{}
 		join := func() {
@@ -141,7 +141,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 					}
 					var b stateFrame
 					if json.Unmarshal(made.data, &b) == nil && b.Type == kindState {
-						// Tools tell more than the state, and a session that comes back begins anew.
+						// Tools change the detail of a state, and a session that comes back begins anew.
 						if was := told[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling && b.State != agent.Idle {
 							t.Fatalf("%s is told %s twice", b.Session, was)
 						}

@@ -16,7 +16,7 @@ import (
 	"perch/event"
 )
 
-// slow is a mind that thinks for a while and then answers, or fails.
+// slow is an agent that thinks for a while and then answers, or fails.
 type slow struct {
 	takes time.Duration
 	err   error
@@ -114,7 +114,7 @@ func TestADoubledSlash(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHeld is refused in a sentence, for who has asked for it takes the
+// TestWhatIsNotHeld is refused in a sentence, for a client that asks for it takes the
 // answer for that.
 func TestWhatIsNotHeld(t *testing.T) {
 	h := newHarness(t)

@@ -140,7 +140,8 @@ func toolStatus(status string) string {
 func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 	return &frame{kind: kindTool, session: e.Session, robot: e.Robot, key: "t " + e.Session + " " + t.ID, data: encode(toolFrame{
 		Type: kindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: toolStatus(t.Status), Content: device.Clip(t.Detail, mostDetail),
+		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: toolStatus(t.Status),
+		Content: device.Clip(t.Detail, mostDetail),
 	})}
 }
 

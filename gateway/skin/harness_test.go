@@ -262,7 +262,7 @@ func (c *client) receive() string {
 }
 
 // until gives the frames that come before all that has happened by now has
-// been told.
+// been sent.
 func (c *client) until() (frames []string) {
 	c.t.Helper()
 	mark := c.h.mark()

@@ -20,15 +20,15 @@ type failed struct {
 	Code    string  `json:"code"`
 }
 
-// coded is any error that says how it is shown.
+// coded is any error with a code of its own.
 type coded interface {
 	error
 	Code() string
 	Status() int
 }
 
-// openAI says how an error is shown to a client of OpenAI's API. What does not
-// say so itself is nobody's business outside.
+// openAI renders an error for a client of OpenAI's API. The text of an error that is
+// not coded stays inside.
 func openAI(err error) (status int, shown failure) {
 	var c coded
 	var tooLarge *http.MaxBytesError
@@ -72,9 +72,10 @@ func retryAfter(status int, err error) int {
 
 // errResponses is the answer to OpenAI's newer API, which its libraries try first.
 var errResponses error = &door.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
-	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions (client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
+	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions " +
+		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
-// model is the mind, as a model.
+// model is the agent, as a model.
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -87,7 +88,7 @@ type models struct {
 	Data   []model `json:"data"`
 }
 
-// models lists the mind under each of its names.
+// models lists the agent under each of its names.
 func (d *Door) models() models {
 	list := models{Object: "list", Data: []model{d.model(usualModel)}}
 	for _, v := range d.o.Words.Vocabularies() {

@@ -25,7 +25,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// put adds frames. To one that is late it adds nothing.
+// put adds frames. A late outbox takes none.
 func (o *outbox) put(frames ...*frame) {
 	if len(frames) == 0 {
 		return

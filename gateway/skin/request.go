@@ -21,7 +21,7 @@ import (
 const (
 	mostChat     = 1 << 20  // bytes
 	mostMessages = 1000     //
-	mostQuestion = 16 << 10 // bytes of what is to be answered
+	mostQuestion = 16 << 10 // bytes of a question
 	mostTalkName = 512      // bytes
 )
 
@@ -48,7 +48,7 @@ type message struct {
 // content is a text, or parts of which some are text.
 type content struct {
 	text  string
-	other string // the type of a part that is none
+	other string // the type of a part of another kind
 }
 
 // UnmarshalJSON reads both of OpenAI's shapes.
@@ -75,7 +75,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// question is what is asked of the mind.
+// question is a request to the agent.
 type question struct {
 	model   string
 	words   agent.Vocabulary
@@ -85,15 +85,15 @@ type question struct {
 	history []agent.Exchange
 }
 
-// talk is whose conversation a question belongs to.
+// talk is the conversation that a question belongs to.
 type talk struct {
 	session      string    // as skins see it
-	conversation string    // as the mind calls it
-	robot        device.ID // whose it is, where a skin has joined it
+	conversation string    // its key at the agent
+	robot        device.ID // of the conversation, where a skin has joined it
 	kept         bool      // it has a name, and goes on
 }
 
-// usualModel is the name of the mind as a model. With a slash and a vocabulary
+// usualModel is the name of the agent as a model. With a slash and a vocabulary
 // after it, faces are called by that one's words: most clients let their owner
 // set a model's name and nothing else.
 const usualModel = "perch"
@@ -145,8 +145,8 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	return q, err
 }
 
-// exchanges are the turns that a client remembers. Who the agent is, is its
-// owner's to say, so a system's messages are not among them.
+// exchanges are the turns that a client remembers. The agent's character is the
+// owner's to set, so system messages are not among them.
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {
@@ -171,7 +171,7 @@ var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
 const ofChat = "vtb_"
 
 // talkOf is the conversation that a session's name, or else a user's, leads to.
-// Who has neither begins a new one, and is told its name.
+// A client with neither begins a new one, and is sent its name.
 func (d *Door) talkOf(session, user string) (talk, error) {
 	if len(session) > mostTalkName || len(user) > mostTalkName {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
@@ -186,7 +186,7 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 	if robot, is := strings.CutPrefix(session, ofChat); is {
 		// A chat of its own may be called as a robot is.
 		if joined, err := d.join(robot, device.ParseID); err == nil {
-			return joined, nil // it was told this name when it joined
+			return joined, nil // it was sent this name when it joined
 		}
 	}
 	name, kept := strings.TrimPrefix(session, ofChat), true

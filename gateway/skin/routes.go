@@ -32,7 +32,7 @@ func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	}
 	guard := door.Guard(ours...)
 	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
-	// Errors are rendered in OpenAI's shape, those of the locks too.
+	// Errors are rendered in OpenAI's shape, also those of the key checks.
 	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(mostChat)))
 }
 

@@ -11,8 +11,8 @@ import (
 	"perch/socket"
 )
 
-// skin is one that is connected. Two goroutines share it: one receives its
-// commands, the other is the only one that sends.
+// skin is a connected skin. Two goroutines share it: one receives its commands,
+// the other sends.
 type skin struct {
 	door   *Door
 	conn   *socket.Conn

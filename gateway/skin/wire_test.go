@@ -206,7 +206,7 @@ func TestAFrameThatIsTooBig(t *testing.T) {
 	}
 }
 
-// TestTwoHundredConnectionsFromOneAddress: half of them are let in, and who
+// TestTwoHundredConnectionsFromOneAddress: half of them are let in, and a skin that
 // leaves makes room.
 func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 	h := newHarness(t)

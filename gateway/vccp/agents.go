@@ -61,7 +61,7 @@ func (d *Door) letGo(c character, why string) {
 	}
 }
 
-// drop forgets an agent whose session has ended.
+// drop forgets an agent after the end of its session.
 func (d *Door) drop(session string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *Door) drop(session string) {
 }
 
 // body is the character of a session. It is nil where there is none, and known
-// says whether the session is an agent at all.
+// reports whether the session is an agent at all.
 func (d *Door) body(session string) (c character, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +80,7 @@ func (d *Door) body(session string) (c character, known bool) {
 	if !known {
 		return nil, false
 	}
-	if a.robot != "" && !d.o.Residents.Trusts(a.robot) {
+	if a.robot != "" && !d.o.Robots.Trusts(a.robot) {
 		return nil, true // it is a stranger by now
 	}
 	return a.body, true
@@ -107,7 +107,7 @@ type quoted string
 
 func (q quoted) Error() string { return string(q) }
 
-// errInvalid is the end of a socket whose session is no agent's.
+// errInvalid ends a socket with a session that is not an agent's.
 const errInvalid = quoted("Invalid session ID")
 
 // exit takes a character away that has left. Its agent stays.

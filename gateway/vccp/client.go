@@ -12,7 +12,7 @@ import (
 	"perch/socket"
 )
 
-// Bounds of what a character may make us remember, and of the time it may take
+// Limits of what is kept of a character, and of the time it may take
 // to read.
 const (
 	mostCategories = 32
@@ -56,7 +56,7 @@ func (c *client) play(_ context.Context, action message) error {
 	return nil
 }
 
-// take takes what the character sends. What is no message of the protocol, and
+// take takes a character's message. A message outside of the protocol, and
 // what it senses before it has sent its capabilities, is dropped.
 func (c *client) take(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
@@ -85,7 +85,7 @@ func (c *client) close(why string) { c.conn.Close(socket.Normal, why) }
 // stop ends it because the appliance stops.
 func (c *client) stop() { c.conn.Close(socket.GoingAway, "the appliance is stopping") }
 
-// ping asks for signs of life, so that a character whose network went away is
+// ping asks for signs of life, so that a character without its network is
 // noticed.
 func (c *client) ping(every time.Duration, over <-chan struct{}) {
 	ticker := time.NewTicker(every)

@@ -136,7 +136,7 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil), log: &bytes.Buffer{}}
-	o := Options{Stage: h.robots, Residents: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Talk: h.robots, Robots: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}

@@ -42,7 +42,7 @@ func parseLook(data json.RawMessage) (position, error) {
 }
 
 // How far a Stack-chan's head turns to a side, in degrees. The robot's own tool
-// says so more exactly, and how far it tilts.
+// is more exact, and how far it tilts.
 const mostYaw = device.MaxHeadYaw
 
 // angles are those of a head that looks there, in degrees: yaw is negative to

@@ -25,7 +25,7 @@ const (
 	headSpeed = 250
 )
 
-// Categories of what a robot can do.
+// Categories of a robot's capabilities.
 const (
 	doLook       = "lookAt"
 	doExpression = "expression"
@@ -39,7 +39,7 @@ const mostSaid = 1000
 
 // tool is the robot's tool that ends so.
 func (p puppet) tool(name string) (device.Tool, bool) {
-	for _, t := range p.door.o.Stage.Tools(p.robot) {
+	for _, t := range p.door.o.Talk.Tools(p.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return t, true
 		}
@@ -130,7 +130,7 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	if !known {
 		return fmt.Errorf("there is no preset %q; those there are: %s", device.Clip(e.Preset, mostCategory), strings.Join(p.door.o.Presets, ", "))
 	}
-	return p.door.o.Stage.Feel(ctx, p.robot, face)
+	return p.door.o.Talk.Feel(ctx, p.robot, face)
 }
 
 func (p puppet) say(ctx context.Context, data json.RawMessage) error {
@@ -144,7 +144,7 @@ func (p puppet) say(ctx context.Context, data json.RawMessage) error {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", mostSaid)
 	}
 	// A robot with a closed channel says it after its next hello.
-	_, err := p.door.o.Stage.Say(ctx, p.robot, s.Text)
+	_, err := p.door.o.Talk.Say(ctx, p.robot, s.Text)
 	return err
 }
 

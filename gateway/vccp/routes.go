@@ -80,7 +80,8 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !d.begin() {
-		return &door.Fault{Word: "too_many_sessions", Sentence: "too many models are connected; end one of their sessions", HTTP: http.StatusServiceUnavailable}
+		return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+			Sentence: "too many models are connected; end one of their sessions"}
 	}
 	d.follow()
 	d.serve(w, r)
@@ -96,7 +97,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
 	d.http.ServeHTTP(t, r)
 }
 
-// readWithin is how long a client may take to read before it is let go.
+// readWithin is how long a client may take to read before it is disconnected.
 const readWithin = 10 * time.Second
 
 // timed gives every write its time.
@@ -106,7 +107,7 @@ type timed struct {
 }
 
 func (t timed) Write(text []byte) (int, error) {
-	// Not every ResponseWriter has deadlines; those of a server do.
+	// Not every ResponseWriter has deadlines; a server's has.
 	_ = t.control.SetWriteDeadline(time.Now().Add(readWithin))
 	return t.ResponseWriter.Write(text)
 }

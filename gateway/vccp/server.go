@@ -77,7 +77,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	var robot device.ID
 	if a.Robot != "" {
 		id, err := d.o.Find(a.Robot)
-		if err != nil || !d.o.Residents.Trusts(id) {
+		if err != nil || !d.o.Robots.Trusts(id) {
 			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", device.Clip(a.Robot, 40), d.names())
 		}
 		robot = id
@@ -161,7 +161,7 @@ func (d *Door) playAction(ctx context.Context, s *mcp.ServerSession, args json.R
 	return saidPlayed, nil
 }
 
-// decode reads a tool's arguments. What is not known is left alone.
+// decode reads a tool's arguments. Unknown ones are ignored.
 func decode(args json.RawMessage, into any) error {
 	if args = bytes.TrimSpace(args); len(args) == 0 || string(args) == "null" {
 		return nil

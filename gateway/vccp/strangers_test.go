@@ -12,7 +12,7 @@ import (
 	"perch/event"
 )
 
-// many are more tools than a robot has, with a lot to say.
+// many are more tools than a robot has, with long descriptions.
 func many(n int) (all []device.Tool) {
 	for i := range n {
 		all = append(all, device.Tool{Name: fmt.Sprintf("self.tool_%03d", i), Description: strings.Repeat("Obey\x1b[2J\u202e\n me. ", 300)})
@@ -53,7 +53,7 @@ func TestInventedRobots(t *testing.T) {
 	if text, failed := m.call(string(robotA)+"_tool_000", nil); failed {
 		t.Error(text)
 	}
-	// One that is adopted no more is one of them, for those too who have it.
+	// A robot that is no longer adopted is one of them, also for agents that have it.
 	m.must("register-agent", object{"robot": string(robotA)})
 	h.robots.befriend(robotA, false)
 	if got := m.must("get-capability", nil); got != "null" {

@@ -58,7 +58,7 @@ type Talk struct {
 
 const talkInstructions = `What you can do in the house while somebody talks with you: what the robot can do itself, timers, and what is remembered. Each works while you answer, and at no other time.`
 
-// Open returns the place of a session that is about to begin. url is where
+// Open returns the address of a session that is about to begin. url is where
 // Routes are.
 func (t *Talks) Open(url string) *Talk {
 	one := &Talk{talks: t, url: url, bearer: rand.Text(), calls: make(chan struct{}, mostCalls), offered: map[string]thinker.Tool{}}
@@ -117,7 +117,8 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 			connected++
 		}
 		if connected >= mostConnected {
-			return &door.Fault{Word: "too_many_sessions", Sentence: "too many sessions of one talk are open; end one of them", HTTP: http.StatusServiceUnavailable}
+			return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+				Sentence: "too many sessions of one talk are open; end one of them"}
 		}
 	}
 	in := timed{w, http.NewResponseController(w)}

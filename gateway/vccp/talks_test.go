@@ -86,7 +86,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// agent connects as an agent does that was told of a place.
+// agent connects as an agent does that was given an address.
 func (l *lent) agent(t *testing.T, url, bearer string) (*model, error) {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
@@ -203,7 +203,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 	}
 }
 
-// odd is a source whose schemas are none.
+// odd is a source with invalid schemas.
 type odd struct{}
 
 func (odd) Tools(context.Context) []thinker.Tool {

@@ -15,7 +15,7 @@ import (
 )
 
 // mostOffered bounds the tools of robots that models are offered, mostTool the
-// name of one, in bytes, for more is refused by those who pass tools on, and
+// name of one, in bytes, for more is refused by programs that pass tools on, and
 // mostSchema its arguments.
 const (
 	mostOffered = 300
@@ -31,8 +31,8 @@ type offer struct {
 
 // adopted are the robots that were adopted by name.
 func (d *Door) adopted() (all []device.ID) {
-	for _, r := range d.o.Residents.List() {
-		if d.o.Residents.Trusts(r.ID) {
+	for _, r := range d.o.Robots.List() {
+		if d.o.Robots.Trusts(r.ID) {
 			all = append(all, r.ID)
 		}
 	}
@@ -46,7 +46,7 @@ func (d *Door) wanted() map[string]offer {
 	robots := d.adopted()
 	lists := make([][]device.Tool, len(robots))
 	for i, id := range robots {
-		lists[i] = d.o.Stage.Tools(id)
+		lists[i] = d.o.Talk.Tools(id)
 	}
 	for n, more := 0, true; more; n++ {
 		more = false
@@ -98,12 +98,13 @@ func (d *Door) follow() {
 			continue
 		}
 		d.offered[name] = o
-		d.server.AddTool(&mcp.Tool{Name: name, Description: fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description)), InputSchema: json.RawMessage(schema)}, d.runs(o))
+		description := fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description))
+		d.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, d.runs(o))
 	}
 }
 
 // asObject is a robot's schema as one of arguments. Robots are strangers, and
-// the library panics at a tool whose schema is of any other type, or of none.
+// the library panics at a tool with a schema of any other type, or of none.
 func asObject(s device.Schema) device.Schema {
 	s.Type = "object"
 	if s.Properties == nil {
@@ -132,7 +133,7 @@ func (d *Door) runs(o offer) mcp.ToolHandler {
 		if err := decode(r.Params.Arguments, &arguments); err != nil {
 			return answer("", err), nil
 		}
-		if !d.o.Residents.Trusts(o.robot) {
+		if !d.o.Robots.Trusts(o.robot) {
 			return answer("", errors.New("this robot is adopted no more")), nil
 		}
 		result, err := d.call(ctx, o.robot, o.tool.Name, arguments)
@@ -158,5 +159,5 @@ func (d *Door) call(ctx context.Context, id device.ID, tool string, arguments ma
 	default:
 		return device.Result{}, errBusy
 	}
-	return d.o.Stage.Call(ctx, id, tool, arguments)
+	return d.o.Talk.Call(ctx, id, tool, arguments)
 }

@@ -22,8 +22,8 @@ import (
 	"perch/perception"
 )
 
-// stage is the robots, as a model moves them.
-type stage interface {
+// robotTalk is the robots, as a model moves them.
+type robotTalk interface {
 	// Open are the robots with an open channel, after its hello.
 	Open() []device.ID
 	// Tools are those a robot lists, or listed when it was last here.
@@ -34,10 +34,10 @@ type stage interface {
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// residents are the robots that have been here. Models are offered those that
-// somebody has adopted by name: any other may be anybody's, and what it says of
-// its tools is read by models.
-type residents interface {
+// registry holds the registered robots. Models are offered the robots that were
+// adopted by name: any other may be anybody's, and models read its descriptions of
+// its tools.
+type registry interface {
 	List() []device.Robot
 	Trusts(id device.ID) bool
 }
@@ -47,12 +47,12 @@ type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
-// Options are what the door is made of. What has no note on its being empty is
-// needed.
+// Options are what the door is made of. Only fields with a note may be
+// empty.
 type Options struct {
-	Stage     stage
-	Residents residents
-	Senses    senses
+	Talk   robotTalk
+	Robots registry
+	Senses senses
 	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
 	Find func(robot string) (device.ID, error)
 	Bus  *event.Bus
@@ -87,7 +87,7 @@ type Door struct {
 
 	mu       sync.Mutex
 	agents   map[string]*registered // by MCP session
-	sockets  map[*client]bool       // those that are open
+	sockets  map[*client]bool       // open ones
 	offered  map[string]offer       // robots' own tools, by the name they have here
 	opening  int                    // sessions that are being opened
 	used     map[string]*use        // by MCP session
@@ -111,7 +111,8 @@ func New(o Options) *Door {
 			o.Presets = append(o.Presets, e.Name)
 		}
 	}
-	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{}, agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
+		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
 	quiet := slog.New(slog.DiscardHandler)
 	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{

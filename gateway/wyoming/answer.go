@@ -49,7 +49,7 @@ func plain(text string) string {
 }
 
 // talk is the context of a text: that of its talk at Home Assistant, or else
-// of the connection. It is given back, so that whoever keeps it goes on.
+// of the connection. It is sent back, so that a client that keeps it goes on.
 func (v *connection) talk(t transcript) talk {
 	var named talk
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {

@@ -20,7 +20,7 @@ import (
 // what it waits for: handled. The rest of the answer it passes over.
 func TestHomeAssistant(t *testing.T) {
 	m := answering("It is three.", "Good night.")
-	zone := time.FixedZone("house", 3600)
+	zone := time.FixedZone("home", 3600)
 	g := dial(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
 	data := `{"text": "what time is it", "language": "en-GB", "context": {"conversation_id": "01JB8SG4NJW0MH3GNPQT4J9H6X", "device_id": "abc", "satellite_id": "assist_satellite.kitchen"}}`
 	g.raw(`{"type": "transcript", "version": "1.9.0", "data_length": ` + fmt.Sprint(len(data)) + "}\n" + data)
@@ -131,7 +131,7 @@ func TestWhatIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestAMindThatHangs(t *testing.T) {
+func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		run(t, Options{Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
@@ -169,8 +169,8 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 	}
 }
 
-// TestARealMind has the appliance's own agent behind the door.
-func TestARealMind(t *testing.T) {
+// TestARealAgent has the appliance's own agent behind the door.
+func TestARealAgent(t *testing.T) {
 	m := agent.NewMind([]agent.Brain{echo{}}, nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))
 	for _, want := range []string{"0 before: one.", "1 before: two."} {

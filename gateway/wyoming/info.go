@@ -57,7 +57,8 @@ func (s *Server) offered(asked string) (string, error) {
 		return s.o.Language, nil
 	}
 	tag := strings.ReplaceAll(asked, "_", "-")
-	if !languageTag.MatchString(asked) || !slices.ContainsFunc(s.o.Languages, func(l string) bool { return strings.EqualFold(primary(l), primary(tag)) }) {
+	same := func(l string) bool { return strings.EqualFold(primary(l), primary(tag)) }
+	if !languageTag.MatchString(asked) || !slices.ContainsFunc(s.o.Languages, same) {
 		return "", &failure{code: codeLanguage, text: fmt.Sprintf("That language is not known here; %s is.", strings.Join(s.o.Languages, ", "))}
 	}
 	return tag, nil

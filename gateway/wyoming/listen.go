@@ -134,7 +134,7 @@ func (h *listening) write(b []byte) {
 	}
 }
 
-// recognize answers an utterance with its text. One that was refused has none.
+// recognize answers an utterance with its text, which is empty where it was refused.
 func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
 	leave, err := v.s.recognizers.take(ctx)
 	if err != nil {

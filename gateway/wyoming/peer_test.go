@@ -214,7 +214,7 @@ func (g *client) ended() {
 	}
 }
 
-// pipes are a listener whose connections are pipes, for tests in which time is
+// pipes are a listener with pipes as connections, for tests in which time is
 // not real.
 type pipes struct {
 	conns  chan net.Conn
@@ -236,7 +236,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// from is a pipe whose far end is at that address.
+// from is a pipe from that address.
 type from struct {
 	net.Conn
 	addr string

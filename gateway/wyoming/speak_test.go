@@ -52,7 +52,7 @@ func TestATextIsOneSound(t *testing.T) {
 	g.expect(wire.TypeAudioStart, started, wire.TypeAudioStop, "")
 }
 
-// TestSentencesAreSpokenAsTheyCome: the first is heard before the second is
+// TestSentencesAreSpokenAsTheyCome: the first is sent before the second is
 // written.
 func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
 	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
