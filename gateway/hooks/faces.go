@@ -18,6 +18,16 @@ type faces struct {
 	spoken map[device.ID]time.Time // when a robot last began to listen, or recognized speech
 }
 
+// newFaces begins with the robots as they are. When those that listen began to is
+// not known; they are taken to have begun now.
+func newFaces(b *agent.Board, now time.Time) *faces {
+	f := &faces{robots: b.Follow(now), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	for _, s := range f.robots.States() {
+		f.spoken[s.Robot] = now
+	}
+	return f
+}
+
 // silence is how long a robot listens without speech until it shows the coding
 // sessions. Before that it keeps the face of its last answer.
 const silence = 4 * time.Second

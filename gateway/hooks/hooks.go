@@ -79,7 +79,7 @@ func (d *Door) Run(ctx context.Context) {
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	f := &faces{robots: d.o.Board.Follow(time.Now()), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	f := newFaces(d.o.Board, time.Now())
 	reader := f.robots.Reader(d.o.Bus)
 	pump.Go(func() { reader.Pump(ctx, events) })
 	alarm := time.NewTimer(0)
