@@ -45,7 +45,7 @@ type Codes struct {
 	wrong []time.Time // the latest wrong tries
 }
 
-// asker is who is shown a code: a robot, from one machine. Whoever claims a
+// asker is who is shown a code: a robot, from one machine. A client that claims a
 // robot's MAC from elsewhere takes nothing from the code that the robot shows.
 type asker struct {
 	robot   ID

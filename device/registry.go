@@ -210,7 +210,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
 	// Compared even for a robot that is not known, so that the time taken
-	// tells nobody which are.
+	// does not show which are.
 	want := r.key.Token(id, c, robot.Epoch)
 	right := subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
 	if !known || !right || !robot.Bound || robot.Client != c {
@@ -220,9 +220,9 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 }
 
 // Adopt makes a robot its owner's own. A code binds the client that shows it,
-// also in the place of the one that was bound: the owner has read it from the
+// also instead of the one that was bound: the owner has read it from the
 // robot itself. An id adopts the client that is bound, or, where none is, the one
-// that waits; it never takes one in the place of another, for anybody can claim a
+// that waits; it never replaces one by another, for anybody can claim a
 // MAC. Errors are ErrNothingToAdopt, ErrClaimed, ErrContested, ErrCode and ErrTries.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
@@ -244,7 +244,7 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	return r.shown(robot), r.keepAdopted(robot)
 }
 
-// Replace binds the client that waits under a bound robot's id in the place of
+// Replace binds the client that waits under a bound robot's id instead of
 // the one that is bound. Anybody may have planted it, so that the robot is a
 // stranger until it is adopted. It returns ErrNothingToAdopt where none waits.
 func (r *Registry) Replace(id ID) (Robot, error) {
@@ -369,7 +369,7 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 
 // KeepTools remembers what an adopted robot lists, for the time before it has
 // listed them again. A list over 64 KB of JSON is not kept, nor is one for which
-// 4 MB of all robots leave no room.
+// 4 MB of all robots leave no memory.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,7 +46,7 @@ const (
 	mostSetting   = 200 // bytes
 )
 
-// CheckName is a robot's name as it is kept, with single spaces. Whoever names a
+// CheckName is a robot's name as it is kept, with single spaces. An owner who names a
 // robot must not mean another by it, so that it is none that could be a MAC
 // address or a code, nor one that would be read as an option or as a part of an
 // address. It wraps ErrName.

@@ -96,7 +96,7 @@ func (d *Door) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, e
 	for _, t := range d.o.Talk.Tools(r.ID) {
 		if t.Name == upgradeTool {
 			// The robot answers before it begins, if it does: it may also go
-			// quiet, and what it comes back with then tells.
+			// quiet, and its next check-in then shows which.
 			ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
 			defer cancel()
 			_, err := d.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})

@@ -62,7 +62,7 @@ func NewMetrics(o Options) *Metrics {
 	m.count(registry)
 	m.look(registry)
 	// A part that cannot be looked at hides no other. It is counted, and not
-	// told: the error holds a stack.
+	// shown: the error holds a stack.
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, Registry: registry, DisableCompression: true,
 	})
@@ -185,7 +185,7 @@ func (m *Metrics) turn(session string, t event.TurnEnded) {
 	}
 }
 
-// tool counts a call once, at its end: an agent may tell more of one that is
+// tool counts a call once, at its end: an agent may report more of one that is
 // over.
 func (m *Metrics) tool(c toolCall, status string) {
 	counter, over := m.tools[status]

@@ -325,7 +325,7 @@ func unreadable(err error) error {
 // fault gives the errors of other packages a code and a status. An error that has
 // them is left as it is.
 func fault(err error) error {
-	places := []struct {
+	statuses := []struct {
 		err  error
 		word string
 		http int
@@ -346,7 +346,7 @@ func fault(err error) error {
 		{notice.ErrInvalid, "bad_body", http.StatusBadRequest},
 		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
 	}
-	for _, p := range places {
+	for _, p := range statuses {
 		if errors.Is(err, p.err) {
 			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
 		}

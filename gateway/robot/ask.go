@@ -22,7 +22,7 @@ var ErrBusy error = &door.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
 // inquiry is a question that the appliance asks the people near a robot.
 type inquiry struct {
 	agent.Question
-	ended chan ending // with room for one
+	ended chan ending // with a slot for one
 }
 
 // ending is how an inquiry ended: by an answer, or an error.
@@ -116,7 +116,7 @@ func (s *stepper) withdraw(about *inquiry) {
 	}
 }
 
-// stopAsking stops an inquiry being put. Nobody has interrupted, so what waits
+// stopAsking stops an inquiry being put. It was not interrupted, so what waits
 // is spoken at once, unless somebody is answering already.
 func (s *stepper) stopAsking() {
 	if s.phase == hearing {

@@ -128,7 +128,7 @@ func (l *loop) perform(ctx context.Context, e effect) {
 		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
 			select {
 			case l.turn.decided <- e.Answer:
-			default: // there is room: Reply has taken the question for itself
+			default: // there is a slot: Reply has taken the question for itself
 			}
 			break
 		}
@@ -145,9 +145,9 @@ func (l *loop) perform(ctx context.Context, e effect) {
 	case endTurn:
 		l.endTurn(e)
 	case answerPlay:
-		e.answer <- e.err // there is room
+		e.answer <- e.err // there is a slot
 	case endInquiry:
-		e.about.ended <- e.ending // there is room
+		e.about.ended <- e.ending // there is a slot
 	case forgetCommand:
 		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
 	case closeChannel:
@@ -176,7 +176,7 @@ func (l *loop) welcome(h xiaozhi.Hello, first bool) {
 func (s *session) introduce(list bool) {
 	url, token := s.server.cameras.issue(s.robot, s.id, time.Now())
 	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
-		s.log.Warn("the robot's tools were not told who we are", "err", err)
+		s.log.Warn("the robot's tools were not given our name", "err", err)
 	}
 	if !list {
 		return
@@ -214,7 +214,7 @@ func (s *session) collectWaiting(ctx context.Context) {
 func (l *loop) deliverMCP(payload []byte) {
 	listed, err := l.toolbox.deliver(payload)
 	if err != nil {
-		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not told", err)
+		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
 		return
 	}
 	if listed != nil {

@@ -105,7 +105,7 @@ func (b *phrasebook) get(name string) (phrase, bool) {
 
 // prepare synthesizes the phrases. One that cannot be made is shown without
 // sound, until the next robot comes and it is tried again.
-func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Synthesizer, o voice.Options, log *slog.Logger) {
+func (b *phrasebook) prepare(ctx context.Context, texts Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
 	whole := true
 	var failure error
 	defer func() {
@@ -125,7 +125,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Syn
 		if made, there := b.get(name); there && len(made.packets) > 0 {
 			continue
 		}
-		packets, err := synthesize(ctx, p.text, mouth, o)
+		packets, err := synthesize(ctx, p.text, synthesizer, o)
 		if err != nil && ctx.Err() == nil {
 			failure = err
 		}
@@ -140,7 +140,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, mouth voice.Syn
 	}
 }
 
-func synthesize(ctx context.Context, text string, mouth voice.Synthesizer, o voice.Options) ([][]byte, error) {
+func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([][]byte, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func synthesize(ctx context.Context, text string, mouth voice.Synthesizer, o voi
 		packets = append(packets, append([]byte(nil), p...))
 		return nil
 	}
-	err = mouth.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })
+	err = synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })
 	if err == nil {
 		err = encoder.Flush(keep)
 	}

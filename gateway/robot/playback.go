@@ -23,7 +23,7 @@ type playback struct {
 	begun     bool               // the robot was made to speak and not yet stopped
 	sentence  sentenceProgress   // the one being played
 	later     []sentenceProgress // those after it, in the queue
-	room      chan struct{}      // made by a turn that waits for room
+	space     chan struct{}      // made by a turn that waits until the queue is shorter
 	news      chan struct{}      // poked when the queue was empty
 	report    playbackProgress
 	reported  chan<- struct{} // the loop's
@@ -98,11 +98,11 @@ func (p *playback) add(ctx context.Context, it item) error {
 			poke(p.news)
 			return nil
 		}
-		p.room = make(chan struct{})
-		room := p.room
+		p.space = make(chan struct{})
+		space := p.space
 		p.mu.Unlock()
 		select {
-		case <-room:
+		case <-space:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -162,9 +162,9 @@ func (p *playback) take(until time.Time) {
 	}
 	p.queue[0] = item{}
 	p.queue = p.queue[1:]
-	if p.room != nil && p.packets < mostPackets/2 {
-		close(p.room)
-		p.room = nil
+	if p.space != nil && p.packets < mostPackets/2 {
+		close(p.space)
+		p.space = nil
 	}
 }
 
@@ -243,9 +243,9 @@ func (p *playback) cancel(now time.Time) leftover {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancelled, p.queue, p.packets = true, nil, 0
-	if p.room != nil {
-		close(p.room)
-		p.room = nil
+	if p.space != nil {
+		close(p.space)
+		p.space = nil
 	}
 	left := leftover{speaking: p.begun, report: p.report, playedPart: p.sentence.playedPart(now)}
 	p.report = playbackProgress{}

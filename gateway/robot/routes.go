@@ -44,7 +44,7 @@ func (s *Server) Routes(r gin.IRouter) {
 }
 
 // look takes a picture from a robot's camera. Who may send one, and whether
-// there is room for it, is decided before any of it is read.
+// there is a slot for it, is decided before any of it is read.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, error) {
 	if r.ContentLength > mostUpload {
 		door.Unread(w)

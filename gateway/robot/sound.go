@@ -33,7 +33,7 @@ type sound struct {
 // playSound is a sound to be played. It has one answer: whether it is.
 type playSound struct {
 	sound  *sound
-	answer chan<- error // with room for one
+	answer chan<- error // with a slot for one
 }
 
 func (playSound) input() {}

@@ -14,7 +14,7 @@ type phase int
 const (
 	greeting phase = iota // no hello yet
 	quiet                 // the microphone is closed to us
-	ready                 // we listen, and nobody speaks yet
+	ready                 // we listen, and no one speaks yet
 	hearing               // an utterance is being spoken
 	thinking              // a turn is under way and has not spoken, or not for a while
 	speaking              // a turn's speech is playing
@@ -118,7 +118,7 @@ type queueState struct {
 	early       []input        // commands that came before hello
 	waiting     []announcement // to be spoken, once no turn is under way
 	yieldsUntil time.Time      // all of them let somebody who has interrupted speak until then
-	openerUntil time.Time      // and those that can yield whoever has opened the channel; zero once that is over
+	openerUntil time.Time      // and those that can yield the person who has opened the channel; zero once that is over
 }
 
 // push, pushFront and remove change no slice that an earlier state has.

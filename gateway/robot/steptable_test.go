@@ -27,6 +27,7 @@ listen auto     | question sounds                            | ready, asked    |
 listen auto     | asked, answer recognizing, inquiry         | ready, asked    | listen
 listen auto     | answering                                  | ready, asked    | finishUtterance, listen
 listen auto     | playing after abort                        | ready           | cancelTurn, listen
+listen auto     | waking                                     | ready           | cancel, listen, listen
 listen auto     | elsewhere                                  | ready           | cancel, listen, listen
 listen manual   | greeting                                   | =               |
 listen manual   | hearing, hearing (realtime)                | =               | cancel, listen, listen, beginTurn utterance
@@ -259,6 +260,7 @@ play            | greeting                                   | =               |
 play            | connecting                                 | = +1            | answerPlay yes
 play            | quiet, ready, ready (realtime), resting    | thinking        | beginTurn song, answerPlay yes
 play            | woken                                      | thinking        | beginTurn song, answerPlay yes
+play            | sound waits                                | =               | answerPlay robot_speaking
 play            | elsewhere                                  | =               | answerPlay robot_speaking
 reboot          | greeting                                   | = +1            |
 reboot          | elsewhere                                  | =               | reboot
@@ -272,6 +274,7 @@ hang up         | answering, answer recognizing              | closing         |
 hang up         | inquiry to sound, inquiry sounds           | closing         | cancel, endInquiry error, closeChannel bye
 hang up         | inquiry                                    | closing         | answered closed, cancel, endInquiry error, closeChannel bye
 hang up         | inquiry waits                              | closing -1      | cancel, endInquiry error, closeChannel bye
+hang up         | news waits                                 | closing         | cancel, closeChannel bye
 hang up         | elsewhere                                  | closing         | cancel, closeChannel bye
 timer           | greeting                                   | 10s closing     | closeChannel no hello
 timer           | connecting                                 | 2s =            |

@@ -358,9 +358,9 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 // what the robot's owner decides elsewhere, or nothing in time. A channel that
 // closes is a no. The time for an answer begins when the question was put, if
 // the question does not say when it ends.
-func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, tell func(agent.Answer)) error {
+func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
-	defer func() { tell(answer) }()
+	defer func() { reply(answer) }()
 	t.forgetAnswers()
 	if err := t.speak(ctx, q.Text); err != nil {
 		return err
