@@ -43,7 +43,8 @@ type driver struct {
 
 func think(brain thinker.Model) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := brain.Continue(ctx, thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}, func(thinker.Piece) error { return nil })
+		_, err := brain.Continue(ctx, thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}},
+			func(thinker.Piece) error { return nil })
 		return err
 	}
 }
@@ -57,7 +58,8 @@ func drivers() map[string]driver {
 	}
 	silent := func([]int16) error { return nil }
 	refused := map[string]bool{"a bad request": true}
-	atHome := map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml", "a gateway that failed": "is not ready (HTTP 502)"}
+	atHome := map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml",
+		"a gateway that failed": "is not ready (HTTP 502)"}
 	speech := map[string]string{"no such path": "check the url, which mostly ends in /v1"}
 	return map[string]driver{
 		"agent/openai": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
@@ -69,7 +71,8 @@ func drivers() map[string]driver {
 			return think(e)(ctx)
 		}, own: map[string]string{"no such path": "there is no such API at"}},
 		"agent/openai, Ollama": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", Dialect: brainopenai.DialectOllama, FirstWithin: within, IdleWithin: within})
+			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", Dialect: brainopenai.DialectOllama, FirstWithin: within,
+				IdleWithin: within})
 			if err != nil {
 				return err
 			}
@@ -109,23 +112,25 @@ func drivers() map[string]driver {
 			_, err = c.Converse(ctx, within, hass.Question{Text: "Hello"})
 			return err
 		}},
-		"voice/openai, recognizer": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			r, err := openai.NewRecognizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
-			if err != nil {
+		"voice/openai, recognizer": {kind: voice.ErrUnavailable, own: speech,
+			use: func(ctx context.Context, url, key string, within time.Duration) error {
+				r, err := openai.NewRecognizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				_, err = r.Recognize(ctx, hello(), voice.Options{})
 				return err
-			}
-			defer r.Close()
-			_, err = r.Recognize(ctx, hello(), voice.Options{})
-			return err
-		}},
-		"voice/openai, synthesizer": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			s, err := openai.NewSynthesizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
-		}},
+			}},
+		"voice/openai, synthesizer": {kind: voice.ErrUnavailable, own: speech,
+			use: func(ctx context.Context, url, key string, within time.Duration) error {
+				s, err := openai.NewSynthesizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+			}},
 		"voice/elevenlabs": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			e, err := elevenlabs.New(elevenlabs.Options{URL: url, Key: key, Voice: "JBFqnCBsd6RMkjVDRZzb", FirstByte: within, Idle: within})
 			if err != nil {
@@ -134,15 +139,17 @@ func drivers() map[string]driver {
 			defer e.Close()
 			return e.Synthesize(ctx, "Hello.", voice.Options{}, silent)
 		}},
-		"voice/assist, synthesizer": {kind: voice.ErrUnavailable, keyed: true, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			s, err := assist.NewSynthesizer(assist.Options{URL: url, Token: key, Engine: "tts.piper", AnswerWithin: within, IdleWithin: within})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
-		}, own: map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml", "a gateway that failed": "is not ready (HTTP 502)",
-			"a failure": "cannot speak with tts.piper", "a bad request": "cannot speak with tts.piper"}},
+		"voice/assist, synthesizer": {kind: voice.ErrUnavailable, keyed: true,
+			use: func(ctx context.Context, url, key string, within time.Duration) error {
+				s, err := assist.NewSynthesizer(assist.Options{URL: url, Token: key, Engine: "tts.piper", AnswerWithin: within, IdleWithin: within})
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+			}, own: map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml",
+				"a gateway that failed": "is not ready (HTTP 502)",
+				"a failure":             "cannot speak with tts.piper", "a bad request": "cannot speak with tts.piper"}},
 	}
 }
 
@@ -182,19 +189,22 @@ func TestServersThatFail(t *testing.T) {
 		within  time.Duration
 		want    string
 	}{
-		"nothing":               {want: "nothing listens at URL; is the server running?"},
-		"no TLS":                {does: http.NotFound, tls: true, want: "does not speak TLS; the url should begin with http://"},
-		"another protocol":      {does: hijack("SSH-2.0-OpenSSH_9.2 " + secret + "\r\n\r\n"), want: "does not answer in HTTP; check the port in the url"},
-		"a cut":                 {does: hijack(""), want: "cut the connection without an answer; see its log"},
-		"silence":               {does: func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, within: 100 * time.Millisecond, want: "answer within 100ms; it may be overloaded"},
-		"a wrong key":           {does: status(401, says("bad key "+secret)), want: "refuses the key (HTTP 401: bad key [key]); check "},
-		"no key":                {does: status(401, says("who are you")), keyless: true, want: "wants a key and none is set (HTTP 401: who are you); set "},
-		"a forbidden key":       {does: status(403, says("not you, "+secret)), want: "refuses the key (HTTP 403: not you, [key]); check "},
-		"no credit":             {does: status(402, says("top up")), want: "no credit left (HTTP 402: top up); top it up, or wait"},
-		"no such path":          {does: status(404, ""), want: "(HTTP 404); check the url"},
-		"too many requests":     {does: status(429, says("slow down"), "X-Should-Retry", "false"), want: "has had too many requests (HTTP 429: slow down); wait, or raise the account's limit"},
-		"a moment":              {does: status(429, says("slow down"), "Retry-After", "17"), want: "it asks to wait until 17 s from now (Retry-After)"},
-		"elsewhere":             {does: status(307, "", "Location", "http://thief.example/v1?key="+secret), want: "sends elsewhere (HTTP 307 to http://thief.example/v1); put the right address into url"},
+		"nothing":          {want: "nothing listens at URL; is the server running?"},
+		"no TLS":           {does: http.NotFound, tls: true, want: "does not speak TLS; the url should begin with http://"},
+		"another protocol": {does: hijack("SSH-2.0-OpenSSH_9.2 " + secret + "\r\n\r\n"), want: "does not answer in HTTP; check the port in the url"},
+		"a cut":            {does: hijack(""), want: "cut the connection without an answer; see its log"},
+		"silence": {does: func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
+			within: 100 * time.Millisecond, want: "answer within 100ms; it may be overloaded"},
+		"a wrong key":     {does: status(401, says("bad key "+secret)), want: "refuses the key (HTTP 401: bad key [key]); check "},
+		"no key":          {does: status(401, says("who are you")), keyless: true, want: "wants a key and none is set (HTTP 401: who are you); set "},
+		"a forbidden key": {does: status(403, says("not you, "+secret)), want: "refuses the key (HTTP 403: not you, [key]); check "},
+		"no credit":       {does: status(402, says("top up")), want: "no credit left (HTTP 402: top up); top it up, or wait"},
+		"no such path":    {does: status(404, ""), want: "(HTTP 404); check the url"},
+		"too many requests": {does: status(429, says("slow down"), "X-Should-Retry", "false"),
+			want: "has had too many requests (HTTP 429: slow down); wait, or raise the account's limit"},
+		"a moment": {does: status(429, says("slow down"), "Retry-After", "17"), want: "it asks to wait until 17 s from now (Retry-After)"},
+		"elsewhere": {does: status(307, "", "Location", "http://thief.example/v1?key="+secret),
+			want: "sends elsewhere (HTTP 307 to http://thief.example/v1); put the right address into url"},
 		"a bad request":         {does: status(400, says("too long for "+secret)), want: "refuses the request (HTTP 400: too long for [key]); check "},
 		"a failure":             {does: status(500, says("out of memory"), "X-Should-Retry", "false"), want: "has failed (HTTP 500: out of memory); see its log"},
 		"a gateway that failed": {does: status(502, "<html>"+secret, "X-Should-Retry", "false"), want: "has failed (HTTP 502); see its log"},

@@ -52,12 +52,13 @@ var arrows = map[string][]string{
 	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
-	"gateway/*":       {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/robot":   {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/admin":   {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
-	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket", "gateway/door"},
-	"gateway/broker":  {"gateway/door"},
-	"gateway/hooks":   {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
+	"gateway/*":     {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/admin": {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
+	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
+		"gateway/door"},
+	"gateway/broker": {"gateway/door"},
+	"gateway/hooks":  {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",
@@ -66,14 +67,16 @@ var arrows = map[string][]string{
 	"command/commandtest": {"command"},
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*":               {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*", "cmd/perch/*"},
+	"cmd/*": {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket",
+		"store", "store/*", "voice", "voice/*", "cmd/perch/*"},
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
-	"cmd/perch/config":    {"agent", "agent/reflex", "device", "perception", "voice"},
-	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
-	"cmd/perch/doctor":    {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
-	"packaging":           {"store"}, // the soak has its appliance installed hours ago
-	".":                   {},
+	"cmd/perch/config": {"agent", "agent/reflex", "device", "perception", "voice"},
+	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
+		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
+	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
+	"packaging":        {"store"}, // the soak has its appliance installed hours ago
+	".":                {},
 }
 
 // owners are the only packages that may import a library. A rule for a prefix

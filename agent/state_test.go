@@ -19,7 +19,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // log makes envelopes of one session, a second apart.
 func log(events ...event.Event) (all []event.Envelope) {
 	for i, e := range events {
-		all = append(all, event.Envelope{Seq: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Second), Robot: "a0b1c2d3e4f5", Session: "s1", Event: e})
+		all = append(all, event.Envelope{Seq: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Second), Robot: "a0b1c2d3e4f5", Session: "s1",
+			Event: e})
 	}
 	return all
 }
@@ -46,43 +47,48 @@ func TestWhatShows(t *testing.T) {
 		after  time.Duration // of the last event
 		want   agent.Shown
 	}{
-		"nothing yet":                {nil, 0, agent.Idle},
-		"channel open":               {[]event.Event{online}, 0, agent.Idle},
-		"listening":                  {[]event.Event{online, listening}, 0, agent.Listening},
-		"heard":                      {[]event.Event{online, listening, heard}, 0, agent.Thinking},
-		"misheard":                   {[]event.Event{online, listening, event.Misheard{}}, 0, agent.Listening},
-		"thinking":                   {[]event.Event{online, event.ThinkingStarted{}}, 0, agent.Thinking},
-		"one tool":                   {[]event.Event{online, heard, running("1")}, 0, agent.Working},
-		"two tools":                  {[]event.Event{online, heard, running("1"), running("2")}, 0, agent.Juggling},
-		"one of two done":            {[]event.Event{online, heard, running("1"), running("2"), done("1")}, 0, agent.Working},
-		"all tools done":             {[]event.Event{online, heard, running("1"), done("1")}, 0, agent.Thinking},
-		"a tool failed":              {[]event.Event{online, heard, running("1"), event.ToolStatus{ID: "1", Status: event.ToolFailed}}, 0, agent.Thinking},
-		"a sub-agent":                {[]event.Event{online, heard, event.ToolStatus{ID: "1", Status: event.ToolRunning, SubAgent: true}}, 0, agent.Juggling},
-		"speaking":                   {[]event.Event{online, heard, event.SpeakingStarted{}}, 0, agent.Speaking},
-		"a question":                 {[]event.Event{online, heard, event.SpeakingStarted{}, event.Asked{ID: "q"}, listening}, 0, agent.Notification},
-		"answered":                   {[]event.Event{online, event.Asked{ID: "q"}, listening, event.Answered{ID: "q"}, event.ThinkingStarted{}}, 0, agent.Thinking},
-		"turn over":                  {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 3 * time.Second, agent.Attention},
-		"a while after":              {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 4 * time.Second, agent.Idle},
-		"listening gives way":        {[]event.Event{online, heard, event.TurnEnded{End: event.EndDone}, listening}, 0, agent.Listening},
-		"hung up":                    {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 0, agent.Attention},
-		"hung up a while ago":        {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 4 * time.Second, agent.Idle},
-		"cancelled":                  {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndCancelled}}, 0, agent.Idle},
-		"failed":                     {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
-		"failed a while ago":         {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 5 * time.Second, agent.Idle},
-		"good night":                 {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}}, 5 * time.Second, agent.Sleeping},
-		"attention before sleep":     {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}}, time.Second, agent.Attention},
-		"woken":                      {[]event.Event{online, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}, online, listening}, 0, agent.Listening},
-		"closed while listening":     {[]event.Event{online, listening, event.RobotOffline{}}, 0, agent.Idle},
-		"a sound":                    {[]event.Event{online, listening, event.SoundStarted{Name: "purr"}}, 0, agent.Speaking},
-		"a sound over":               {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}}, 0, agent.Idle},
-		"a sound cut off":            {[]event.Event{online, event.SoundStarted{}, event.SoundEnded{End: event.EndCancelled}}, 0, agent.Idle},
-		"a sound over in realtime":   {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, listening}, 0, agent.Listening},
-		"a sound failed":             {[]event.Event{online, event.SoundStarted{}, event.Fault{}, event.SoundEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
-		"told":                       {[]event.Event{event.StateTold{State: "working"}}, 0, agent.Working},
-		"told, and no tool left":     {[]event.Event{event.StateTold{State: "working"}, running("1"), done("1")}, 0, agent.Working},
-		"told, and two tools":        {[]event.Event{running("1"), event.StateTold{State: "working"}, running("2")}, 0, agent.Working},
-		"told under a question":      {[]event.Event{event.StateTold{State: "working"}, event.Asked{ID: "q"}, event.StateTold{State: "idle"}}, 0, agent.Notification},
-		"told, after the question":   {[]event.Event{event.Asked{ID: "q"}, event.StateTold{State: "attention"}, event.Answered{ID: "q"}}, time.Hour, agent.Attention},
+		"nothing yet":         {nil, 0, agent.Idle},
+		"channel open":        {[]event.Event{online}, 0, agent.Idle},
+		"listening":           {[]event.Event{online, listening}, 0, agent.Listening},
+		"heard":               {[]event.Event{online, listening, heard}, 0, agent.Thinking},
+		"misheard":            {[]event.Event{online, listening, event.Misheard{}}, 0, agent.Listening},
+		"thinking":            {[]event.Event{online, event.ThinkingStarted{}}, 0, agent.Thinking},
+		"one tool":            {[]event.Event{online, heard, running("1")}, 0, agent.Working},
+		"two tools":           {[]event.Event{online, heard, running("1"), running("2")}, 0, agent.Juggling},
+		"one of two done":     {[]event.Event{online, heard, running("1"), running("2"), done("1")}, 0, agent.Working},
+		"all tools done":      {[]event.Event{online, heard, running("1"), done("1")}, 0, agent.Thinking},
+		"a tool failed":       {[]event.Event{online, heard, running("1"), event.ToolStatus{ID: "1", Status: event.ToolFailed}}, 0, agent.Thinking},
+		"a sub-agent":         {[]event.Event{online, heard, event.ToolStatus{ID: "1", Status: event.ToolRunning, SubAgent: true}}, 0, agent.Juggling},
+		"speaking":            {[]event.Event{online, heard, event.SpeakingStarted{}}, 0, agent.Speaking},
+		"a question":          {[]event.Event{online, heard, event.SpeakingStarted{}, event.Asked{ID: "q"}, listening}, 0, agent.Notification},
+		"answered":            {[]event.Event{online, event.Asked{ID: "q"}, listening, event.Answered{ID: "q"}, event.ThinkingStarted{}}, 0, agent.Thinking},
+		"turn over":           {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 3 * time.Second, agent.Attention},
+		"a while after":       {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone}}, 4 * time.Second, agent.Idle},
+		"listening gives way": {[]event.Event{online, heard, event.TurnEnded{End: event.EndDone}, listening}, 0, agent.Listening},
+		"hung up":             {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 0, agent.Attention},
+		"hung up a while ago": {[]event.Event{online, heard, event.TurnEnded{End: event.EndHangUp}, event.RobotOffline{}}, 4 * time.Second,
+			agent.Idle},
+		"cancelled":              {[]event.Event{online, heard, event.SpeakingStarted{}, event.TurnEnded{End: event.EndCancelled}}, 0, agent.Idle},
+		"failed":                 {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 4 * time.Second, agent.Failed},
+		"failed a while ago":     {[]event.Event{online, heard, event.Fault{}, event.TurnEnded{End: event.EndFailed}}, 5 * time.Second, agent.Idle},
+		"good night":             {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}}, 5 * time.Second, agent.Sleeping},
+		"attention before sleep": {[]event.Event{online, heard, event.TurnEnded{End: event.EndSleep}}, time.Second, agent.Attention},
+		"woken":                  {[]event.Event{online, event.TurnEnded{End: event.EndSleep}, event.RobotOffline{}, online, listening}, 0, agent.Listening},
+		"closed while listening": {[]event.Event{online, listening, event.RobotOffline{}}, 0, agent.Idle},
+		"a sound":                {[]event.Event{online, listening, event.SoundStarted{Name: "purr"}}, 0, agent.Speaking},
+		"a sound over":           {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}}, 0, agent.Idle},
+		"a sound cut off":        {[]event.Event{online, event.SoundStarted{}, event.SoundEnded{End: event.EndCancelled}}, 0, agent.Idle},
+		"a sound over in realtime": {[]event.Event{online, listening, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, listening}, 0,
+			agent.Listening},
+		"a sound failed": {[]event.Event{online, event.SoundStarted{}, event.Fault{}, event.SoundEnded{End: event.EndFailed}}, 4 * time.Second,
+			agent.Failed},
+		"told":                   {[]event.Event{event.StateTold{State: "working"}}, 0, agent.Working},
+		"told, and no tool left": {[]event.Event{event.StateTold{State: "working"}, running("1"), done("1")}, 0, agent.Working},
+		"told, and two tools":    {[]event.Event{running("1"), event.StateTold{State: "working"}, running("2")}, 0, agent.Working},
+		"told under a question": {[]event.Event{event.StateTold{State: "working"}, event.Asked{ID: "q"}, event.StateTold{State: "idle"}}, 0,
+			agent.Notification},
+		"told, after the question": {[]event.Event{event.Asked{ID: "q"}, event.StateTold{State: "attention"}, event.Answered{ID: "q"}}, time.Hour,
+			agent.Attention},
 		"tools do not outlive turns": {[]event.Event{online, running("1"), event.TurnEnded{End: event.EndCancelled}, running("2")}, 0, agent.Working},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +137,8 @@ func anEvent(t *rapid.T) event.Event {
 	return rapid.SampledFrom([]event.Event{
 		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
 		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
-		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id},
+		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"},
+		event.Asked{ID: id}, event.Answered{ID: id},
 		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
 		event.TurnEnded{End: event.EndFailed}, event.Fault{}, event.StateTold{State: "juggling", SubAgents: 2},
 	}).Draw(t, "event")
@@ -287,7 +294,8 @@ func TestTheBoardForgets(t *testing.T) {
 		happens(id, "s", at, event.RobotOffline{})
 	}
 	all := names()
-	if len(all) != 2000 || all[0] != "new" || !slices.Contains(all, "a00000000001s") || !slices.Contains(all, "b00000002999s") || slices.Contains(all, "b00000000000s") {
+	if len(all) != 2000 || all[0] != "new" || !slices.Contains(all, "a00000000001s") || !slices.Contains(all, "b00000002999s") ||
+		slices.Contains(all, "b00000000000s") {
 		t.Errorf("there are %d, from %s to %s", len(all), all[0], all[len(all)-1])
 	}
 }

@@ -46,7 +46,8 @@ func TestTheWantedBrainIsAskedFirst(t *testing.T) {
 		}
 	}
 	first, second := &eyes{says: "A cat."}, &eyes{says: "A dog."}
-	if said, err := newMind(&published{}, nil, first, second).See(t.Context(), agent.Look{Brain: second.Name() + " 2"}); err != nil || said != "A dog." {
+	if said, err := newMind(&published{}, nil, first, second).See(t.Context(), agent.Look{Brain: second.Name() + " 2"}); err != nil ||
+		said != "A dog." {
 		t.Errorf("seen is %q, %v", said, err)
 	}
 }

@@ -58,7 +58,8 @@ func TestWordsMapBothWays(t *testing.T) {
 			if !ok || !slices.Contains(agent.Emotions(), read) {
 				t.Errorf("%s: %s is read as %v", v, word, read)
 			}
-			if again := w.Word(v, read.Name); again != word && !slices.Contains(readOnly, word) && !(v == agent.VocabularyStackChan && word == "sleepy") {
+			if again := w.Word(v, read.Name); again != word && !slices.Contains(readOnly, word) &&
+				!(v == agent.VocabularyStackChan && word == "sleepy") {
 				t.Errorf("%s: %s is read as %s, which is called %s", v, word, read.Name, again)
 			}
 			if slices.Contains(readOnly, word) && written[word] {

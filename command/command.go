@@ -28,7 +28,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { Help(c.OutOrStdout(), c) })
 	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	})
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(stdout)

@@ -96,7 +96,8 @@ func TestModelNames(t *testing.T) {
 }
 
 func FuzzFit(f *testing.F) {
-	f.Add(`{"name":"self.robot.set_head_angles","inputSchema":{"properties":{"yaw":{"type":"integer","minimum":-9999,"maximum":128}}}}`, `{"yaw":-9999}`)
+	f.Add(`{"name":"self.robot.set_head_angles","inputSchema":{"properties":{"yaw":{"type":"integer","minimum":-9999,"maximum":128}}}}`,
+		`{"yaw":-9999}`)
 	f.Add(`{"name":"a.led","inputSchema":{"properties":{"red":{"type":"integer","maximum":5}},"required":["red"]}}`, `{"RED":"1e9"}`)
 	f.Fuzz(func(t *testing.T, tool, arguments string) {
 		var described Tool

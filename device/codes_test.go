@@ -56,7 +56,8 @@ func TestCodes(t *testing.T) {
 		for range 80 {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second, time.Minute, 6 * time.Minute}).Draw(t, "pause"))
 			if rapid.Bool().Draw(t, "give") {
-				id, client := device.ID(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "robot"))), device.NewClient(fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "client")))
+				id, client := device.ID(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "robot"))),
+					device.NewClient(fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "client")))
 				code, ok := c.Give(id, client, "", now)
 				g, known := live[code]
 				switch {

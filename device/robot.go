@@ -118,7 +118,8 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 		}
 	}
 	r.Claim = &Claim{
-		Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL, At: now,
+		Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL,
+		At: now,
 	}
 	if !r.Bound {
 		if r.FirstSeen.IsZero() {

@@ -13,7 +13,8 @@ func TestOTAURL(t *testing.T) {
 		found mdns.Found
 		want  string
 	}{
-		{mdns.Found{Port: 8003, Addrs: []netip.Addr{six, four}, TXT: map[string]string{"ota": "/xiaozhi/ota/"}}, "http://192.0.2.7:8003/xiaozhi/ota/"},
+		{mdns.Found{Port: 8003, Addrs: []netip.Addr{six, four}, TXT: map[string]string{"ota": "/xiaozhi/ota/"}},
+			"http://192.0.2.7:8003/xiaozhi/ota/"},
 		{mdns.Found{Port: 80, Addrs: []netip.Addr{four}}, "http://192.0.2.7:80/xiaozhi/ota/"},
 		{mdns.Found{Port: 80, Addrs: []netip.Addr{four}, TXT: map[string]string{"ota": "@evil.example/"}}, "http://192.0.2.7:80/xiaozhi/ota/"},
 		{mdns.Found{Port: 80, Addrs: []netip.Addr{six}}, ""},

@@ -260,7 +260,8 @@ func TestChoosePort(t *testing.T) {
 		{nil, "/dev/ttyS9", romloader.Found{Name: "/dev/ttyS9"}, ""},
 	} {
 		got, err := choosePort(c.ports, c.named)
-		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.HasSuffix(err.Error(), c.err) && !strings.Contains(err.Error(), c.err) {
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.HasSuffix(err.Error(), c.err) &&
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%v %q: %v %v", c.ports, c.named, got, err)
 		}
 	}

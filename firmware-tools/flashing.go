@@ -122,8 +122,9 @@ func (s *flashing) write(ctx context.Context, p flashPlan) error {
 		err := s.loader.Write(ctx, w.at, w.data, func(n int) { b.At(int64(n)) })
 		b.End()
 		if err != nil {
-			return fmt.Errorf("%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. "+
-				"Nothing else in the robot was touched", err, w.where)
+			return fmt.Errorf(
+				"%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. "+
+					"Nothing else in the robot was touched", err, w.where)
 		}
 	}
 	s.out.step("verified", "its flash holds what was written")

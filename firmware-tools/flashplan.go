@@ -200,8 +200,9 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	case file.image.Fits(t) != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
 	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":
-		return fmt.Errorf("the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board "+
-			"does not work. If it was built for this robot, confirm it with --board BOARD",
+		return fmt.Errorf(
+			"the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board "+
+				"does not work. If it was built for this robot, confirm it with --board BOARD",
 			r.app.Project, file.name, file.image.App.Project)
 	}
 	choice, has := r.table.Choice()
@@ -216,7 +217,8 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 		p.writes = append(p.writes, write{choice.Name, choice.Offset, b})
 		p.notes = append(p.notes, fmt.Sprintf("the robot then starts %s", where.name))
 	} else if where.partition != r.starts {
-		p.notes = append(p.notes, fmt.Sprintf("the robot goes on to start %s, as its otadata says; with --boot it starts %s", r.starts.Name, where.name))
+		p.notes = append(p.notes, fmt.Sprintf("the robot goes on to start %s, as its otadata says; with --boot it starts %s", r.starts.Name,
+			where.name))
 	}
 	return nil
 }
@@ -239,8 +241,9 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	}
 	for _, part := range table {
 		if part.IsSettings() && part.Offset < int64(len(file.data)) {
-			p.notes = append(p.notes, fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save "+
-				"--at %s FILE` keeps a copy)", part.Name, part.Name))
+			p.notes = append(p.notes,
+				fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save "+
+					"--at %s FILE` keeps a copy)", part.Name, part.Name))
 		}
 	}
 	return nil
@@ -250,14 +253,16 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 func locked(s romloader.Security) error {
 	switch {
 	case s.Download:
-		return errors.New("the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
-			"written; the maker's tools may work")
+		return errors.New(
+			"the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
+				"written; the maker's tools may work")
 	case s.Encrypted:
 		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
 			"upgrades over the network: perch-tools publish")
 	case s.Boot:
-		return errors.New("the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
-			"takes upgrades over the network: perch-tools publish")
+		return errors.New(
+			"the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
+				"takes upgrades over the network: perch-tools publish")
 	}
 	return nil
 }

@@ -98,7 +98,8 @@ func TestBlock(t *testing.T) {
 			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
-	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 || !strings.Contains(errs, "does not hold a key") {
+	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 ||
+		!strings.Contains(errs, "does not hold a key") {
 		t.Errorf("%d %s", code, errs)
 	}
 }
@@ -162,11 +163,13 @@ func TestRemove(t *testing.T) {
 		if code != 0 || errs != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
 			t.Errorf("%s: %d %s %s\n%s", name, code, out, errs, content(t, file))
 		}
-		if code, out, _ := remove(t, "claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") || strings.Contains(out, "bak") {
+		if code, out, _ := remove(t, "claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") ||
+			strings.Contains(out, "bak") {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
 	}
-	old := written(t, "settings.json", `{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`)
+	old := written(t, "settings.json",
+		`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`)
 	if code, _, errs := remove(t, "claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
 		t.Errorf("%d %s %s", code, errs, content(t, old))
 	}

@@ -55,7 +55,8 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	case simrobot.RolledBack:
 		l.line("robot", "goes back", "from "+h.From+" to "+h.To)
 	case simrobot.Welcomed:
-		l.line("perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, h.Latency.Round(100*time.Microsecond)))
+		l.line("perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration,
+			h.Latency.Round(100*time.Microsecond)))
 	case simrobot.Spoken:
 		l.line("robot", "says", strconv.Quote(h.Text))
 	case simrobot.Sensed:

@@ -30,8 +30,9 @@ func playerOf(getenv func(string) string, exists func(pattern string) bool) []st
 		args  []string
 	}{
 		{exists("/dev/snd/pcmC*p"), []string{"aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate}},
-		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"), []string{"pacat", "--raw", "--format=s16le", "--channels=1",
-			"--rate=" + rate}},
+		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"),
+			[]string{"pacat", "--raw", "--format=s16le", "--channels=1",
+				"--rate=" + rate}},
 	} {
 		if _, err := exec.LookPath(p.args[0]); p.there && err == nil {
 			return p.args

@@ -41,7 +41,8 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	command.Stdout, command.Stderr = out, errs
 	err := command.Run()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
+		return "",
+			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
 	if err != nil {
 		message := strings.TrimSpace(errs.String())

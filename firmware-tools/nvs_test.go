@@ -113,7 +113,8 @@ func TestSettingsRefused(t *testing.T) {
 	if after, _ := os.ReadFile(file); string(after) != string(before) {
 		t.Error("a refused change was written")
 	}
-	if code, out, errs := tools("nvs", bad, "--set", "wifi/ssid=x", "--drop-damaged"); code != 0 || !strings.Contains(out, "damaged: page 0, entry 1") {
+	if code, out, errs := tools("nvs", bad, "--set", "wifi/ssid=x", "--drop-damaged"); code != 0 ||
+		!strings.Contains(out, "damaged: page 0, entry 1") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }

@@ -25,7 +25,8 @@ var features = map[string][2]string{
 	"happy": {"^^", "u"}, "laughing": {"^^", "D"}, "funny": {"^^", "D"}, "loving": {"**", "u"}, "kissy": {"**", "*"}, "delicious": {"^^", "p"},
 	"winking": {"^-", "u"}, "cool": {"==", "_"}, "confident": {"==", "u"}, "relaxed": {"--", "u"}, "silly": {"@@", "p"},
 	"sad": {";;", "n"}, "crying": {"TT", "n"}, "angry": {"><", "n"}, "embarrassed": {"//", "~"},
-	"surprised": {"OO", "o"}, "shocked": {"OO", "O"}, "thinking": {"''", "~"}, "doubtful": {"''", "n"}, "confused": {"o.", "~"}, "sleepy": {"--", "."},
+	"surprised": {"OO", "o"}, "shocked": {"OO", "O"}, "thinking": {"''", "~"}, "doubtful": {"''", "n"}, "confused": {"o.", "~"},
+	"sleepy": {"--", "."},
 }
 
 // look updates the picture after an observation.

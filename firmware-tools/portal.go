@@ -152,7 +152,8 @@ func (p *portal) setOTA(ctx context.Context, address string) error {
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid, plainText(o.Error))
+		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid,
+			plainText(o.Error))
 	}
 	return err
 }

@@ -56,7 +56,8 @@ func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Micr
 func report(out lines, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
-			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length), t.Packets,
+			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length),
+				t.Packets,
 				t.Underruns, t.Dropped})
 		}
 		summary(out, []simrobot.Stats{s})

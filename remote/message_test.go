@@ -44,7 +44,8 @@ func FuzzComplaint(f *testing.F) {
 		code, detail := remote.Message(body[:min(len(body), mostComplaint)])
 		code, detail = c.Quote(code), c.Quote(detail)
 		for _, shown := range []string{code, detail} {
-			if strings.Contains(shown, canary) || strings.Contains(shown, canary[:10]) && !bytes.Contains(before, []byte(canary[:10])) && !bytes.Contains(after, []byte(canary[:10])) {
+			if strings.Contains(shown, canary) || strings.Contains(shown, canary[:10]) && !bytes.Contains(before, []byte(canary[:10])) &&
+				!bytes.Contains(after, []byte(canary[:10])) {
 				t.Errorf("shows %q", shown)
 			}
 			if strings.ContainsAny(shown, "\r\n\x00\x1b") || len([]rune(shown)) > mostShown+1 {
@@ -121,8 +122,10 @@ func TestNamesOfModelsAreNoKeys(t *testing.T) {
 			t.Errorf("%q becomes %q", name, got)
 		}
 	}
-	for key, want := range map[string]string{canary: "it is [key]", "sk-proj-abcdefgh": "it is [key]", "0123456789abcdef0123456789abcdef": "it is [key]",
-		"0123456789abcdef01234567": "it is [key]", "gsk_abcdefghij": "it is [key]", "Bearer x.y.z": "it is Bearer [key]", "abc***xyz": "it is [key]"} {
+	for key, want := range map[string]string{canary: "it is [key]", "sk-proj-abcdefgh": "it is [key]",
+		"0123456789abcdef0123456789abcdef": "it is [key]",
+		"0123456789abcdef01234567":         "it is [key]", "gsk_abcdefghij": "it is [key]", "Bearer x.y.z": "it is Bearer [key]",
+		"abc***xyz": "it is [key]"} {
 		if got := c.Quote("it is " + key); got != want {
 			t.Errorf("%q becomes %q", key, got)
 		}

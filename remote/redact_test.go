@@ -79,7 +79,8 @@ func FuzzQuote(f *testing.F) {
 			t.Errorf("%q is not fit to be shown", got)
 		}
 		// What the marks themselves hold is no part of a key.
-		if len(secret) > 5 && !strings.HasSuffix(secret, ".") && !strings.Contains(secret, " ") && strings.Contains(strings.ReplaceAll(got, "[key]", "\x00"), secret) {
+		if len(secret) > 5 && !strings.HasSuffix(secret, ".") && !strings.Contains(secret, " ") &&
+			strings.Contains(strings.ReplaceAll(got, "[key]", "\x00"), secret) {
 			t.Errorf("%q holds %q", got, secret)
 		}
 	})

@@ -49,7 +49,8 @@ func TestDialRefused(t *testing.T) {
 		c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), socket.Options{})
 		if c != nil || !errors.Is(err, socket.ErrRefused) {
 			t.Errorf("%d: %v", status, err)
-		} else if text := err.Error(); !strings.Contains(text, http.StatusText(status)) || !strings.Contains(text, "wrong_token") || len(text) > 1000 {
+		} else if text := err.Error(); !strings.Contains(text, http.StatusText(status)) || !strings.Contains(text, "wrong_token") ||
+			len(text) > 1000 {
 			t.Errorf("%d: the error says %.200s", status, text)
 		}
 		server.Close()
@@ -61,7 +62,8 @@ func TestDialNobody(t *testing.T) {
 	must(t, err)
 	address := l.Addr().String()
 	must(t, l.Close())
-	if _, err := socket.Dial(t.Context(), "ws://"+address, socket.Options{}); err == nil || errors.Is(err, socket.ErrRefused) || !strings.Contains(err.Error(), address) {
+	if _, err := socket.Dial(t.Context(), "ws://"+address, socket.Options{}); err == nil || errors.Is(err, socket.ErrRefused) ||
+		!strings.Contains(err.Error(), address) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if _, err := socket.Dial(t.Context(), "http://"+address, socket.Options{}); err == nil {
@@ -96,7 +98,8 @@ func TestDialEndsWithItsContext(t *testing.T) {
 func TestAcceptAnswersWhatIsNoUpgrade(t *testing.T) {
 	upgrade := func(change func(http.Header)) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+			"Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
 		change(r.Header)
 		return r
 	}

@@ -88,7 +88,8 @@ func TestWhoSendsTooMuchWaits(t *testing.T) {
 // TestSubprotocols: the one that both know is named, and no other.
 func TestSubprotocols(t *testing.T) {
 	url, accepted := listen(t, socket.Options{Subprotocols: []string{"vtuber.v1"}})
-	for asked, want := range map[string]string{"": "", "other": "", "vtuber.v1": "vtuber.v1", "bearer.c2VjcmV0, vtuber.v1": "vtuber.v1", "VTUBER.V1": ""} {
+	for asked, want := range map[string]string{"": "", "other": "", "vtuber.v1": "vtuber.v1", "bearer.c2VjcmV0, vtuber.v1": "vtuber.v1",
+		"VTUBER.V1": ""} {
 		header := http.Header{}
 		if asked != "" {
 			header.Set("Sec-WebSocket-Protocol", asked)

@@ -169,7 +169,8 @@ func TestATurn(t *testing.T) {
 	if n := strings.Count(r.received(), "exactly one of these emoji"); n != 1 {
 		t.Errorf("the preamble was told %d times", n)
 	}
-	for _, want := range []string{`"protocolVersion":1`, `"readTextFile":false`, `"terminal":false`, `"mcpServers":[]`, `"cwd":"` + r.dir + `"`, `{"text":"where","type":"text"}`} {
+	for _, want := range []string{`"protocolVersion":1`, `"readTextFile":false`, `"terminal":false`, `"mcpServers":[]`, `"cwd":"` + r.dir + `"`,
+		`{"text":"where","type":"text"}`} {
 		if !strings.Contains(r.received(), want) {
 			t.Errorf("the agent was not told %s", want)
 		}
@@ -185,7 +186,8 @@ func TestTools(t *testing.T) {
 		"<g think running Look around> agent|<g think done Look around> agent|😐|Good.|.done")
 	// One that the agent never finishes is not left running.
 	r.want("tool c strange pending "+strings.Repeat("long ", 100)+";say Yes.",
-		"<c other running "+strings.TrimSpace(strings.Repeat("long ", 40))+">|😐|Yes.|<c other done "+strings.TrimSpace(strings.Repeat("long ", 40))+">|.done")
+		"<c other running "+strings.TrimSpace(strings.Repeat("long ", 40))+">|😐|Yes.|<c other done "+strings.TrimSpace(
+			strings.Repeat("long ", 40))+">|.done")
 }
 
 func TestSplitWritesAndGarbage(t *testing.T) {
@@ -244,12 +246,16 @@ func TestPermissions(t *testing.T) {
 	// What the agent told of the tool before counts where the request is silent.
 	r.want("tool c2 read pending Look;ask c2 -", "<c2 read running Look>|😐|Answer outcome optionId once outcome selected.|<c2 read done Look>|.done")
 	r.want("ask c3 -", "? May I use a tool?|😐|Answer outcome optionId no outcome selected.|.done")
-	r.want("tool c4 read pending Look;ask c4 delete Look", "<c4 read running Look>|? May I delete something: Look?|<c4 read failed Look>|😐|Answer outcome optionId no outcome selected.|.done")
+	r.want("tool c4 read pending Look;ask c4 delete Look",
+		"<c4 read running Look>|? May I delete something: Look?|<c4 read failed Look>|😐|Answer outcome optionId no outcome selected.|.done")
 	// Nobody can allow what he is not told.
-	r.want("ask c6 execute export TOKEN=$(curl|sh)", "😐|I did not do that: a part of the command cannot be told aloud.|Answer outcome optionId no outcome selected.|.done",
+	r.want("ask c6 execute export TOKEN=$(curl|sh)",
+		"😐|I did not do that: a part of the command cannot be told aloud.|Answer outcome optionId no outcome selected.|.done",
 		agent.Answer{Outcome: agent.AnswerTouch})
-	r.want("ask c7 execute KEY="+strings.Repeat("x", 1000), "? May I run a command: KEY= and so on?|😐|Answer outcome optionId no outcome selected.|.done")
-	r.want("askforever c5 read x", "😐|I did not do that: it can only be allowed for good, and that is not for me to ask.|Answer outcome optionId no outcome selected.|.done")
+	r.want("ask c7 execute KEY="+strings.Repeat("x", 1000),
+		"? May I run a command: KEY= and so on?|😐|Answer outcome optionId no outcome selected.|.done")
+	r.want("askforever c5 read x",
+		"😐|I did not do that: it can only be allowed for good, and that is not for me to ask.|Answer outcome optionId no outcome selected.|.done")
 }
 
 func TestOnlyAnAdoptedRobotMayAnswer(t *testing.T) {
@@ -313,7 +319,8 @@ func TestSessionsRotate(t *testing.T) {
 	where("s3 turn 1 blocks 2") // was idle
 	for range 2 {
 		r.pass(299 * time.Second)
-		where(fmt.Sprintf("s3 turn %d blocks 1", map[bool]int{true: 2, false: 3}[r.clock().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) < 900*time.Second]))
+		where(fmt.Sprintf("s3 turn %d blocks 1", map[bool]int{true: 2,
+			false: 3}[r.clock().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) < 900*time.Second]))
 	}
 	r.eventually("the old ones are closed", func() bool { return strings.Count(r.received(), `"session/close"`) == 2 })
 	if n := r.brain.Sessions(); n != 1 {
@@ -334,11 +341,13 @@ func TestSessionsGrowOld(t *testing.T) {
 func TestANewSessionReceivesTheHistory(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")
-	turn.History = []agent.Exchange{{Heard: "long ago", Said: "x"}, {}, {}, {Heard: "my name is Ada", Said: strings.Repeat("é", 1000)}, {Heard: "hi", Said: "hello"}}
+	turn.History = []agent.Exchange{{Heard: "long ago", Said: "x"}, {}, {}, {Heard: "my name is Ada", Said: strings.Repeat("é", 1000)},
+		{Heard: "hi", Said: "hello"}}
 	if err := r.brain.Think(t.Context(), turn, (&received{}).take); err != nil {
 		t.Fatal(err)
 	}
-	if log := r.received(); !strings.Contains(log, `they: my name is Ada`) || strings.Contains(log, "long ago") || strings.Contains(log, strings.Repeat("é", 151)) {
+	if log := r.received(); !strings.Contains(log, `they: my name is Ada`) || strings.Contains(log, "long ago") ||
+		strings.Contains(log, strings.Repeat("é", 151)) {
 		t.Error(log)
 	}
 }
@@ -424,7 +433,8 @@ func TestTheOlderDialect(t *testing.T) {
 	r.want("oldask shell", "? May I use a tool: shell?|😐|Answer approved false.|.done")
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &received{on: func(agent.Reply) error { cancel(); return ctx.Err() }}
-	if err := r.brain.Think(ctx, r.turnOf("a", "event {\"type\":\"chunk\",\"content\":\"One. Two\"};wait"), h.take); !errors.Is(err, context.Canceled) {
+	if err := r.brain.Think(ctx, r.turnOf("a", "event {\"type\":\"chunk\",\"content\":\"One. Two\"};wait"), h.take); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 	r.eventually("the cancel was heard", func() bool { return strings.Contains(r.received(), `"session/cancel","params":{"session_id":"s1"}`) })

@@ -39,16 +39,20 @@ func stages(cancel func()) map[string]stage {
 	tool := speaking(func(r agent.Reply) bool { _, ok := r.(agent.ToolStatus); return ok })
 	ask := speaking(func(r agent.Reply) bool { _, ok := r.(agent.Ask); return ok })
 	return map[string]stage{
-		"starting":           {mode: "slow start", words: "say No.", after: 50 * time.Millisecond, next: "s1 turn 1 blocks 2"},
-		"opening a session":  {mode: "slow session", words: "say No.", after: 150 * time.Millisecond, next: "s1 turn 1 blocks 2"},
-		"waiting":            {mode: "plain", words: "wait", after: 300 * time.Millisecond, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"thinking":           {mode: "plain", words: "think hm;wait 100", after: 300 * time.Millisecond, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"in a tool":          {mode: "plain", words: "tool c execute in_progress npm test;wait", on: tool, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"asking":             {mode: "plain", words: "ask c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
-		"asking, one waits":  {mode: "plain", words: "asktwice c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
-		"speaking":           {mode: "plain", words: "say One. Two. Three.;wait", on: say, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"speaking, all said": {mode: "plain", words: "say One. Two. Three.", on: func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) }, next: "s1 turn 2 blocks 1"},
-		"speaking, asked":    {mode: "plain", words: "say One. Two. Three.;ask c execute x", on: func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) }, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
+		"starting":          {mode: "slow start", words: "say No.", after: 50 * time.Millisecond, next: "s1 turn 1 blocks 2"},
+		"opening a session": {mode: "slow session", words: "say No.", after: 150 * time.Millisecond, next: "s1 turn 1 blocks 2"},
+		"waiting":           {mode: "plain", words: "wait", after: 300 * time.Millisecond, want: "session/cancel", next: "s1 turn 2 blocks 1"},
+		"thinking":          {mode: "plain", words: "think hm;wait 100", after: 300 * time.Millisecond, want: "session/cancel", next: "s1 turn 2 blocks 1"},
+		"in a tool":         {mode: "plain", words: "tool c execute in_progress npm test;wait", on: tool, want: "session/cancel", next: "s1 turn 2 blocks 1"},
+		"asking":            {mode: "plain", words: "ask c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
+		"asking, one waits": {mode: "plain", words: "asktwice c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`,
+			next: "s1 turn 2 blocks 1"},
+		"speaking": {mode: "plain", words: "say One. Two. Three.;wait", on: say, want: "session/cancel", next: "s1 turn 2 blocks 1"},
+		"speaking, all said": {mode: "plain", words: "say One. Two. Three.",
+			on: func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) }, next: "s1 turn 2 blocks 1"},
+		"speaking, asked": {mode: "plain", words: "say One. Two. Three.;ask c execute x",
+			on:   func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) },
+			want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
 	}
 }
 
@@ -81,7 +85,8 @@ func TestCancel(t *testing.T) {
 				t.Error("a turn that was cut off ended well")
 			}
 			r.want("where", "😐|Session "+s.next+".|.done")
-			if asked, answered := strings.Count(s.words, "ask"), strings.Count(r.received(), `"outcome":"cancelled"`); strings.HasPrefix(s.words, "asktwice") && answered != 2 || asked > answered {
+			if asked, answered := strings.Count(s.words, "ask"), strings.Count(r.received(), `"outcome":"cancelled"`); strings.HasPrefix(s.words,
+				"asktwice") && answered != 2 || asked > answered {
 				t.Errorf("%d permissions were answered as cancelled", answered)
 			}
 			if strings.Contains(r.received(), `"optionId"`) {

@@ -172,7 +172,8 @@ func (b *Brain) obituary(c *child) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.greeted {
-		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway, b.name(), how)
+		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway,
+			b.name(), how)
 	}
 	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), how)
 }

@@ -25,7 +25,8 @@ func TestWhatCannotStart(t *testing.T) {
 		change func(*acp.Options)
 		want   string
 	}{
-		"no such program": {"plain", func(o *acp.Options) { o.Command = []string{"no-such-agent", "--key", canary} }, "no-such-agent is not installed; install it"},
+		"no such program": {"plain", func(o *acp.Options) { o.Command = []string{"no-such-agent", "--key", canary} },
+			"no-such-agent is not installed; install it"},
 		"no such path":    {"plain", func(o *acp.Options) { o.Command[0] = "/no/such/agent" }, "agent is not installed; install it"},
 		"no program":      {"plain", func(o *acp.Options) { o.Command[0] = text }, "notes.txt cannot be started: permission denied"},
 		"no folder":       {"plain", func(o *acp.Options) { o.Dir = "/no/such/folder" }, "the folder /no/such/folder for acp.test is not there; create it"},
@@ -46,7 +47,8 @@ func TestWhatCannotStart(t *testing.T) {
 			for what, err := range map[string]error{
 				"Think": func() error { _, err := r.say("say No."); return err }(), "Check": r.brain.Check(t.Context()),
 			} {
-				if !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), "\n") {
+				if !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("%s says %v", what, err)
 				}
 			}

@@ -61,7 +61,8 @@ func TestStrangersHaveNoAgent(t *testing.T) {
 	turn := r.turnOf("a", "say Yes.")
 	turn.Untrusted = true
 	h := &received{}
-	if err := r.brain.Think(t.Context(), turn, h.take); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.String() != "" || len(r.pids()) > 0 {
+	if err := r.brain.Think(t.Context(), turn, h.take); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.String() != "" ||
+		len(r.pids()) > 0 {
 		t.Errorf("%v, %q, %d processes", err, h, len(r.pids()))
 	}
 	turn.Robot = ""

@@ -369,7 +369,8 @@ func (s *script) step(verb, rest string) bool {
 			case <-time.After(time.Duration(ms) * time.Millisecond):
 			}
 			if f[0] == "tool" {
-				s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("t", i), "kind": "read", "status": "completed", "title": f[2]})
+				s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("t", i), "kind": "read", "status": "completed",
+					"title": f[2]})
 				continue
 			}
 			s.write(chunk(s.session, f[0], f[2]))
@@ -377,7 +378,8 @@ func (s *script) step(verb, rest string) bool {
 	case "shout", "muse":
 		n, _ := strconv.Atoi(rest)
 		for range n {
-			s.write(chunk(s.session, map[string]string{"shout": "agent_message_chunk", "muse": "agent_thought_chunk"}[verb], strings.Repeat("word ", 2000)))
+			s.write(chunk(s.session, map[string]string{"shout": "agent_message_chunk", "muse": "agent_thought_chunk"}[verb],
+				strings.Repeat("word ", 2000)))
 		}
 	}
 	return true
@@ -426,7 +428,8 @@ func (s *script) request(verb, rest string) {
 	for _, answer := range waits {
 		came := <-answer
 		_ = os.WriteFile(filepath.Join(s.dir, "answer"), []byte(came), 0o600)
-		s.write(chunk(s.session, "agent_message_chunk", "Answer "+strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", " ").Replace(came)+". "))
+		s.write(chunk(s.session, "agent_message_chunk", "Answer "+strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", " ").Replace(
+			came)+". "))
 	}
 }
 

@@ -22,7 +22,8 @@ type neck struct {
 }
 
 func (*neck) Tools() []device.Tool {
-	return []device.Tool{{Name: "self.robot.turn", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}}}
+	return []device.Tool{{Name: "self.robot.turn", Schema: device.Schema{Type: "object",
+		Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}}}
 }
 
 func (n *neck) Call(_ context.Context, name string, args map[string]any) (device.Result, error) {
@@ -131,7 +132,8 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	if got := p.log(); got != "close 1" {
 		t.Errorf("forgotten: %s", got)
 	}
-	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Untrusted: true, Text: "say Hi."}, (&received{}).take); !errors.Is(err, agent.ErrStranger) {
+	if err := r.brain.Think(t.Context(), agent.Turn{Robot: robot, Untrusted: true, Text: "say Hi."}, (&received{}).take); !errors.Is(err,
+		agent.ErrStranger) {
 		t.Error(err)
 	}
 	if got := p.log(); got != "" {
@@ -144,7 +146,8 @@ func TestAnAgentIsLentTools(t *testing.T) {
 		t.Errorf("what Check opened has no tools, and is used: %v", err)
 	}
 	_, _ = r.think("die", &received{})
-	if got := p.log(); got != "begin 2 with end_talk self_robot_turn, end 2, close 2" && got != "begin 2 with end_talk self_robot_turn, close 2, end 2" {
+	if got := p.log(); got != "begin 2 with end_talk self_robot_turn, end 2, close 2" &&
+		got != "begin 2 with end_talk self_robot_turn, close 2, end 2" {
 		t.Errorf("its agent died: %s", got)
 	}
 }

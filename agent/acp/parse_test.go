@@ -40,7 +40,8 @@ func TestQuestions(t *testing.T) {
 func TestPhrasesAreWhole(t *testing.T) {
 	for _, language := range []string{"en", "de"} {
 		p := acp.PhrasesIn(language)
-		for _, s := range []string{p.Ask, p.AskOf, p.AndOn, p.Again, p.NotYou, p.ForGood, p.Hidden, p.Refused, p.CutOff, p.TooLong, p.Stopped, p.Done} {
+		for _, s := range []string{p.Ask, p.AskOf, p.AndOn, p.Again, p.NotYou, p.ForGood, p.Hidden, p.Refused, p.CutOff, p.TooLong, p.Stopped,
+			p.Done} {
 			if s == "" {
 				t.Errorf("%s lacks a phrase", language)
 			}

@@ -95,7 +95,8 @@ func hello() thinker.Prompt {
 func withTools() thinker.Prompt {
 	p := hello()
 	p.Tools = []thinker.Tool{{Name: "get_weather", Description: "The weather.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false,"anyOf":[]}`)}}
+		Schema: json.RawMessage(
+			`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false,"anyOf":[]}`)}}
 	return p
 }
 
@@ -151,14 +152,16 @@ func TestMessages(t *testing.T) {
 		body string
 		want received
 	}{
-		"text":             {text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"CRLF":             {strings.ReplaceAll(text, "\n", "\r\n"), received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"tools":            {string(record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
-		"max_tokens":       {strings.Replace(text, "end_turn", "max_tokens", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
-		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
-		"refusal":          {strings.Replace(text, "end_turn", "refusal", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
-		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1), received{Text: "Let me look.", Stop: thinker.StopLength}},
-		"a new event":      {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"text":       {text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"CRLF":       {strings.ReplaceAll(text, "\n", "\r\n"), received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
+		"tools":      {string(record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
+		"max_tokens": {strings.Replace(text, "end_turn", "max_tokens", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1),
+			received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
+		"refusal": {strings.Replace(text, "end_turn", "refusal", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
+		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1),
+			received{Text: "Let me look.", Stop: thinker.StopLength}},
+		"a new event": {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {
@@ -215,7 +218,8 @@ func TestRequest(t *testing.T) {
 	p.Messages = []thinker.Message{
 		{Role: thinker.RoleAssistant, Text: "Lost history."},
 		{Role: thinker.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
-		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)},
+			{ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
 		{Role: thinker.RoleTool, CallID: "c1", Text: ""},
 		{Role: thinker.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
 	}
@@ -260,7 +264,9 @@ func TestThinkingGoesBack(t *testing.T) {
 		switch {
 		case refuse && bytes.Contains(text, []byte("signature")):
 			w.WriteHeader(400)
-			io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `+"`signature` in `thinking`"+` block. The block is bound to a different conversation."}}`)
+			io.WriteString(w,
+				`{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `+
+					"`signature` in `thinking`"+` block. The block is bound to a different conversation."}}`)
 		case len(body["messages"].([]any)) == 1:
 			w.Write(record(t, "tools.sse"))
 		default:

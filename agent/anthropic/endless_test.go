@@ -47,7 +47,8 @@ func TestEndlessModels(t *testing.T) {
 	event := func(name, data string) string {
 		return "event: " + name + "\ndata: {\"type\":\"" + name + "\"" + data + "}\n\n"
 	}
-	begun := event("message_start", `,"message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x","usage":{"input_tokens":1,"output_tokens":1}}`)
+	begun := event("message_start",
+		`,"message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x","usage":{"input_tokens":1,"output_tokens":1}}`)
 	block := func(kind string) string {
 		return begun + event("content_block_start", `,"index":0,"content_block":`+kind)
 	}
@@ -77,7 +78,8 @@ func TestEndlessModels(t *testing.T) {
 				o := options("http://proxy.example")
 				o.FirstWithin, o.IdleWithin = 7*second, 3*second
 				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
-					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause, until: time.Now().Add(24 * time.Hour)}
+					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause,
+						until: time.Now().Add(24 * time.Hour)}
 				})
 				began, letters, last := time.Now(), 0, ""
 				err := thinker.New(thinker.Options{Model: engine(t, o)}).Think(t.Context(), agent.Turn{Text: "Well?"}, func(r agent.Reply) error {

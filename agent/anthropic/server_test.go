@@ -36,24 +36,34 @@ func TestErrors(t *testing.T) {
 		tries  int
 		want   string
 	}{
-		"wrong key":     {status: 401, body: apiError("authentication_error", "invalid x-api-key "+canary), tries: 1, want: "refuses the key (HTTP 401: invalid x-api-key [key]); check brains[..].key"},
-		"no key":        {status: 401, noKey: true, tries: 1, want: "wants a key and none is set"},
-		"forbidden":     {status: 403, body: apiError("permission_error", "not for "+canary+" or sk-ant-canary-***"), tries: 1, want: "refuses the key (HTTP 403: not for [key] or [key]); check brains[..].key"},
-		"no model":      {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1, want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
-		"no such API":   {status: 404, body: "<html>", tries: 1, want: "there is no Messages API at URL"},
-		"no credit":     {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
-		"too many":      {status: 429, header: http.Header{"Retry-After": {"3600"}}, body: apiError("rate_limit_error", "slow down"), tries: 1, want: "asks to wait until 3600 s from now (Retry-After)"},
-		"a moment":      {status: 429, header: http.Header{"Retry-After": {"0"}, "Retry-After-Ms": {"3600000"}}, body: apiError("rate_limit_error", "slow down"), tries: 2, want: "asks to wait"},
-		"overloaded":    {status: 529, body: apiError("overloaded_error", "Overloaded"), tries: 2, want: "is overloaded"},
-		"a failure":     {status: 500, body: strings.Repeat("x", 1<<20), tries: 2, want: "has failed (HTTP 500)"},
-		"elsewhere":     {status: 307, header: http.Header{"Location": {"https://other.example/x?key=1"}}, tries: 2, want: "sends elsewhere (HTTP 307 to https://other.example/x)"},
-		"our fault":     {status: 400, ours: true, body: apiError("invalid_request_error", "messages: too long"), tries: 1, want: "refuses the request (HTTP 400: messages: too long)"},
-		"in the stream": {status: 200, body: "event: error\ndata: " + apiError("overloaded_error", "Overloaded") + "\n\n", tries: 1, want: "is overloaded"},
-		"cut":           {status: 200, body: strings.Split(string(record(t, "text.sse")), "event: content_block_stop")[0], tries: 1, want: "cut the connection"},
-		"a web page":    {status: 200, body: "<html>\n\n<body>", tries: 1, want: "not of the Messages API"},
-		"garbage":       {status: 200, body: "event: message_start\ndata: {{{\n\n", tries: 1, want: "not of the Messages API"},
-		"out of order":  {status: 200, body: "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":7,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n", tries: 1, want: "not of the Messages API"},
-		"without end":   {status: 200, body: strings.Repeat("event: ping\ndata: {}\n\n", 1<<20), tries: 1, want: "larger than 16 MB"},
+		"wrong key": {status: 401, body: apiError("authentication_error", "invalid x-api-key "+canary), tries: 1,
+			want: "refuses the key (HTTP 401: invalid x-api-key [key]); check brains[..].key"},
+		"no key": {status: 401, noKey: true, tries: 1, want: "wants a key and none is set"},
+		"forbidden": {status: 403, body: apiError("permission_error", "not for "+canary+" or sk-ant-canary-***"), tries: 1,
+			want: "refuses the key (HTTP 403: not for [key] or [key]); check brains[..].key"},
+		"no model": {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1,
+			want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
+		"no such API": {status: 404, body: "<html>", tries: 1, want: "there is no Messages API at URL"},
+		"no credit":   {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
+		"too many": {status: 429, header: http.Header{"Retry-After": {"3600"}}, body: apiError("rate_limit_error", "slow down"), tries: 1,
+			want: "asks to wait until 3600 s from now (Retry-After)"},
+		"a moment": {status: 429, header: http.Header{"Retry-After": {"0"}, "Retry-After-Ms": {"3600000"}},
+			body: apiError("rate_limit_error", "slow down"), tries: 2, want: "asks to wait"},
+		"overloaded": {status: 529, body: apiError("overloaded_error", "Overloaded"), tries: 2, want: "is overloaded"},
+		"a failure":  {status: 500, body: strings.Repeat("x", 1<<20), tries: 2, want: "has failed (HTTP 500)"},
+		"elsewhere": {status: 307, header: http.Header{"Location": {"https://other.example/x?key=1"}}, tries: 2,
+			want: "sends elsewhere (HTTP 307 to https://other.example/x)"},
+		"our fault": {status: 400, ours: true, body: apiError("invalid_request_error", "messages: too long"), tries: 1,
+			want: "refuses the request (HTTP 400: messages: too long)"},
+		"in the stream": {status: 200, body: "event: error\ndata: " + apiError("overloaded_error", "Overloaded") + "\n\n", tries: 1,
+			want: "is overloaded"},
+		"cut": {status: 200, body: strings.Split(string(record(t, "text.sse")), "event: content_block_stop")[0], tries: 1,
+			want: "cut the connection"},
+		"a web page": {status: 200, body: "<html>\n\n<body>", tries: 1, want: "not of the Messages API"},
+		"garbage":    {status: 200, body: "event: message_start\ndata: {{{\n\n", tries: 1, want: "not of the Messages API"},
+		"out of order": {status: 200,
+			body: "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":7,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n", tries: 1, want: "not of the Messages API"},
+		"without end": {status: 200, body: strings.Repeat("event: ping\ndata: {}\n\n", 1<<20), tries: 1, want: "larger than 16 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,9 +190,11 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 		requests := 0
 		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			requests++
-			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(record(t, "text.sse"))), Request: r}
+			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+				Body: io.NopCloser(bytes.NewReader(record(t, "text.sse"))), Request: r}
 			if requests == 1 {
-				answer.StatusCode, answer.Body = http.StatusTooManyRequests, io.NopCloser(strings.NewReader(apiError("rate_limit_error", "slow down")))
+				answer.StatusCode, answer.Body = http.StatusTooManyRequests,
+					io.NopCloser(strings.NewReader(apiError("rate_limit_error", "slow down")))
 				answer.Header.Set("Retry-After", "1")
 			}
 			return answer, nil
@@ -205,7 +217,8 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // TestCancelled: a cancelled turn ends at once and leaves nothing behind.
 func TestCancelled(t *testing.T) {
 	text := string(record(t, "text.sse"))
-	for name, before := range map[string]string{"before the first byte": "", "in the middle": text[:strings.Index(text, "event: content_block_stop")]} {
+	for name, before := range map[string]string{"before the first byte": "",
+		"in the middle": text[:strings.Index(text, "event: content_block_stop")]} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan struct{})
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -324,7 +337,8 @@ func TestSee(t *testing.T) {
 	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "😊 It is sunny." {
 		t.Error(spoken, err)
 	}
-	if text := fmt.Sprint(s.requests()[0].body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") || !strings.Contains(text, "What do you see?") {
+	if text := fmt.Sprint(s.requests()[0].body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") ||
+		!strings.Contains(text, "What do you see?") {
 		t.Error(text)
 	}
 	look.Picture.Data = nil

@@ -55,8 +55,10 @@ func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 		p.delta(m, `{"content":"A mom"}`)
 		<-spoken
 		p.delta(m, `{"content":"ent.","thinking_content":"Secret."}`)
-		p.delta(m, `{"tool_calls":[{"id":"t1","tool_name":"GetLiveContext","tool_args":{}},{"tool_name":"none"},{"id":"t2","tool_name":"HassTurnOn","tool_args":{"name":"x"}}]}`)
-		p.delta(m, `{"role":"tool_result","agent_id":"a","tool_call_id":"t1","tool_name":"GetLiveContext","tool_result":{"success":true},"content":"Do not say this."}`)
+		p.delta(m,
+			`{"tool_calls":[{"id":"t1","tool_name":"GetLiveContext","tool_args":{}},{"tool_name":"none"},{"id":"t2","tool_name":"HassTurnOn","tool_args":{"name":"x"}}]}`)
+		p.delta(m,
+			`{"role":"tool_result","agent_id":"a","tool_call_id":"t1","tool_name":"GetLiveContext","tool_result":{"success":true},"content":"Do not say this."}`)
 		p.delta(m, `{"role":"tool_result","tool_call_id":"t2","tool_name":"HassTurnOn","tool_result":{"error":"HomeAssistantError"}}`)
 		p.event(m, "intent-progress", `{"tts_start_streaming":true}`)
 		p.event(m, "intent-progress", `{"chat_log_delta":7}`)
@@ -73,7 +75,8 @@ func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 		return note(r)
 	})
 	got := strings.Join(replies, "|")
-	if err != nil || got != "😊|Let me look.|A moment.|<t1 GetLiveContext running>|<t2 HassTurnOn running>|<t1 GetLiveContext done>|<t2 HassTurnOn failed>|It is warm.|.done" {
+	if err != nil ||
+		got != "😊|Let me look.|A moment.|<t1 GetLiveContext running>|<t2 HassTurnOn running>|<t1 GetLiveContext done>|<t2 HassTurnOn failed>|It is warm.|.done" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
@@ -190,7 +193,8 @@ func TestAnInterruptedTurnIsOfTheConversation(t *testing.T) {
 
 func away(t *testing.T, err error, words string) {
 	t.Helper()
-	if !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), canary[2:20]) || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), canary[2:20]) ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v, want %q", err, words)
 	}
 }
@@ -374,7 +378,8 @@ func TestREST(t *testing.T) {
 		case strings.Contains(string(body), "fail"):
 			http.Error(w, `{"message":"Message format incorrect: invalid agent ID"}`, 400)
 		default:
-			_, _ = io.WriteString(w, `{"response":{"speech":{"plain":{"speech":"😊 It is on. And warm."}},"response_type":"action_done"},"conversation_id":"c1"}`)
+			_, _ = io.WriteString(w,
+				`{"response":{"speech":{"plain":{"speech":"😊 It is on. And warm."}},"response_type":"action_done"},"conversation_id":"c1"}`)
 		}
 	}
 	b := h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "conversation.x" })
@@ -393,9 +398,11 @@ func TestREST(t *testing.T) {
 	}) {
 		t.Errorf("%q", asked)
 	}
-	away(t, h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "conversation.nope" }).Check(t.Context()), "has no conversation agent conversation.nope")
+	away(t, h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "conversation.nope" }).Check(t.Context()),
+		"has no conversation agent conversation.nope")
 	away(t, h.brain(t, func(o *assist.Options) { o.REST, o.Token = true, "wrong" }).Check(t.Context()), "refuses the token")
-	if err := h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "homeassistant" }).Check(t.Context()); err != nil || asked[len(asked)-1] != "GET /api/ " {
+	if err := h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "homeassistant" }).Check(t.Context()); err != nil ||
+		asked[len(asked)-1] != "GET /api/ " {
 		t.Errorf("%v, %q", err, asked)
 	}
 }

@@ -50,7 +50,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 	h := newFakeHA(t, nil)
 	h.rest = func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"response":{"speech":{"plain":{"speech":"` + strings.Repeat("I think so. ", 5000) + `"}},"response_type":"action_done"}}`))
+		_, _ = w.Write([]byte(`{"response":{"speech":{"plain":{"speech":"` + strings.Repeat("I think so. ", 5000) +
+			`"}},"response_type":"action_done"}}`))
 	}
 	got, err := say(t, h.brain(t, func(o *assist.Options) { o.REST = true }), "x")
 	if err != nil || !strings.HasSuffix(got, "|I was cut off.|.done") || len(got) > 9000 {
@@ -66,7 +67,8 @@ func TestStrangersDoNotControlTheHome(t *testing.T) {
 	b := h.brain(t)
 	var replies []string
 	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Untrusted: true, Text: "open the door"}
-	if err := b.Think(t.Context(), turn, collect(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) || h.conns.Load() > 0 || replies != nil {
+	if err := b.Think(t.Context(), turn, collect(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) ||
+		h.conns.Load() > 0 || replies != nil {
 		t.Errorf("%v, %q, %d connections", err, replies, h.conns.Load())
 	}
 	turn.Robot = ""

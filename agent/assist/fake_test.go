@@ -72,7 +72,9 @@ func (p *peer) delta(m command, data string) {
 
 // end ends an answer with a text.
 func (p *peer) end(m command, kind, speech, conversation string) {
-	p.event(m, "intent-end", fmt.Sprintf(`{"processed_locally":true,"intent_output":{"response":{"speech":{"plain":{"speech":%q,"extra_data":null}},"response_type":%q,"data":{}},"conversation_id":%q,"continue_conversation":false}}`, speech, kind, conversation))
+	p.event(m, "intent-end",
+		fmt.Sprintf(
+			`{"processed_locally":true,"intent_output":{"response":{"speech":{"plain":{"speech":%q,"extra_data":null}},"response_type":%q,"data":{}},"conversation_id":%q,"continue_conversation":false}}`, speech, kind, conversation))
 	p.event(m, "run-end", "null")
 }
 

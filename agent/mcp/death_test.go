@@ -224,7 +224,8 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief.URL+"/?key="+canary, http.StatusTemporaryRedirect)
 		}, "sends elsewhere (HTTP 307 to " + thief.URL + "/)"},
-		"refusal": {answering(200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no `+canary+`"}}`), "refuses to begin: no [key]"},
+		"refusal": {answering(200, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no `+canary+`"}}`),
+			"refuses to begin: no [key]"},
 		"SSE that sends elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {
 				w.WriteHeader(405)
@@ -242,7 +243,8 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			web := httptest.NewServer(c.handler)
 			defer web.Close()
-			s, log := open(t, mcp.Options{URL: web.URL + "/here/" + canary + "?q=" + canary, Key: canary, Headers: map[string]string{"X-Also": canary}})
+			s, log := open(t, mcp.Options{URL: web.URL + "/here/" + canary + "?q=" + canary, Key: canary,
+				Headers: map[string]string{"X-Also": canary}})
 			defer s.Close()
 			err := s.Check(soon(t))
 			if err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) {

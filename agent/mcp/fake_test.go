@@ -121,7 +121,8 @@ func fakeCall(is, name, id string, say, answer func(string)) {
 		say(`{"jsonrpc":"2.0","id":` + id + `,"resu`)
 		os.Exit(1)
 	case "batch":
-		say(`[{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}},{"jsonrpc":"2.0","id":` + id + `,"result":` + done + `}]` + "\n")
+		say(`[{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}},{"jsonrpc":"2.0","id":` + id +
+			`,"result":` + done + `}]` + "\n")
 	case "long":
 		answer(`{"content":[{"type":"text","text":"` + strings.Repeat("ä", 1<<20) + `"}]}`)
 	default:

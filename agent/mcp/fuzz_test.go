@@ -79,7 +79,8 @@ func FuzzTool(f *testing.F) {
 		if !ok {
 			return
 		}
-		if own, ours := strings.CutPrefix(offer.Name, "it."); !ours || !s.allowed(own) || !utf8.ValidString(offer.Description) || len(offer.Description) > mostDescription ||
+		if own, ours := strings.CutPrefix(offer.Name, "it."); !ours || !s.allowed(own) || !utf8.ValidString(offer.Description) ||
+			len(offer.Description) > mostDescription ||
 			len(offer.Schema) > mostSchema || !json.Valid(offer.Schema) || offer.Schema[0] != '{' {
 			t.Errorf("%+v", offer)
 		}
@@ -104,7 +105,8 @@ func FuzzRefusal(f *testing.F) {
 }
 
 func TestSecretsAreNotQuoted(t *testing.T) {
-	s, err := New(Options{Name: "it", Command: []string{"x", "--api-key", "sesame-1", "--token=sesame-2", "plain"}, Env: []string{"A=sesame-33"}, Log: slog.New(slog.DiscardHandler)})
+	s, err := New(Options{Name: "it", Command: []string{"x", "--api-key", "sesame-1", "--token=sesame-2", "plain"}, Env: []string{"A=sesame-33"},
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

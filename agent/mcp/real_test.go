@@ -29,7 +29,8 @@ type output struct {
 func realServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, nil)
 	add := func(name string, run func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error)) {
-		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "does " + name}, func(ctx context.Context, r *sdk.CallToolRequest, in output) (*sdk.CallToolResult, any, error) {
+		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "does " + name}, func(ctx context.Context, r *sdk.CallToolRequest, in output) (
+			*sdk.CallToolResult, any, error) {
 			result, err := run(ctx, r, in)
 			return result, nil, err
 		})
@@ -80,7 +81,8 @@ func realServer() *sdk.Server {
 		})
 		return text("ok"), nil
 	})
-	sdk.AddTool(server, &sdk.Tool{Name: "structured"}, func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, map[string]int, error) {
+	sdk.AddTool(server, &sdk.Tool{Name: "structured"}, func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, map[string]int,
+		error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{}}, map[string]int{"degrees": 21}, nil
 	})
 	return server
@@ -253,7 +255,8 @@ func TestOnlyAndExcept(t *testing.T) {
 
 func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 	s, log := child(t, "real", mcp.Options{Pause: (&pauses{}).pause})
-	if _, err := s.Call(soon(t), "it.die", []byte(`{"text":""}`)); err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "exit status 3") {
+	if _, err := s.Call(soon(t), "it.die", []byte(`{"text":""}`)); err == nil || !errors.Is(err, agent.ErrAway) ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("the call it died of ended with %v", err)
 	}
 	if tools := s.Tools(t.Context()); len(tools) == 0 {

@@ -133,7 +133,8 @@ func (s *Server) explain(err error) error {
 	case errors.As(err, &status):
 		return absence{s.refusal(status)}
 	case errors.Is(err, errSlow):
-		return s.absent("does not answer in " + s.o.ConnectWithin.Round(time.Millisecond).String() + "; see that it runs, and that it is an MCP server")
+		return s.absent("does not answer in " + s.o.ConnectWithin.Round(time.Millisecond).String() +
+			"; see that it runs, and that it is an MCP server")
 	case errors.Is(err, errNoMCP) && s.url == nil:
 		return s.absent("does not speak MCP; see that its arguments make it an MCP server on standard input and output")
 	case errors.Is(err, errNoMCP):

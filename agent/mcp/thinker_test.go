@@ -24,7 +24,8 @@ func (m *script) Continue(_ context.Context, p thinker.Prompt, out func(thinker.
 			m.offered = append(m.offered, tool.Name)
 		}
 		for i, name := range []string{"files_echo", "home_fail"} {
-			if err := out(thinker.Piece{Call: &thinker.ToolCall{ID: string(rune('a' + i)), Name: name, Arguments: []byte(`{"text":"from afar"}`)}}); err != nil {
+			if err := out(thinker.Piece{Call: &thinker.ToolCall{ID: string(rune('a' + i)), Name: name,
+				Arguments: []byte(`{"text":"from afar"}`)}}); err != nil {
 				return "", err
 			}
 		}

@@ -14,7 +14,8 @@ func TestTheLifeOfANotification(t *testing.T) {
 	table := newTable[notice.Notification]()
 	s := notice.NewStore(table)
 	first, err := s.Accept(notice.Notification{Text: " The washing is done. "}, noon)
-	if err != nil || first.ID == "" || first.Text != "The washing is done." || first.Urgency != notice.UrgencyNormal || first.State != notice.Received {
+	if err != nil || first.ID == "" || first.Text != "The washing is done." || first.Urgency != notice.UrgencyNormal ||
+		first.State != notice.Received {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh,

@@ -22,21 +22,23 @@ func TestCheck(t *testing.T) {
 		is             error // nil: it would
 		want           string
 	}{
-		"listed":                 {status: 200, body: `{"data":[{"id":"qwen3:4b"}]}`},
-		"not listed":             {status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, is: agent.ErrAway, want: "/v1/models lists: a, b"},
-		"listed with a path":     {status: 200, body: `{"data":[{"id":"models/qwen3:4b"},{"id":"models/b"}]}`},
-		"many":                   {status: 200, body: `{"data":[{"id":"x"}` + strings.Repeat(`,{"id":"y"}`, 20) + `]}`, is: agent.ErrAway, want: "y, y and 13 more"},
-		"llama.cpp":              {status: 200, body: `{"data":[{"id":"/models/qwen.gguf","owned_by":"llamacpp"}]}`},
-		"no list":                {status: 404},
-		"an empty list":          {status: 200, body: `{"data":[]}`},
-		"loading":                {status: 503, body: `{"error":{"message":"Loading model"}}`, is: agent.ErrAway, want: "still being loaded"},
-		"wrong key":              {status: 401, is: agent.ErrAway, want: "brains[..].key"},
-		"a web page":             {status: 200, body: "<html>", is: agent.ErrAway, want: "not of this protocol"},
-		"Ollama":                 {native: true, status: 200, body: `{"capabilities":["completion","tools"]}`},
-		"an older Ollama":        {native: true, status: 200, body: `{"modelfile":""}`},
-		"Ollama without tools":   {native: true, status: 200, body: `{"capabilities":["completion"]}`, is: openai.ErrNoTools, want: "qwen3:4b"},
-		"Ollama without eyes":    {native: true, vision: true, status: 200, body: `{"capabilities":["completion","tools"]}`, is: agent.ErrBlind, want: "has no eyes"},
-		"Ollama, not downloaded": {native: true, status: 404, body: `{"error":"model 'qwen3:4b' not found"}`, is: agent.ErrAway, want: "the model qwen3:4b is not there"},
+		"listed":               {status: 200, body: `{"data":[{"id":"qwen3:4b"}]}`},
+		"not listed":           {status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, is: agent.ErrAway, want: "/v1/models lists: a, b"},
+		"listed with a path":   {status: 200, body: `{"data":[{"id":"models/qwen3:4b"},{"id":"models/b"}]}`},
+		"many":                 {status: 200, body: `{"data":[{"id":"x"}` + strings.Repeat(`,{"id":"y"}`, 20) + `]}`, is: agent.ErrAway, want: "y, y and 13 more"},
+		"llama.cpp":            {status: 200, body: `{"data":[{"id":"/models/qwen.gguf","owned_by":"llamacpp"}]}`},
+		"no list":              {status: 404},
+		"an empty list":        {status: 200, body: `{"data":[]}`},
+		"loading":              {status: 503, body: `{"error":{"message":"Loading model"}}`, is: agent.ErrAway, want: "still being loaded"},
+		"wrong key":            {status: 401, is: agent.ErrAway, want: "brains[..].key"},
+		"a web page":           {status: 200, body: "<html>", is: agent.ErrAway, want: "not of this protocol"},
+		"Ollama":               {native: true, status: 200, body: `{"capabilities":["completion","tools"]}`},
+		"an older Ollama":      {native: true, status: 200, body: `{"modelfile":""}`},
+		"Ollama without tools": {native: true, status: 200, body: `{"capabilities":["completion"]}`, is: openai.ErrNoTools, want: "qwen3:4b"},
+		"Ollama without eyes": {native: true, vision: true, status: 200, body: `{"capabilities":["completion","tools"]}`, is: agent.ErrBlind,
+			want: "has no eyes"},
+		"Ollama, not downloaded": {native: true, status: 404, body: `{"error":"model 'qwen3:4b' not found"}`, is: agent.ErrAway,
+			want: "the model qwen3:4b is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {

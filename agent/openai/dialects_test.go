@@ -192,25 +192,43 @@ func TestWhatServersDo(t *testing.T) {
 	}{
 		"not streamed although asked": {body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{}}`,
 			text: "Hi", calls: []string{`f{"a":1} c1`}, stop: thinker.StopTools},
-		"CR alone, a BOM, comments, other fields": {body: "\ufeff: hello\revent: x\rid: 1\rretry: 5\rdata:" + delta(`{"content":"a"}`) + "\r\rdata: [DONE]\r\r", text: "a", stop: thinker.StopEnd},
-		"an event in two data lines":              {body: "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n", text: "a", stop: thinker.StopEnd},
-		"calls without index or id":               {body: data(delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":{"x":[1]}}}]}`)), calls: []string{`f{} call_1`, `g{"x":[1]} call_2`}, stop: thinker.StopTools},
-		"two calls of one id":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`)), calls: []string{`f{} a`, `g{} call_1`}, stop: thinker.StopTools},
-		"one number, two ids":                     {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)), calls: []string{`f{} a`, `f{"x":1} b`}, stop: thinker.StopTools},
-		"the name in each piece":                  {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`), delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`)), calls: []string{`f{"x":1} a`}, stop: thinker.StopTools},
-		"calls without arguments, index or id":    {body: data(delta(`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`)), calls: []string{`f{} call_1`, `g{} call_2`}, stop: thinker.StopTools},
-		"arguments that are no JSON":              {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x:"}}]}`)), calls: []string{`f{x: a`}, stop: thinker.StopTools},
-		"arguments as JSON in a string":           {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"\"{\\\"x\\\":1}\""}}]}`)), calls: []string{`f{"x":1} a`}, stop: thinker.StopTools},
-		"a call without a name":                   {body: data(delta(`{"content":"x","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`)), text: "x", stop: thinker.StopEnd},
-		"cut off within a call":                   {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`), `{"choices":[{"delta":{},"finish_reason":"length"}]}`), stop: thinker.StopLength},
-		"stop said, although there are calls":     {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), calls: []string{`f{} a`}, stop: thinker.StopTools},
-		"filtered":                                {body: data(delta(`{"content":"I"}`), `{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), text: "I", stop: thinker.StopRefused},
-		"a refusal":                               {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: thinker.StopRefused},
-		"other choices":                           {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes", stop: thinker.StopEnd},
-		"thinking without an end":                 {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: thinker.StopEnd},
-		"thinking twice, and only its end":        {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`), delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: thinker.StopEnd},
-		"nothing to say":                          {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: thinker.StopEnd},
-		"too long for anybody":                    {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)), text: strings.Repeat("a", 300<<10), stop: thinker.StopLength},
+		"CR alone, a BOM, comments, other fields": {body: "\ufeff: hello\revent: x\rid: 1\rretry: 5\rdata:" + delta(`{"content":"a"}`) +
+			"\r\rdata: [DONE]\r\r", text: "a", stop: thinker.StopEnd},
+		"an event in two data lines": {body: "data: {\"choices\":\r\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\n", text: "a", stop: thinker.StopEnd},
+		"calls without index or id": {body: data(
+			delta(`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":{"x":[1]}}}]}`)),
+			calls: []string{`f{} call_1`, `g{"x":[1]} call_2`}, stop: thinker.StopTools},
+		"two calls of one id": {body: data(
+			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`)), calls: []string{`f{} a`, `g{} call_1`}, stop: thinker.StopTools},
+		"one number, two ids": {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`),
+			delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":1}"}}]}`)), calls: []string{`f{} a`, `f{"x":1} b`},
+			stop: thinker.StopTools},
+		"the name in each piece": {body: data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`),
+			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`)), calls: []string{`f{"x":1} a`},
+			stop: thinker.StopTools},
+		"calls without arguments, index or id": {body: data(delta(`{"tool_calls":[{"function":{"name":"f"}},{"function":{"name":"g"}}]}`)),
+			calls: []string{`f{} call_1`, `g{} call_2`}, stop: thinker.StopTools},
+		"arguments that are no JSON": {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{x:"}}]}`)),
+			calls: []string{`f{x: a`}, stop: thinker.StopTools},
+		"arguments as JSON in a string": {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"\"{\\\"x\\\":1}\""}}]}`)),
+			calls: []string{`f{"x":1} a`}, stop: thinker.StopTools},
+		"a call without a name": {body: data(delta(`{"content":"x","tool_calls":[{"id":"a","function":{"arguments":"{}"}}]}`)), text: "x",
+			stop: thinker.StopEnd},
+		"cut off within a call": {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x"}}]}`),
+			`{"choices":[{"delta":{},"finish_reason":"length"}]}`), stop: thinker.StopLength},
+		"stop said, although there are calls": {body: data(delta(`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`),
+			`{"choices":[{"delta":{},"finish_reason":"stop"}]}`), calls: []string{`f{} a`}, stop: thinker.StopTools},
+		"filtered": {body: data(delta(`{"content":"I"}`), `{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), text: "I",
+			stop: thinker.StopRefused},
+		"a refusal": {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: thinker.StopRefused},
+		"other choices": {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes",
+			stop: thinker.StopEnd},
+		"thinking without an end": {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: thinker.StopEnd},
+		"thinking twice, and only its end": {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`),
+			delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: thinker.StopEnd},
+		"nothing to say": {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: thinker.StopEnd},
+		"too long for anybody": {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)),
+			text: strings.Repeat("a", 300<<10), stop: thinker.StopLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, false, iotest.HalfReader(strings.NewReader(c.body)))
@@ -229,7 +247,8 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 	thought := delta("The user greets me. ") + delta("So do I.</th") + delta("ink>\\n\\nHi") + delta(" there.")
 	plain := delta("Hi") + delta(" there.")
 	cut := delta("The user greets") + `data: {"choices":[{"delta":{},"finish_reason":"length"}]}` + "\n\n"
-	called := delta("I look it up.</think>") + `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` + "\n\n"
+	called := delta("I look it up.</think>") + `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` +
+		"\n\n"
 	apart := `data: {"choices":[{"delta":{"reasoning_content":"Hm."}}]}` + "\n\n" + plain
 	for name, c := range map[string]struct {
 		model, url string
@@ -237,12 +256,17 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 		texts      []string
 		pieces     int // of the last
 	}{
-		"its name says that it thinks":   {model: "deepseek-r1-distill-qwen-7b", bodies: []string{thought, called, thought}, texts: []string{"\n\nHi there.", "", "\n\nHi there."}, pieces: 2},
-		"it does not say so":             {model: "any", bodies: []string{thought, thought, plain}, texts: []string{"The user greets me. So do I.\n\nHi there.", "\n\nHi there.", "Hi there."}, pieces: 1},
-		"it says so, and does not":       {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, texts: []string{"Hi there.", "Hi there."}, pieces: 2},
-		"the server keeps them apart":    {model: "qwq-32b", bodies: []string{apart}, texts: []string{"Hi there."}, pieces: 2},
-		"Ollama keeps them apart":        {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, texts: []string{"Hi there."}, pieces: 2},
-		"an end too many":                {model: "any", bodies: []string{delta("<think>Hm.</think>So</think> be it."), plain}, texts: []string{"So be it.", "Hi there."}, pieces: 2},
+		"its name says that it thinks": {model: "deepseek-r1-distill-qwen-7b", bodies: []string{thought, called, thought},
+			texts: []string{"\n\nHi there.", "", "\n\nHi there."}, pieces: 2},
+		"it does not say so": {model: "any", bodies: []string{thought, thought, plain}, texts: []string{"The user greets me. So do I.\n\nHi there.",
+			"\n\nHi there.", "Hi there."}, pieces: 1},
+		"it says so, and does not": {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, texts: []string{"Hi there.", "Hi there."},
+			pieces: 2},
+		"the server keeps them apart": {model: "qwq-32b", bodies: []string{apart}, texts: []string{"Hi there."}, pieces: 2},
+		"Ollama keeps them apart": {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, texts: []string{"Hi there."},
+			pieces: 2},
+		"an end too many": {model: "any", bodies: []string{delta("<think>Hm.</think>So</think> be it."), plain},
+			texts: []string{"So be it.", "Hi there."}, pieces: 2},
 		"both, and cut off in a thought": {model: "magistral-small", bodies: []string{cut, thought, cut}, texts: []string{"", "\n\nHi there.", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,20 +301,21 @@ func TestWhatIsNoMessage(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"nothing":                         {body: "", want: "cut the connection"},
-		"nothing but comments":            {body: ": ping\n\n: ping\n\n", want: "cut the connection"},
-		"nothing but [DONE]":              {body: "data: [DONE]\n\n", want: "not of this protocol"},
-		"a web page":                      {body: "\n<!doctype html><title>Router</title>", want: "a web page"},
-		"garbage":                         {body: "data: {{{\n\n", want: "not of this protocol"},
-		"half a chunk":                    {body: `data: {"choices":[{"del`, want: "not of this protocol"},
-		"another JSON":                    {body: `{"status":"ok"}`, want: "not of this protocol"},
-		"an error in the stream":          {body: `data: {"error":{"message":"out of memory","code":500}}` + "\n\n", want: "out of memory"},
-		"llama.cpp's error":               {body: `error: {"code":503,"message":"Loading model","type":"unavailable_error"}` + "\n\n", want: "still being loaded"},
-		"a line without an end":           {body: "data: " + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
-		"an event without an end":         {body: strings.Repeat("data: "+strings.Repeat("a", 1000)+"\n", 2000), want: "longer than 1 MB"},
-		"a document without an end":       {body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
-		"comments without an end":         {body: strings.Repeat(": ping\n", 3<<20), want: "larger than 16 MB"},
-		"calls without an end":            {body: "data: " + `{"choices":[{"delta":{"tool_calls":[` + strings.Repeat(`{"id":"","function":{"name":"f","arguments":"{}"}},`, 70) + `{}]}}]}` + "\n\n", want: "more than 64 tools"},
+		"nothing":                   {body: "", want: "cut the connection"},
+		"nothing but comments":      {body: ": ping\n\n: ping\n\n", want: "cut the connection"},
+		"nothing but [DONE]":        {body: "data: [DONE]\n\n", want: "not of this protocol"},
+		"a web page":                {body: "\n<!doctype html><title>Router</title>", want: "a web page"},
+		"garbage":                   {body: "data: {{{\n\n", want: "not of this protocol"},
+		"half a chunk":              {body: `data: {"choices":[{"del`, want: "not of this protocol"},
+		"another JSON":              {body: `{"status":"ok"}`, want: "not of this protocol"},
+		"an error in the stream":    {body: `data: {"error":{"message":"out of memory","code":500}}` + "\n\n", want: "out of memory"},
+		"llama.cpp's error":         {body: `error: {"code":503,"message":"Loading model","type":"unavailable_error"}` + "\n\n", want: "still being loaded"},
+		"a line without an end":     {body: "data: " + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
+		"an event without an end":   {body: strings.Repeat("data: "+strings.Repeat("a", 1000)+"\n", 2000), want: "longer than 1 MB"},
+		"a document without an end": {body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
+		"comments without an end":   {body: strings.Repeat(": ping\n", 3<<20), want: "larger than 16 MB"},
+		"calls without an end": {body: "data: " + `{"choices":[{"delta":{"tool_calls":[` + strings.Repeat(
+			`{"id":"","function":{"name":"f","arguments":"{}"}},`, 70) + `{}]}}]}` + "\n\n", want: "more than 64 tools"},
 		"a line of Ollama without an end": {native: true, body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
 		"Ollama cut":                      {native: true, body: `{"message":{"content":"I"},"done":false}` + "\n", want: "cut the connection"},
 		"Ollama's error":                  {native: true, body: `{"error":"llama runner process has terminated"}`, want: "llama runner process has terminated"},

@@ -57,15 +57,16 @@ func TestEndlessModels(t *testing.T) {
 		within      time.Duration
 		away        string // why the next brain has the turn
 	}{
-		"words":                             {"", delta(`{"content":"and so on "}`), time.Millisecond, false, 5 * time.Minute, ""},
-		"sentences":                         {"", delta(`{"content":"I think so. "}`), time.Millisecond, false, 5 * time.Minute, ""},
-		"a letter each half second":         {"", delta(`{"content":"a "}`), second / 2, false, 5 * time.Minute, ""},
-		"no choices":                        {"", "data: {\"choices\":[]}\n\n", second, false, 7 * second, "did not begin to answer within 7s"},
-		"empty choices":                     {"", delta(`{}`), second, false, 4 * second, "fell silent for 3s"},
-		"empty text":                        {"", delta(`{"role":"assistant","content":""}`), second, false, 4 * second, "fell silent for 3s"},
-		"empty thoughts":                    {"", delta(`{"content":null,"reasoning_content":""}`), second, false, 4 * second, "fell silent for 3s"},
-		"thoughts":                          {"", delta(`{"content":"","reasoning_content":"hm"}`), second, false, 5 * time.Minute, "came to no end within 5m0s"},
-		"a thought within the text":         {delta(`{"content":"<think>"}`), delta(`{"content":"hm"}`), second, false, 5 * time.Minute, "came to no end within 5m0s"},
+		"words":                     {"", delta(`{"content":"and so on "}`), time.Millisecond, false, 5 * time.Minute, ""},
+		"sentences":                 {"", delta(`{"content":"I think so. "}`), time.Millisecond, false, 5 * time.Minute, ""},
+		"a letter each half second": {"", delta(`{"content":"a "}`), second / 2, false, 5 * time.Minute, ""},
+		"no choices":                {"", "data: {\"choices\":[]}\n\n", second, false, 7 * second, "did not begin to answer within 7s"},
+		"empty choices":             {"", delta(`{}`), second, false, 4 * second, "fell silent for 3s"},
+		"empty text":                {"", delta(`{"role":"assistant","content":""}`), second, false, 4 * second, "fell silent for 3s"},
+		"empty thoughts":            {"", delta(`{"content":null,"reasoning_content":""}`), second, false, 4 * second, "fell silent for 3s"},
+		"thoughts":                  {"", delta(`{"content":"","reasoning_content":"hm"}`), second, false, 5 * time.Minute, "came to no end within 5m0s"},
+		"a thought within the text": {delta(`{"content":"<think>"}`), delta(`{"content":"hm"}`), second, false, 5 * time.Minute,
+			"came to no end within 5m0s"},
 		"empty choices after a word":        {delta(`{"content":"Well. "}`), delta(`{}`), second, false, 4 * second, "fell silent for 3s"},
 		"a line without end":                {"data: ", "x", second, false, 7 * second, "did not begin to answer"},
 		"comments":                          {"", ": ping\n\n", second, false, 7 * second, "did not begin to answer"},
@@ -73,7 +74,8 @@ func TestEndlessModels(t *testing.T) {
 		"Ollama: empty lines":               {"", "\n", second, true, 7 * second, "did not begin to answer"},
 		"Ollama: empty lines after a word":  {line("Well. "), "\n", second, true, 4 * second, "fell silent for 3s"},
 		"Ollama: empty pieces after a word": {line("Well. "), line(""), second, true, 4 * second, "fell silent for 3s"},
-		"Ollama: thoughts":                  {"", `{"message":{"content":"","thinking":"hm"},"done":false}` + "\n", second, true, 5 * time.Minute, "came to no end within 5m0s"},
+		"Ollama: thoughts": {"", `{"message":{"content":"","thinking":"hm"},"done":false}` + "\n", second, true, 5 * time.Minute,
+			"came to no end within 5m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestEndlessModels(t *testing.T) {
 					o.Dialect = openai.DialectOllama
 				}
 				o.Transport = bodyTransport(func(r *http.Request) (int, io.Reader) {
-					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause, until: time.Now().Add(24 * time.Hour)}
+					return http.StatusOK, &repeating{ctx: r.Context(), rest: c.head, piece: c.piece, pause: c.pause,
+						until: time.Now().Add(24 * time.Hour)}
 				})
 				began, letters, last := time.Now(), 0, ""
 				err := thinker.New(thinker.Options{Model: engine(t, o)}).Think(t.Context(), agent.Turn{Text: "Well?"}, func(r agent.Reply) error {

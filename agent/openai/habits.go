@@ -126,7 +126,8 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
 		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.ReasoningEffort != "" && !used.noThinking &&
-		(strings.Contains(reason, "does not support thinking") || strings.Contains(reason, "reasoning_effort") || strings.Contains(reason, "think value")):
+		(strings.Contains(reason, "does not support thinking") || strings.Contains(reason, "reasoning_effort") ||
+			strings.Contains(reason, "think value")):
 		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"
 	default:
 		return finding{}, false

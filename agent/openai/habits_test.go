@@ -83,7 +83,8 @@ func TestModelsWithoutTools(t *testing.T) {
 				}
 			}
 			asked := s.requests()[before:]
-			if len(asked) != 3 || asked[2].body["tools"] != nil || asked[2].body["tool_choice"] != nil || asked[2].body["parallel_tool_calls"] != nil {
+			if len(asked) != 3 || asked[2].body["tools"] != nil || asked[2].body["tool_choice"] != nil ||
+				asked[2].body["parallel_tool_calls"] != nil {
 				t.Errorf("%+v", asked)
 			}
 			if n := strings.Count(log.String(), "the model cannot use tools"); n != 1 || strings.Contains(log.String(), "canary") {

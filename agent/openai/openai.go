@@ -117,8 +117,9 @@ func New(o Options) (*Engine, error) {
 		e.o.Log = slog.New(slog.DiscardHandler)
 	}
 	e.server = remote.NewClient(remote.Options{
-		Server: remote.Server{Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings", Kind: agent.ErrAway},
-		Base:   base, Header: http.Header{"User-Agent": {"perch"}}, First: e.o.FirstWithin, Idle: e.o.IdleWithin, Transport: e.o.Transport,
+		Server: remote.Server{Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings",
+			Kind: agent.ErrAway},
+		Base: base, Header: http.Header{"User-Agent": {"perch"}}, First: e.o.FirstWithin, Idle: e.o.IdleWithin, Transport: e.o.Transport,
 	})
 	return e, nil
 }

@@ -68,7 +68,8 @@ func conversation() thinker.Prompt {
 	p := withTools()
 	p.Messages = []thinker.Message{
 		{Role: thinker.RoleUser, Text: "What is this?", Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte("jpeg")}}},
-		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
+		{Role: thinker.RoleAssistant, Calls: []thinker.ToolCall{{ID: "c1", Name: "get_weather", Arguments: json.RawMessage(`{"a":1}`)},
+			{ID: "c2", Name: "f", Arguments: json.RawMessage(`{x`)}}},
 		{Role: thinker.RoleTool, CallID: "c1", Text: "sunny"},
 		{Role: thinker.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
 	}
@@ -86,7 +87,8 @@ func TestRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	if err := json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
+	if err := json.Unmarshal(
+		[]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},
@@ -112,7 +114,8 @@ func TestNativeRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	if err := json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
+	if err := json.Unmarshal(
+		[]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":"What is this?","images":["anBlZw=="]},
@@ -136,10 +139,13 @@ func TestErrors(t *testing.T) {
 		ours   bool // not ErrAway
 		want   string
 	}{
-		"wrong key":      {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`, want: "refuses the key (HTTP 401: Incorrect API key provided: [key]); check brains[..].key"},
-		"no key":         {status: 401, noKey: true, want: "wants a key and none is set"},
-		"forbidden":      {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`, want: "refuses the key (HTTP 403: region; key [key], [key]); check brains[..].key"},
-		"no model":       {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`, want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
+		"wrong key": {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`,
+			want: "refuses the key (HTTP 401: Incorrect API key provided: [key]); check brains[..].key"},
+		"no key": {status: 401, noKey: true, want: "wants a key and none is set"},
+		"forbidden": {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`,
+			want: "refuses the key (HTTP 403: region; key [key], [key]); check brains[..].key"},
+		"no model": {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`,
+			want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
 		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the model qwen3:4b is not there; GET"},
 		"no credit":      {status: 402, body: `{"message":"top up"}`, want: "no credit left (HTTP 402: top up)"},
 		"too many":       {status: 429, header: http.Header{"Retry-After": {"17"}}, want: "asks to wait until 17 s from now (Retry-After)"},
@@ -147,9 +153,11 @@ func TestErrors(t *testing.T) {
 		"loading":        {status: 503, body: `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, want: "still being loaded"},
 		"a failure":      {status: 500, body: "<html>nginx", want: "has failed (HTTP 500)"},
 		"a bad gateway":  {status: 502, body: "bad " + canary + "\nx", want: "has failed (HTTP 502: bad [key] x)"},
-		"elsewhere":      {status: 301, header: http.Header{"Location": {"https://other.example/v1?key=x"}}, want: "sends elsewhere (HTTP 301 to https://other.example/v1)"},
-		"our fault":      {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`, want: "refuses the request (HTTP 400: context too long)"},
-		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},
+		"elsewhere": {status: 301, header: http.Header{"Location": {"https://other.example/v1?key=x"}},
+			want: "sends elsewhere (HTTP 301 to https://other.example/v1)"},
+		"our fault": {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`,
+			want: "refuses the request (HTTP 400: context too long)"},
+		"a long story": {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
@@ -229,7 +237,8 @@ func TestLeavesOut(t *testing.T) {
 	refusals := []struct{ field, body string }{
 		{"tools", `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}`},
 		{"temperature", `{"error":{"message":"Unsupported value: 'temperature' does not support 1 with this model."}}`},
-		{"max_tokens", `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`},
+		{"max_tokens",
+			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`},
 		{"reasoning_effort", `{"error":{"message":"Unrecognized request argument supplied: reasoning_effort"}}`},
 	}
 	s := serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
@@ -323,7 +332,8 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, err := engine(t, o).Continue(ctx, hello(), func(thinker.Piece) error { return nil }); err != context.DeadlineExceeded || time.Since(start) != time.Second {
+		if _, err := engine(t, o).Continue(ctx, hello(), func(thinker.Piece) error { return nil }); err != context.DeadlineExceeded ||
+			time.Since(start) != time.Second {
 			t.Error(err, time.Since(start))
 		}
 	})
@@ -347,7 +357,8 @@ func TestNoTrialAfterWords(t *testing.T) {
 // TestCancelled: a cancelled turn ends at once, in every stage, and leaves
 // nothing behind.
 func TestCancelled(t *testing.T) {
-	for name, before := range map[string]string{"before the first byte": "", "in the middle": "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"} {
+	for name, before := range map[string]string{"before the first byte": "",
+		"in the middle": "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan struct{})
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

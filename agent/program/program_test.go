@@ -180,7 +180,8 @@ func TestATalk(t *testing.T) {
 }
 
 func TestTheEnvironment(t *testing.T) {
-	ours := []string{"PERCH_KEY", "PERCH_", "LISTEN_FDS", "WATCHDOG_USEC", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "VTUBER_AUTH_KEY"}
+	ours := []string{"PERCH_KEY", "PERCH_", "LISTEN_FDS", "WATCHDOG_USEC", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID",
+		"JOURNAL_STREAM", "VTUBER_AUTH_KEY"}
 	for _, name := range ours {
 		t.Setenv(name, "canary")
 	}

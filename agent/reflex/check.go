@@ -45,7 +45,8 @@ func (b *Book) check() error {
 	for _, name := range []string{unitList, unitsList} {
 		for _, it := range b.lists[name].items {
 			if n, err := strconv.Atoi(it.value); err != nil || n < 1 {
-				faults = append(faults, fmt.Errorf("%s: list %q: %q stands for a number of seconds, not for %q", b.lists[name].source, name, it.spoken, it.value))
+				faults = append(faults, fmt.Errorf("%s: list %q: %q stands for a number of seconds, not for %q", b.lists[name].source, name,
+					it.spoken, it.value))
 			}
 		}
 	}

@@ -241,7 +241,8 @@ func TestGestures(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := reflex.New(book(t), "Chan", remembered{}, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r}, func(agent.Reply) error { return nil })
+		err := reflex.New(book(t), "Chan", remembered{}, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r},
+			func(agent.Reply) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled nod: %v", err)
 		}
@@ -311,26 +312,27 @@ intents:
 
 func TestFaultsNameFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"intents:\n  a:\n    sentences: [\"x (y\"]\n    answer: z":                                        `own.yaml:3: sentence "x (y": a ")" is missing`,
-		"intents:\n  a:\n    sentences: [\"go {nowhere}\"]\n    answer: z":                                `own.yaml:3: there is no list "nowhere"`,
-		"intents:\n  a:\n    sentences: [go]\n    answer: \"{thing}\"":                                    `own.yaml:2: intent "a": {thing} is not in every one of its sentences`,
-		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: fly":                             `own.yaml:2: intent "a": there is no action "fly"`,
-		"intents:\n  a:\n    sentences: [go]":                                                             `own.yaml:2: intent "a": it has no answer`,
-		"intents:\n  a:\n    answer: z":                                                                   `own.yaml:2: intent "a": it has no sentences`,
-		"intents:\n  a:\n    sentences: [go]\n    answers: z":                                             `line 4: an intent has no "answers"`,
-		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    end: now":                                `end is hang_up or sleep, not "now"`,
-		"intents:\n  a:\n    sentences: [\"[go]\"]\n    answer: z":                                        `a sentence of no words`,
-		"intents:\n  a:\n    sentences: [\"at 5\"]\n    answer: z":                                        `"5" is no word`,
-		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: look\n    value: far":            `action "look" needs a value of 2 numbers`,
-		"intents:\n  a:\n    sentences: [\"in {number}\"]\n    answer: z\n    body: y\n    action: timer": `own.yaml:3: action "timer" needs the slots {number} and {units}`,
-		"intents:\n  a:\n    sentences: [\"in {number} {units}\"]\n    answer: z\n    action: reminder":   `action "reminder" needs a body`,
-		"lists: {units: {weeks: many}}":                                                                   `list "units": "weeks" stands for a number of seconds, not for "many"`,
-		"intents: [a]":                                                                                    "line 1: intents are a map",
-		"colours: [red]":                                                                                  "line 1: field colours not found",
-		"lists: {thing: 5}":                                                                               "line 1: a list is a sequence or a map",
-		"lists: {thing: [\"r2 d2\"]}":                                                                     `"r2 d2" is not words`,
-		"weekdays: [Sunday]":                                                                              "a week has 7 weekdays",
-		"{":                                                                                               "own.yaml",
+		"intents:\n  a:\n    sentences: [\"x (y\"]\n    answer: z":                             `own.yaml:3: sentence "x (y": a ")" is missing`,
+		"intents:\n  a:\n    sentences: [\"go {nowhere}\"]\n    answer: z":                     `own.yaml:3: there is no list "nowhere"`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: \"{thing}\"":                         `own.yaml:2: intent "a": {thing} is not in every one of its sentences`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: fly":                  `own.yaml:2: intent "a": there is no action "fly"`,
+		"intents:\n  a:\n    sentences: [go]":                                                  `own.yaml:2: intent "a": it has no answer`,
+		"intents:\n  a:\n    answer: z":                                                        `own.yaml:2: intent "a": it has no sentences`,
+		"intents:\n  a:\n    sentences: [go]\n    answers: z":                                  `line 4: an intent has no "answers"`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    end: now":                     `end is hang_up or sleep, not "now"`,
+		"intents:\n  a:\n    sentences: [\"[go]\"]\n    answer: z":                             `a sentence of no words`,
+		"intents:\n  a:\n    sentences: [\"at 5\"]\n    answer: z":                             `"5" is no word`,
+		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: look\n    value: far": `action "look" needs a value of 2 numbers`,
+		"intents:\n  a:\n    sentences: [\"in {number}\"]\n    answer: z\n" +
+			"    body: y\n    action: timer": `own.yaml:3: action "timer" needs the slots {number} and {units}`,
+		"intents:\n  a:\n    sentences: [\"in {number} {units}\"]\n    answer: z\n    action: reminder": `action "reminder" needs a body`,
+		"lists: {units: {weeks: many}}": `list "units": "weeks" stands for a number of seconds, not for "many"`,
+		"intents: [a]":                  "line 1: intents are a map",
+		"colours: [red]":                "line 1: field colours not found",
+		"lists: {thing: 5}":             "line 1: a list is a sequence or a map",
+		"lists: {thing: [\"r2 d2\"]}":   `"r2 d2" is not words`,
+		"weekdays: [Sunday]":            "a week has 7 weekdays",
+		"{":                             "own.yaml",
 		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 16 deep",
 	} {
 		own := filepath.Join(t.TempDir(), "own.yaml")

@@ -179,7 +179,8 @@ func TestTakingAPhoto(t *testing.T) {
 		if said, face, _ := turn(t, remembered{}, r, "What do you see?"); said != want.said || face != want.face {
 			t.Errorf("%s: %q, %s", answer, said, face)
 		}
-		if len(r.calls) != 1 || fmt.Sprint(r.calls[0]) != fmt.Sprint(called{"self.camera.take_photo", map[string]any{"question": "What do you see?"}}) {
+		if len(r.calls) != 1 || fmt.Sprint(r.calls[0]) != fmt.Sprint(
+			called{"self.camera.take_photo", map[string]any{"question": "What do you see?"}}) {
 			t.Errorf("called %v", r.calls)
 		}
 	}

@@ -142,8 +142,9 @@ func TestToolsAreRunAndReported(t *testing.T) {
 	if err != nil || !slices.Equal(body.called, []string{"self.robot.turn5", "self.robot.turn6", "self.robot.turn<nil>"}) {
 		t.Errorf("%v, called %v", err, body.called)
 	}
-	want := strings.Fields("self.robot.turn running self.robot.turn done self.robot.turn running self.robot.turn done nonsense running nonsense failed " +
-		"self.robot.turn running self.robot.turn failed self.robot.turn running self.robot.turn done")
+	want := strings.Fields(
+		"self.robot.turn running self.robot.turn done self.robot.turn running self.robot.turn done nonsense running nonsense failed " +
+			"self.robot.turn running self.robot.turn failed self.robot.turn running self.robot.turn done")
 	if s := strings.Join(statuses(got), " "); s != strings.Join(want, " ") {
 		t.Errorf("told %s", s)
 	}
@@ -222,7 +223,8 @@ func TestAFailingModel(t *testing.T) {
 func TestATurnIsCancelledAtOnce(t *testing.T) {
 	for name, m := range map[string]*model{
 		"in the model": {script: []message{{texts: []string{"Well. "}, wait: time.Hour}}},
-		"in a tool":    {script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`), call("2", "think_hard", `{"question":"x"}`)}}}},
+		"in a tool": {script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`),
+			call("2", "think_hard", `{"question":"x"}`)}}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -294,7 +296,8 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	timers := notice.NewTimers(table[agent.Timer]{}, nil)
 	for untrusted, want := range map[bool]int{false: 2, true: 0} {
 		m := &model{script: []message{{texts: []string{"Hello."}}}}
-		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: untrusted}); err != nil || len(m.asked[0].Tools) != want {
+		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: untrusted}); err != nil ||
+			len(m.asked[0].Tools) != want {
 			t.Errorf("untrusted %t is offered %+v, %v", untrusted, m.asked[0].Tools, err)
 		}
 	}
@@ -414,10 +417,12 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		memory := agent.NewMemory(table[agent.Entry]{})
 		bus := event.NewBus()
 		defer bus.Close()
-		deep := []thinker.Model{&model{script: []message{{err: agent.ErrAway}}}, &model{script: []message{{texts: []string{"42"}, wait: 20 * time.Second}}}}
+		deep := []thinker.Model{&model{script: []message{{err: agent.ErrAway}}},
+			&model{script: []message{{texts: []string{"42"}, wait: 20 * time.Second}}}}
 		timers := notice.NewTimers(table[agent.Timer]{}, nil)
 		m := &model{script: []message{{calls: []thinker.ToolCall{
-			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`), call("3", "recall", `{"query":"dog"}`),
+			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`),
+			call("3", "recall", `{"query":"dog"}`),
 			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`),
 			call("6", "set_timer", `{"text":"Never"}`),
 			call("7", "cancel_timer", `{"id":"nothing"}`), call("8", "notify", `{"text":"Dinner!"}`), call("9", "notify", `{}`),

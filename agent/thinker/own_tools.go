@@ -55,12 +55,14 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 		look.together = true
 	}
 	if t.Body != nil {
-		offer("end_talk", "End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
+		offer("end_talk",
+			"End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
 			`{"asleep":{"type":"boolean"}}`,
 			func(_ context.Context, args json.RawMessage) (string, error) { return endTalk(args, after) })
 	}
 	if len(k.Deep) > 0 {
-		deep := offer("think_hard", "Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
+		deep := offer("think_hard",
+			"Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
 			`{"question":{"type":"string"}},"required":["question"]`, k.thinkHard)
 		deep.together, deep.agent = true, true
 	}

@@ -201,7 +201,8 @@ func TestAMessageAfterATool(t *testing.T) {
 	got := append(s.Write("😊 Let me look."), s.End()...)
 	got = append(append(got, s.Write("It is late.")...), s.End()...)
 	got = append(append(got, s.Write("😢 And dark.")...), s.End()...)
-	want := []agent.Reply{felt("happy", 1), agent.Say{Text: "Let me look."}, agent.Say{Text: "It is late."}, felt("sad", 1), agent.Say{Text: "And dark."}}
+	want := []agent.Reply{felt("happy", 1), agent.Say{Text: "Let me look."}, agent.Say{Text: "It is late."}, felt("sad", 1),
+		agent.Say{Text: "And dark."}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -209,7 +210,8 @@ func TestAMessageAfterATool(t *testing.T) {
 
 // pieces are the parts of the texts that tests make.
 var pieces = []string{"Hello", " ", " ", ". ", ".", "! ", "? ", ", ", "\n", "\n\n", "3.14", "Dr.", "z. B. ", "...", "e.g. ", "😊", "😢", "❤️", "👨‍👩‍👧",
-	"[happy]", "[excited:0.8]", "[REMEMBER: the cat]", "[REMEMBER: ", "]", "[", "(", ")", "**", "*", "_", "`", "```", "~~", "# ", "> ", "- ", "|", "|---|",
+	"[happy]", "[excited:0.8]", "[REMEMBER: the cat]", "[REMEMBER: ", "]", "[", "(", ")", "**", "*", "_", "`", "```", "~~", "# ", "> ", "- ", "|",
+	"|---|",
 	"[a](http://b)", "https://x.y/z.", "www.", "h", "<br>", "<", "\\", "!", "こんにちは。", "「", "」", "你好！", "，", "äöü", "\xf0", "\x00", "[anim:wave]",
 	"a word and another word and yet another one", strings.Repeat("x", 130)}
 
@@ -237,7 +239,8 @@ func checkSpeech(t interface{ Fatalf(string, ...any) }, text string, replies []a
 		switch r := r.(type) {
 		case agent.Felt:
 			faced = true
-			if !slices.Contains(agent.Emotions(), r.Emotion) || !(r.Intensity > 0 && r.Intensity <= 1) || len(r.Tag) > 64 || strings.ContainsAny(r.Tag, "[]:<> ") {
+			if !slices.Contains(agent.Emotions(), r.Emotion) || !(r.Intensity > 0 && r.Intensity <= 1) || len(r.Tag) > 64 ||
+				strings.ContainsAny(r.Tag, "[]:<> ") {
 				t.Fatalf("%q: %+v", text, r)
 			}
 		case agent.Say:

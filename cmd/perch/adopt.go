@@ -9,7 +9,8 @@ import (
 
 func adopt(ctx context.Context, args []string, out io.Writer) error {
 	f := newFlags("adopt")
-	replace := f.Bool("replace", false, "let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
+	replace := f.Bool("replace", false,
+		"let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
 	return withAppliance(f, args, 1, 1, func(c *client, rest []string) error {
 		var d deviceLine
 		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]any{"robot": rest[0], "replace": *replace}, &d); err != nil {

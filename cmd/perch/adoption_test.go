@@ -34,7 +34,8 @@ func TestAdoption(t *testing.T) {
 					booted++
 				case simrobot.AwaitsAdoption:
 					waited++
-					if list := perch("devices"); len(e.Code) != 6 || !strings.Contains(list, "perch adopt a0b1c2d3e4f5, or the code it shows, "+e.Code) {
+					if list := perch("devices"); len(e.Code) != 6 ||
+						!strings.Contains(list, "perch adopt a0b1c2d3e4f5, or the code it shows, "+e.Code) {
 						t.Errorf("it shows %q, and the list is %s", e.Code, list)
 					}
 					if told := perch("adopt", by(e)); !strings.Contains(told, "a0b1c2d3e4f5 is adopted") {

@@ -488,7 +488,8 @@ func TestIdentityOfRobots(t *testing.T) {
 	if !strings.Contains(out, "perch adopt CODE, or perch adopt --replace a0b1c2d3e4f5") {
 		t.Errorf("perch devices says\n%s", out)
 	}
-	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") || h.Robots.Trusts("a0b1c2d3e4f5") {
+	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
+		h.Robots.Trusts("a0b1c2d3e4f5") {
 		t.Errorf("perch adopt --replace says\n%s", out)
 	}
 	if other := checkIn("other"); other == "" {
@@ -540,7 +541,8 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 	bad, other := dial("a0:b1:c2:d3:e4:f5"), dial("a0:b1:c2:d3:e4:f7")
 	ask(bad, `{"type":"hello"}`, `"hello"`)
 	ask(other, `{"type":"hello"}`, `"hello"`)
-	for _, text := range []string{`[{"type":"abort"}]`, `{"type":"abort"`, `null`, `{"type":"listen","state":[]}`, `{"type":"mcp","payload":[1]}`, `{"type":"nonsense"}`} {
+	for _, text := range []string{`[{"type":"abort"}]`, `{"type":"abort"`, `null`, `{"type":"listen","state":[]}`, `{"type":"mcp","payload":[1]}`,
+		`{"type":"nonsense"}`} {
 		if err := bad.SendText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -639,7 +641,8 @@ func TestForeignHostsAndOrigins(t *testing.T) {
 	if status, _ := h.request(http.MethodGet, "/api/v1/devices", ""); status != http.StatusUnauthorized {
 		t.Errorf("the admin API without a token: %d", status)
 	}
-	if status, text := h.request(http.MethodPost, "/xiaozhi/ota/", strings.Repeat("x", 10<<20), "Device-Id", "a0:b1:c2:d3:e4:f5"); status != http.StatusRequestEntityTooLarge {
+	if status, text := h.request(http.MethodPost, "/xiaozhi/ota/", strings.Repeat("x", 10<<20), "Device-Id",
+		"a0:b1:c2:d3:e4:f5"); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a check-in of 10 MB: %d %s", status, text)
 	}
 }
@@ -655,8 +658,10 @@ func TestWhatDoesNotStart(t *testing.T) {
 		data   string
 		says   []string
 	}{
-		"a port in use":       {func(c *config.Config) { c.Listen = h.Doors.Addresses() }, t.TempDir(), []string{"in use by another program", "listen in the configuration"}},
-		"no address of ours":  {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(), []string{"no address of this machine"}},
+		"a port in use": {func(c *config.Config) { c.Listen = h.Doors.Addresses() }, t.TempDir(),
+			[]string{"in use by another program", "listen in the configuration"}},
+		"no address of ours": {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(),
+			[]string{"no address of this machine"}},
 		"data in use":         {func(*config.Config) {}, h.Data, []string{"in use", "perch.db"}},
 		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
 		"sentences not there": {func(c *config.Config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
@@ -664,7 +669,8 @@ func TestWhatDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conf := testConfig()
 			c.change(&conf)
-			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: c.data, Log: slog.New(slog.DiscardHandler)})
+			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: c.data,
+				Log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				a.Close()
 				t.Fatal("it starts")
@@ -685,7 +691,8 @@ func TestAMissingSpeechEngine(t *testing.T) {
 	c := testConfig()
 	c.Speech.Recognizers[0].Model = filepath.Join(t.TempDir(), "nothing")
 	h := open(t, c, t.TempDir())
-	made, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
+	made, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "what time is it"),
+		AnswerWithin: 15 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

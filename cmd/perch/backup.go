@@ -53,7 +53,10 @@ func (r *target) backupSource(ctx context.Context) (func(io.Writer) (archive.Man
 	data := config.Data(r.data)
 	path := archive.DatabasePath(data)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url", err)
+		return nil,
+			fmt.Errorf(
+				"no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url",
+				err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
 		p, err := appliance.Directory(data, version, slog.Default()).Stopped(ctx)

@@ -148,7 +148,8 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("the file: %v %v", info, err)
 	}
 	m, files := unpacked(t, readFile(t, file))
-	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute || len(m.Files) != 3 ||
+	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute ||
+		len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}
@@ -305,7 +306,8 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	bad := filepath.Join(out, "bad.tar")
 	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
 	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
-		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed || !strings.Contains(errs, "no backup of Perch's") {
+		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
+			!strings.Contains(errs, "no backup of Perch's") {
 			t.Errorf("%d %s", code, errs)
 		}
 	}

@@ -52,7 +52,8 @@ func startScripted(b *testing.B, data string) *startedProgram {
 func startProgram(b *testing.B, data, binary string, env []string, args ...string) *startedProgram {
 	b.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), append(env, "PERCH_MQTT_LISTEN=127.0.0.1:0")...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
+		append(env, "PERCH_MQTT_LISTEN=127.0.0.1:0")...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -167,7 +168,8 @@ func BenchmarkMemory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: "A0:B1:C2:D3:E4:F5", Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}})
+	robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: "A0:B1:C2:D3:E4:F5",
+		Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -239,7 +241,8 @@ func serveScripted() {
 	c := testConfig()
 	c.Bridge.Key = benchKey
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: os.Args[3], Log: log, Recognizers: voice.Recognizers{scriptedEars{}}})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: os.Args[3], Log: log,
+		Recognizers: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		log.Error(err.Error())
 		os.Exit(exitFailed)
@@ -417,7 +420,8 @@ func ownCPU(b *testing.B) time.Duration {
 // TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
 func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
 	c := testConfig()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: filepath.Join(t.TempDir(), "data"), Log: slog.New(slog.DiscardHandler), Recognizers: voice.Recognizers{scriptedEars{}}})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: filepath.Join(t.TempDir(), "data"),
+		Log: slog.New(slog.DiscardHandler), Recognizers: voice.Recognizers{scriptedEars{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,8 @@ func TestTheBridge(t *testing.T) {
 		t.Errorf("without a key set: %d %s", status, text)
 	}
 	states, _ := h.Senses.States(h.Started)
-	if text, err := json.Marshal(states); err != nil || !strings.Contains(string(text), `"stale":true`) || !strings.Contains(string(text), robot[:2]) {
+	if text, err := json.Marshal(states); err != nil || !strings.Contains(string(text), `"stale":true`) ||
+		!strings.Contains(string(text), robot[:2]) {
 		t.Errorf("after a restart: %s, %v", text, err)
 	}
 	h.adminWith(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "", nil)

@@ -338,7 +338,8 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	knownTo(t, data, []string{robotID})
 	say := func(text string) {
 		t.Helper()
-		if out, err := exec.Command("mosquitto_pub", "-h", host, "-p", port, "-q", "1", "-t", "perch/"+robotID+"/say/set", "-m", text).CombinedOutput(); err != nil {
+		if out, err := exec.Command("mosquitto_pub", "-h", host, "-p", port, "-q", "1", "-t", "perch/"+robotID+"/say/set", "-m",
+			text).CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
 	}

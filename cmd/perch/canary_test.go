@@ -80,7 +80,8 @@ func (c *canaries) search(t *testing.T) {
 	defer c.mu.Unlock()
 	for name, told := range c.told {
 		for secret, where := range c.planted {
-			forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
+			forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+				base64.RawURLEncoding.EncodeToString([]byte(secret)),
 				secret[:len(secret)*2/3], secret[len(secret)/3:]}
 			for _, form := range forms {
 				if at := bytes.Index(told.Bytes(), []byte(form)); at >= 0 {
@@ -101,7 +102,8 @@ func indiscreet(t *testing.T) *httptest.Server {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
-		said := fmt.Sprintf("wrong key: %s %s%s %s at %s", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.Header.Get("Xi-Api-Key"), r.Host, r.RequestURI)
+		said := fmt.Sprintf("wrong key: %s %s%s %s at %s", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.Header.Get("Xi-Api-Key"),
+			r.Host, r.RequestURI)
 		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"type": "authentication_error", "message": said}, "detail": said})
 	}))
 	t.Cleanup(s.Close)
@@ -198,12 +200,14 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 	c.Brains = []config.Brain{
 		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []config.MCP{
 			{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
-			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`}, Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
+			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`},
+				Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
 		{Kind: "openai", URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"},
 		{Kind: "openai", URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"},
 		{Kind: "anthropic", URL: at, Model: "m", Key: secrets.plant("brain anthropic key")},
 		{Kind: "assist", URL: at, Token: secrets.plant("brain assist token")},
-		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
+		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`},
+			Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
 		{Kind: "reflex"}}
 	c.BrainDeep = []config.Brain{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
 	return c
@@ -225,8 +229,9 @@ func (h *house) robotTalks(secrets *canaries) {
 		h.t.Fatalf("the check-in of a robot: %s", text)
 	}
 	secrets.know("a robot's token", reply.WebSocket.Token)
-	conn, err := socket.Dial(h.t.Context(), "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http"), socket.Options{MaxMessage: 1 << 16, Header: http.Header{
-		"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + reply.WebSocket.Token}}})
+	conn, err := socket.Dial(h.t.Context(), "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http"),
+		socket.Options{MaxMessage: 1 << 16, Header: http.Header{
+			"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + reply.WebSocket.Token}}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -248,7 +253,8 @@ func (h *house) robotTalks(secrets *canaries) {
 	}()
 	time.Sleep(100 * time.Millisecond) // real time: the recording begins, and loses nothing that matters if not
 	camera := func() string {
-		if err := conn.SendText([]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
+		if err := conn.SendText(
+			[]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
 			h.t.Fatal(err)
 		}
 		for {
@@ -299,7 +305,8 @@ func (h *house) firmwareTicket() string {
 		}
 	}
 	for range 5 { // the first check-ins say what it runs
-		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a", 64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
+		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a",
+			64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
 			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
 		if _, after, offered := strings.Cut(text, "?r="); offered {
 			pass, _, _ := strings.Cut(after, `"`)
@@ -346,7 +353,8 @@ func (v visitors) listenEverywhere() (leave func()) {
 		ends = append(ends, func() { _ = conn.Close() })
 		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
 	}
-	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.url("/v1/vtuber/ws"), "http"), socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
+	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.url("/v1/vtuber/ws"), "http"),
+		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -406,10 +414,12 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, _ := lockOf(route)
-			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") || r.Method == http.MethodDelete {
+			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") ||
+				r.Method == http.MethodDelete {
 				continue // a robot is told its token, and so is its owner; the recording is heard elsewhere
 			}
-			for _, body := range []string{`{}`, `{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
+			for _, body := range []string{`{}`,
+				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
 				k.at(s, knock{route: route, body: body, header: bearer(v.keys[l])})
 				if r.Method != http.MethodPost {
 					break

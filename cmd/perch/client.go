@@ -72,7 +72,8 @@ func (r *target) why(ctx context.Context, err error) error {
 		ask = doctor.AskSystemd
 	}
 	text, failed := ask(ctx)
-	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") || strings.Contains(text, "ActiveState=active\n") {
+	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") ||
+		strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
 	switch fine, wrong := doctor.ReadUnit(text); {
@@ -107,7 +108,9 @@ func (r *target) socket() (string, error) {
 			return "", fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		}
 	}
-	return "", fmt.Errorf("%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
+	return "",
+		fmt.Errorf(
+			"%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
 // running is the appliance that is meant, and false where none runs on this

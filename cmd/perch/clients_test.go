@@ -15,7 +15,8 @@ import (
 // is in the query.
 func (h *house) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
 	t.Helper()
-	c, err := socket.Dial(t.Context(), strings.Replace(h.url("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(), socket.Options{MaxMessage: 1 << 20})
+	c, err := socket.Dial(t.Context(), strings.Replace(h.url("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(),
+		socket.Options{MaxMessage: 1 << 20})
 	if err == nil {
 		t.Cleanup(func() { c.Close(socket.Normal, "") })
 	}

@@ -199,8 +199,10 @@ rules:
 		t.Fatal(err)
 	}
 	want := []string{
-		":1: nmae: there is no such key", ":2: adoption: ", ":3: robots.idle: ", ":4: listen: at least one", ":6: brains.0.urll: there is no such key",
-		":7: brains.1.kind: ", ":9: rules.0.do.0: it does one thing", ":9: rules.0.do.1.play: ", ":9: rules.0.when.event: ", ":10: rules.1.when.robot: ",
+		":1: nmae: there is no such key", ":2: adoption: ", ":3: robots.idle: ", ":4: listen: at least one",
+		":6: brains.0.urll: there is no such key",
+		":7: brains.1.kind: ", ":9: rules.0.do.0: it does one thing", ":9: rules.0.do.1.play: ", ":9: rules.0.when.event: ",
+		":10: rules.1.when.robot: ",
 		":10: rules.1.every: ", ":10: rules.1.do: it does 0 things", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
 	}
 	for _, w := range want {
@@ -229,7 +231,8 @@ func TestAnEngineByEnvironment(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	path := written(t, "name: fromfile\n")
-	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7", "PERCH_MDNS_ENABLED=false",
+	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7",
+		"PERCH_MDNS_ENABLED=false",
 		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",
 		"PERCH_URL=http://x", "PERCH_TOKEN=secret", "PERCH_PUBLIC_URL=http://192.168.1.5:8003",
 		"VTUBER_AUTH_KEY=of the skins", "PERCH_BEHAVIOURS_QUIET_HOURS=22:00-07:00", "PERCH_BEHAVIOURS_GREETER_EVERY_NAME=5m"})
@@ -242,7 +245,8 @@ func TestEnvironment(t *testing.T) {
 		c.Skins.Key != "of the skins" || c.Behaviours.Quiet.Hours.String() != "22:00-07:00" || c.Behaviours.Greeter.EveryName != 5*time.Minute {
 		t.Errorf("%+v", c)
 	}
-	if c, err := loadConfig("", []string{"PERCH_SKINS_KEY=our own of them", "VTUBER_AUTH_KEY=of the skins"}); err != nil || c.Skins.Key != "our own of them" {
+	if c, err := loadConfig("", []string{"PERCH_SKINS_KEY=our own of them", "VTUBER_AUTH_KEY=of the skins"}); err != nil ||
+		c.Skins.Key != "our own of them" {
 		t.Errorf("two keys: %q, %v", c.Skins.Key, err)
 	}
 	for variable, want := range map[string]string{

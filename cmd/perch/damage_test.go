@@ -46,7 +46,8 @@ func inhabited(t *testing.T) (data string, images []string) {
 		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
 	}
 	for n := range factsOf {
-		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)), Type: agent.MemoryUser, Created: time.Now()})
+		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)),
+			Type: agent.MemoryUser, Created: time.Now()})
 	}
 	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
@@ -121,7 +122,9 @@ func TestDamagedPages(t *testing.T) {
 		h := open(t, c, data)
 		part := h.part("store")
 		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
-		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 && (part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) || strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.log.String(), "the database was damaged")) {
+		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 &&
+			(part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) ||
+				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.log.String(), "the database was damaged")) {
 			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
 		}
 		if len(robots) < residentsOf-20 || len(facts) < factsOf-20 {
@@ -132,7 +135,8 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		if status, text := h.request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey); status != http.StatusOK {
+		if status, text := h.request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
+			"Bearer "+skinsTestKey); status != http.StatusOK {
 			t.Errorf("page %d: remember: %d %s", n, status, text)
 		}
 		h.stop()
@@ -163,7 +167,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	remember := func(fact string) (int, string) {
 		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
 	}
-	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) || strings.Contains(text, data) {
+	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) ||
+		strings.Contains(text, data) {
 		t.Errorf("remember: %d %s", status, text)
 	}
 	if p := h.part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
@@ -172,7 +177,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if status, _ := h.request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("/health: %d", status)
 	}
-	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) {
+	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, `"database_damaged"`) {
 		t.Errorf("a backup: %d %.200s", status, text)
 	}
 	h.stop()
@@ -197,7 +203,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	n = bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
 	zero(t, archive.DatabasePath(data), n)
 	before := readFile(t, archive.DatabasePath(data))
-	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") || !bytes.Equal(before, readFile(t, archive.DatabasePath(data))) {
+	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") ||
+		!bytes.Equal(before, readFile(t, archive.DatabasePath(data))) {
 		t.Errorf("of a damaged database the doctor says %s", note)
 	}
 }
@@ -257,7 +264,8 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				var said bytes.Buffer
 				code := run(ctx, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, io.Discard, &said)
 				errs := said.String()
-				if code != exitFailed || !strings.Contains(errs, c.says) || !strings.Contains(errs, path) || !strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
+				if code != exitFailed || !strings.Contains(errs, c.says) || !strings.Contains(errs, path) ||
+					!strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
 					t.Errorf("%d %s", code, errs)
 				}
 				if after := fmt.Sprint(entries(t, data)); after != before {
@@ -356,7 +364,8 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	var told struct {
 		Error struct{ Code, Message string }
 	}
-	if err := json.Unmarshal([]byte(text), &told); err != nil || status != http.StatusInsufficientStorage || told.Error.Code != "disk_full" || !strings.Contains(told.Error.Message, "free some space") {
+	if err := json.Unmarshal([]byte(text), &told); err != nil || status != http.StatusInsufficientStorage || told.Error.Code != "disk_full" ||
+		!strings.Contains(told.Error.Message, "free some space") {
 		t.Errorf("%d %.300s", status, text)
 	}
 	code, _, errs := commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))

@@ -22,7 +22,8 @@ func devices(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintln(out, "no robot has been here yet")
 		}
 		for _, d := range list {
-			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware), device.Plain(d.Address), device.Plain(d.state()), d.seen())
+			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware),
+				device.Plain(d.Address), device.Plain(d.state()), d.seen())
 			for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
 				if more != "" {
 					fmt.Fprintf(out, "              %s\n", device.Plain(more))

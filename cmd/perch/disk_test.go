@@ -77,7 +77,8 @@ func TestAFullDisk(t *testing.T) {
 	h := open(t, c, dir)
 	h.robot(simrobot.Options{}) // it is known before
 	remember := func(n int) (int, string) {
-		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization", "Bearer "+skinsTestKey)
+		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
+			"Bearer "+skinsTestKey)
 	}
 	kept := 0
 	for ; kept < 3; kept++ {
@@ -107,11 +108,13 @@ func TestAFullDisk(t *testing.T) {
 	}
 	image := simrobot.Image("9.9.9", 1<<20)
 	for _, path := range []string{"/api/v1/firmware?board=m5stack-stack-chan", "/api/v1/assets/fonts.bin"} {
-		if status, text := h.owner(http.MethodPost, path, string(image)); status != http.StatusInsufficientStorage || !strings.Contains(text, "disk") {
+		if status, text := h.owner(http.MethodPost, path, string(image)); status != http.StatusInsufficientStorage ||
+			!strings.Contains(text, "disk") {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
-	if files, err := filepath.Glob(filepath.Join(dir, "firmware", "*")); err != nil || len(files) > 0 && files[0] != filepath.Join(dir, "firmware", "assets") {
+	if files, err := filepath.Glob(filepath.Join(dir, "firmware", "*")); err != nil || len(files) > 0 &&
+		files[0] != filepath.Join(dir, "firmware", "assets") {
 		t.Errorf("of an upload there is %v, %v", files, err)
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "firmware", "assets", "*")); len(files) > 0 {
@@ -132,7 +135,8 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("/health: %d %s", status, text)
 	}
 	var out bytes.Buffer
-	if code := run(t.Context(), []string{"doctor", "--data", dir}, &out, &out); code != exitFailed || !strings.Contains(out.String(), "FAIL  disk") || strings.Count(out.String(), "  disk ") != 1 {
+	if code := run(t.Context(), []string{"doctor", "--data", dir}, &out, &out); code != exitFailed || !strings.Contains(out.String(), "FAIL  disk") ||
+		strings.Count(out.String(), "  disk ") != 1 {
 		t.Errorf("the doctor: %d %s", code, &out)
 	}
 	full := func() int {

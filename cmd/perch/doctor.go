@@ -28,7 +28,8 @@ func diagnose(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
-	d := doctor.New(doctor.Options{Config: &c, File: config.File(s.config), Data: s.data, Version: version, Built: appliance.BuiltAt(built), Connect: connectLocal})
+	d := doctor.New(doctor.Options{Config: &c, File: config.File(s.config), Data: s.data, Version: version, Built: appliance.BuiltAt(built),
+		Connect: connectLocal})
 	defer d.Close()
 	if err == nil {
 		d.Examine(ctx)

@@ -47,7 +47,8 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 	}
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota", "/xiaozhi/ota/activate", "/xiaozhi/vision/explain"} {
 		answer, _ := send(http.MethodOptions, path, "Access-Control-Request-Method", "POST", "Access-Control-Request-Private-Network", "true")
-		if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != panel || answer.Header.Get("Access-Control-Allow-Private-Network") != "true" ||
+		if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != panel ||
+			answer.Header.Get("Access-Control-Allow-Private-Network") != "true" ||
 			!strings.Contains(answer.Header.Get("Access-Control-Allow-Methods"), "POST") {
 			t.Errorf("preflight of %s: %s %v", path, answer.Status, answer.Header)
 		}
@@ -56,7 +57,8 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 	if answer.StatusCode != 401 || code != "wrong_token" || answer.Header.Get("Access-Control-Allow-Origin") != panel {
 		t.Errorf("a wrong token: %s %s %v", answer.Status, code, answer.Header)
 	}
-	if answer, code := send(http.MethodGet, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "Origin", "https://evil.example"); answer.StatusCode != 403 || code != "foreign_origin" {
+	if answer, code := send(http.MethodGet, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "Origin",
+		"https://evil.example"); answer.StatusCode != 403 || code != "foreign_origin" {
 		t.Errorf("a foreign page: %s %s", answer.Status, code)
 	}
 	for name, method := range map[string]string{"GET": http.MethodGet, "POST": http.MethodPost} {
@@ -89,7 +91,8 @@ func TestNotifyAndSay(t *testing.T) {
 	if left := time.Until(n.Expires); left < 9*time.Minute || left > 10*time.Minute {
 		t.Errorf("it expires in %v", left)
 	}
-	want := notice.Notification{ID: n.ID, Text: "the laundry is done", Urgency: "high", Robot: "a0b1c2d3e4f5", State: n.State, Received: n.Received, Expires: n.Expires}
+	want := notice.Notification{ID: n.ID, Text: "the laundry is done", Urgency: "high", Robot: "a0b1c2d3e4f5", State: n.State, Received: n.Received,
+		Expires: n.Expires}
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}

@@ -127,7 +127,8 @@ func TestNobodyAnswers(t *testing.T) {
 // of the protocol's Go library.
 func TestToolsOfAnMCPServer(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "hello")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/modelcontextprotocol/go-sdk/examples/server/hello").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program,
+		"github.com/modelcontextprotocol/go-sdk/examples/server/hello").CombinedOutput(); err != nil {
 		t.Fatalf("build the example server: %v\n%s", err, out)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -124,7 +124,9 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer upload.Close()
-	fmt.Fprintf(upload, "POST /api/v1/firmware?board=m5stack-stack-chan HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", c.token(), len(image))
+	fmt.Fprintf(upload,
+		"POST /api/v1/firmware?board=m5stack-stack-chan HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
+		c.token(), len(image))
 	if _, err := upload.Write(image[:len(image)/2]); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,8 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 
 	c.ask(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", image, nil)
 	c.power()
-	c.ask(http.MethodPost, "/api/v1/firmware/"+strings.TrimSuffix(name, ".bin")+"/rollout", []byte(`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`), nil)
+	c.ask(http.MethodPost, "/api/v1/firmware/"+strings.TrimSuffix(name, ".bin")+"/rollout",
+		[]byte(`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`), nil)
 	c.power()
 	list := c.catalogue()
 	if len(list) != 1 || !list[0].Rollout.Auto || list[0].Rollout.Percent != 100 || !slices.Equal(c.files(), []string{name}) {

@@ -33,7 +33,8 @@ func fullHouse(t testing.TB) (data string) {
 	a.Robots.Welcome(time.Time{})
 	for n := range 1300 {
 		id := device.ID(fmt.Sprintf("a0000000%04x", n))
-		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)}, now)
+		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)},
+			now)
 		if n < 300 {
 			if _, err := a.Robots.Adopt(string(id), now); err != nil {
 				t.Fatal(err)

@@ -25,9 +25,11 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 		},
 		"Home Assistant": func(h *house, robot string) { h.publish("perch/"+robot+"/head_yaw/set", "-40") },
 		"an LLM over MCP": func(h *house, robot string) {
-			session := h.mcp("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+			session := h.mcp("",
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 			h.mcp(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			h.mcp(session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+robot+`_robot_set_head_angles","arguments":{"yaw":-40}}}`)
+			h.mcp(session,
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+robot+`_robot_set_head_angles","arguments":{"yaw":-40}}}`)
 		},
 	}
 	c := withBroker(t)
@@ -36,7 +38,8 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 	for name := range movers {
 		id := fmt.Sprintf("a0b1c2d3e4f%d", of)
 		robots[name], of = id, of+1
-		rules += fmt.Sprintf("  - {when: {event: knock, robot: %s}, do: [{head: {yaw: 30}}, {publish: {topic: house/%s, payload: knocked}}]}\n", id, id)
+		rules += fmt.Sprintf("  - {when: {event: knock, robot: %s}, do: [{head: {yaw: 30}}, {publish: {topic: house/%s, payload: knocked}}]}\n", id,
+			id)
 	}
 	own, err := loadConfig(written(t, rules), nil)
 	if err != nil {
@@ -54,7 +57,8 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 				mac = append(mac, strings.ToUpper(id[i:i+2]))
 			}
 			h.adopt(strings.Join(mac, ":"))
-			robot := h.companion(simrobot.Options{MAC: strings.Join(mac, ":"), Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+			robot := h.companion(simrobot.Options{MAC: strings.Join(mac, ":"), Firmware: "dotty",
+				Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 			h.knowsTools(device.ID(id))
 			turned := func(yaw string) func(simrobot.Observation) bool {
 				return func(e simrobot.Observation) bool {

@@ -428,7 +428,8 @@ func (o *outage) talks(ctx context.Context) {
 		return
 	}
 	for ctx.Err() == nil {
-		if err := o.ask(ctx, http.MethodPost, "/xiaozhi/admin/inject-text", map[string]string{"device_id": mac, "text": "what time is it"}, nil); err != nil {
+		if err := o.ask(ctx, http.MethodPost, "/xiaozhi/admin/inject-text", map[string]string{"device_id": mac, "text": "what time is it"},
+			nil); err != nil {
 			return
 		}
 	}
@@ -441,7 +442,8 @@ func (o *outage) senses(ctx context.Context) {
 		return
 	}
 	for ctx.Err() == nil {
-		if o.ask(ctx, http.MethodPost, "/api/perception/event", map[string]any{"name": "face_detected", "device_id": mac, "data": map[string]int{"x": 1}}, nil) != nil {
+		if o.ask(ctx, http.MethodPost, "/api/perception/event", map[string]any{"name": "face_detected", "device_id": mac,
+			"data": map[string]int{"x": 1}}, nil) != nil {
 			return
 		}
 	}
@@ -715,7 +717,8 @@ func (o *outage) firmware() *chore {
 				err = o.ask(ctx, http.MethodDelete, "/api/v1/firmware/"+sha, nil, nil)
 			default:
 				c.begin(sha, fmt.Sprint("rolled out to ", percent))
-				err = o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}, nil)
+				err = o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent},
+					nil)
 			}
 			if err == nil {
 				c.done()

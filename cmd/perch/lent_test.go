@@ -99,7 +99,9 @@ func (s mcpServed) post(session, body string) (status int, header http.Header, a
 
 // use connects, and calls the tool with the arguments that stand in the words.
 func (s mcpServed) use(words string) string {
-	_, header, _ := s.post("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	_, header,
+		_ := s.post("",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	session := header.Get("Mcp-Session-Id")
 	s.post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	_, _, listed := s.post(session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
@@ -145,7 +147,8 @@ func TestACodingAgentHasTools(t *testing.T) {
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := testConfig()
 		c.Local = local
-		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told}, Within: config.Duration(20 * time.Second)}}
+		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told},
+			Within: config.Duration(20 * time.Second)}}
 		h := open(t, c, t.TempDir())
 		answer := func(turn agent.Turn, words string) string {
 			t.Helper()
@@ -164,16 +167,20 @@ func TestACodingAgentHasTools(t *testing.T) {
 		}
 		body := &torso{}
 		const all = "cancel-timer and end-talk and get-perception and notify and recall and remember and self-robot-turn and set-timer: "
-		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `self_robot_turn {"yaw":30}`); got != all+"turned" || fmt.Sprint(body.turned) != "[self.robot.turn30]" {
+		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `self_robot_turn {"yaw":30}`); got != all+"turned" ||
+			fmt.Sprint(body.turned) != "[self.robot.turn30]" {
 			t.Errorf("it has %s, and turned %v", got, body.turned)
 		}
-		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, all+"Set.") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(
+			got, all+"Set.") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("it said %s, and there are %v", got, h.Timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
-		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got, "recall and remember:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got,
+			"recall and remember:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
-		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" || len(body.turned) != 1 {
+		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" ||
+			len(body.turned) != 1 {
 			t.Errorf("a stranger: %s, %v", got, body.turned)
 		}
 		var server mcpServed
@@ -184,7 +191,8 @@ func TestACodingAgentHasTools(t *testing.T) {
 		if err != nil || server.Type != "http" || server.Name != "perch" || !strings.HasPrefix(server.URL, "http://127.0.0.1:") {
 			t.Errorf("it was told of %s, %v", text, err)
 		}
-		if got := server.use(`remember {"fact":"It is void."}`); !strings.Contains(got, "nobody is being answered") || len(h.Memory.Search("void", time.Now())) > 0 {
+		if got := server.use(`remember {"fact":"It is void."}`); !strings.Contains(got, "nobody is being answered") ||
+			len(h.Memory.Search("void", time.Now())) > 0 {
 			t.Errorf("after the turn: %s", got)
 		}
 		if err := h.Mind.Forget("desk"); err != nil {

@@ -21,7 +21,8 @@ func TestRobotsCloseFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := io.WriteString(conn, line+" HTTP/1.1\r\nHost: 127.0.0.1\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nConnection: close\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(conn,
+			line+" HTTP/1.1\r\nHost: 127.0.0.1\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nConnection: close\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		r := bufio.NewReader(conn)

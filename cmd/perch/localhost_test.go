@@ -59,7 +59,8 @@ func TestLocalhost(t *testing.T) {
 			continue
 		}
 		send(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", session)
-		send(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"register-agent","arguments":{}}}`, "Mcp-Session-Id", session)
+		send(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"register-agent","arguments":{}}}`,
+			"Mcp-Session-Id", session)
 		for origin, want := range map[string]int{"": 0, page: 0, "http://" + at: 403, "http://localhost:5174": 403, "null": 403} {
 			header := http.Header{"Host": {at}}
 			if origin != "" {
@@ -75,11 +76,13 @@ func TestLocalhost(t *testing.T) {
 			}
 		}
 		for _, path := range []string{"/api/v1/status", "/metrics", "/admin/devices"} {
-			if program, shown := send(http.MethodGet, path, ""), send(http.MethodGet, path, "", "Origin", page); program.StatusCode != 200 || shown.StatusCode != 403 {
+			if program, shown := send(http.MethodGet, path, ""), send(http.MethodGet, path, "", "Origin", page); program.StatusCode != 200 ||
+				shown.StatusCode != 403 {
 				t.Errorf("%s at %s is %s, and to the page %s", path, address, program.Status, shown.Status)
 			}
 		}
-		if got := send(http.MethodGet, "/v1/models", "", "Origin", page); got.StatusCode != 200 || got.Header.Get("Access-Control-Allow-Origin") != page {
+		if got := send(http.MethodGet, "/v1/models", "", "Origin", page); got.StatusCode != 200 ||
+			got.Header.Get("Access-Control-Allow-Origin") != page {
 			t.Errorf("at %s the page is shown %s %v", address, got.Status, got.Header)
 		}
 	}

@@ -55,7 +55,8 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
 		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",
-		"POST /api/v1/devices/:id/token", "POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware", "DELETE /api/v1/firmware/:sha256",
+		"POST /api/v1/devices/:id/token", "POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware",
+		"DELETE /api/v1/firmware/:sha256",
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
@@ -71,7 +72,8 @@ var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET 
 
 func bridgesAdmin(prefixes ...string) (all []string) {
 	for _, p := range prefixes {
-		for _, name := range []string{"abort", "inject-text", "play-asset", "say", "set-face-identified", "set-head-angles", "set-state", "set-toggle", "take-photo"} {
+		for _, name := range []string{"abort", "inject-text", "play-asset", "say", "set-face-identified", "set-head-angles", "set-state",
+			"set-toggle", "take-photo"} {
 			all = append(all, "POST "+p+"/"+name)
 		}
 		all = append(all, "GET "+p+"/devices", "GET "+p+"/songs")
@@ -138,7 +140,8 @@ func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	method, path, _ := strings.Cut(n.route, " ")
-	for _, p := range []struct{ name, value string }{{":id", "a0b1c2d3e4f5"}, {":robot", "a0b1c2d3e4f5"}, {":sha256", strings.Repeat("0", 64)}, {":session", "x"}, {":name", "x.bin"}, {"*name", "x"}, {"*id", "x"}} {
+	for _, p := range []struct{ name, value string }{{":id", "a0b1c2d3e4f5"}, {":robot", "a0b1c2d3e4f5"}, {":sha256", strings.Repeat("0", 64)},
+		{":session", "x"}, {":name", "x.bin"}, {"*name", "x"}, {"*id", "x"}} {
 		path = strings.ReplaceAll(path, p.name, p.value)
 	}
 	r, err := http.NewRequest(method, "http://"+s.Listener.Addr().String()+path, nil)
@@ -157,7 +160,8 @@ func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if slices.Contains(sockets, n.route) {
-		n.header = append([]string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-Websocket-Version", "13", "Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}, n.header...)
+		n.header = append([]string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-Websocket-Version", "13", "Sec-Websocket-Key",
+			"AAAAAAAAAAAAAAAAAAAAAA=="}, n.header...)
 	}
 	for i := 0; i < len(n.header); i += 2 {
 		r.Header[n.header[i]] = append(r.Header[n.header[i]], n.header[i+1])
@@ -170,7 +174,8 @@ func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
 		k.t.Fatalf("%s at %s: %v", n.route, s.Key, err)
 	}
 	var body []byte
-	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/")); !endless {
+	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"),
+		"text/")); !endless {
 		body, _ = io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // a HEAD has none
 	}
 	if k.told != nil {
@@ -269,7 +274,8 @@ func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys m
 	expect("a foreign page", knock{header: append([]string{"Origin", "https://evil.example"}, right...)}, 403)
 	expect("a page of a file", knock{header: append([]string{"Origin", "null"}, right...)}, 403)
 	expect("a rebound name", knock{host: "evil.example:8003", header: right}, 421)
-	expect("a rebound name of a page", knock{host: "evil.example:8003", header: append([]string{"Origin", "http://evil.example:8003"}, right...)}, 421)
+	expect("a rebound name of a page", knock{host: "evil.example:8003", header: append([]string{"Origin", "http://evil.example:8003"}, right...)},
+		421)
 	as := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "c"}
 	switch l {
 	case anyone:
@@ -294,7 +300,8 @@ func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys m
 	expect("an empty key", knock{header: bearer("")}, 401)
 	expect("a wrong key", knock{header: bearer("a-wrong-one")}, 401)
 	expect("as Basic", knock{header: []string{"Authorization", "Basic " + keys[l]}}, 401)
-	expect("a key and forwarding headers of this machine", knock{header: []string{"X-Forwarded-For", "127.0.0.1", "X-Real-Ip", "127.0.0.1", "Forwarded", "for=127.0.0.1"}}, 401)
+	expect("a key and forwarding headers of this machine", knock{header: []string{"X-Forwarded-For", "127.0.0.1", "X-Real-Ip", "127.0.0.1",
+		"Forwarded", "for=127.0.0.1"}}, 401)
 	expect("a local name", knock{host: "127.0.0.1:8004"}, 401)
 	for _, name := range []string{"token", "key", "authorization", "access_token"} {
 		expect("the key in the query as "+name, knock{query: name + "=" + url.QueryEscape(keys[l])}, 401)
@@ -317,7 +324,8 @@ func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys m
 }
 
 // proxied are the headers by which a proxy tells of itself.
-var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "Forwarded", "X-Real-Ip", "Via",
+var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "Forwarded", "X-Real-Ip",
+	"Via",
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
 // fromThisMachine tries one door where no key is needed.
@@ -394,7 +402,8 @@ func TestTheKeyInTheAddress(t *testing.T) {
 // lock by itself.
 func TestTriesAreCountedTogether(t *testing.T) {
 	h, k, keys := lockedHouse(t, nil)
-	clear, encrypted := h.Doors.Servers[0], h.Doors.Servers[slices.IndexFunc(h.Doors.Servers, func(s *appliance.Served) bool { return s.Key == "tls.listen" })]
+	clear, encrypted := h.Doors.Servers[0], h.Doors.Servers[slices.IndexFunc(h.Doors.Servers,
+		func(s *appliance.Served) bool { return s.Key == "tls.listen" })]
 	guesser := net.IPv4(127, 0, 9, 66)
 	for l, route := range map[lock]string{ownersToken: "GET /api/v1/status", keyOfBridge: "GET /api/perception/state", keyOfSkins: "GET /mcp"} {
 		for n := range 10 {
@@ -473,11 +482,13 @@ func TestSizesAreBounded(t *testing.T) {
 	for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 		route := r.Method + " " + r.Path
 		l, _ := lockOf(route)
-		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || l == talksBearer || r.Path == "/xiaozhi/ota/activate" ||
+		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || l == talksBearer ||
+			r.Path == "/xiaozhi/ota/activate" ||
 			strings.Contains(r.Path, "/devices/:id") { // which is of a robot that is not there
 			continue
 		}
-		status, _ := k.at(s, knock{route: route, body: large(max(most[route], 256<<10)), header: append(bearer(keys[l]), "Device-Id", "a0:b1:c2:d3:e4:f5")})
+		status, _ := k.at(s, knock{route: route, body: large(max(most[route], 256<<10)),
+			header: append(bearer(keys[l]), "Device-Id", "a0:b1:c2:d3:e4:f5")})
 		if status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s takes more than belongs there: %d", route, status)
 		}
@@ -540,7 +551,8 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 	for _, try := range []struct {
 		user, password string
 		let            bool
-	}{{"", "", false}, {"perch", "wrong", false}, {"admin", strings.TrimSpace(string(password)), false}, {"perch", strings.TrimSpace(string(password)), true}} {
+	}{{"", "", false}, {"perch", "wrong", false}, {"admin", strings.TrimSpace(string(password)), false},
+		{"perch", strings.TrimSpace(string(password)), true}} {
 		if got := mqttConnect(t, c.MQTT.Listen, try.user, try.password); got != try.let {
 			t.Errorf("user %q with %d letters of password: let in %t", try.user, len(try.password), got)
 		}

@@ -27,7 +27,8 @@ var attributes = []string{
 	"address", "addresses", "data", "host", "instance", "listen", "services", "url", "by", "next",
 
 	// How much, and how.
-	"bytes", "dropped", "dropped_before", "events", "first", "limit", "tools", "turns", "took", "waiting", "pairs", "loss", "most", "most_a_second", "offered", "left_out", "from", "to",
+	"bytes", "dropped", "dropped_before", "events", "first", "limit", "tools", "turns", "took", "waiting", "pairs", "loss", "most", "most_a_second",
+	"offered", "left_out", "from", "to",
 	"recognizers", "synthesizers", "servers", "names", "until", "part", "what", "listener", "count", "latest",
 	"allowed", "answered", "files", "made", "used", "framing", "force", "how", "runs", "said", "stderr", "panic",
 }

@@ -218,7 +218,8 @@ func (l *listener) entities() map[string]entity {
 			Device     struct{ Name string }
 			Components map[string]entity
 		}
-		if topic, payload, _ := strings.Cut(line, " "); !strings.HasPrefix(topic, "homeassistant/device/") || json.Unmarshal([]byte(payload), &announced) != nil {
+		if topic, payload, _ := strings.Cut(line, " "); !strings.HasPrefix(topic, "homeassistant/device/") ||
+			json.Unmarshal([]byte(payload), &announced) != nil {
 			continue
 		}
 		for _, e := range announced.Components {
@@ -343,13 +344,15 @@ func TestAnAgentThatWaits(t *testing.T) {
 		before := len(waiting())
 		answered := make(chan string, 1)
 		go func() {
-			_, text := h.request("POST", "/permission", `{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
+			_, text := h.request("POST", "/permission",
+				`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
 				"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 			answered <- text
 		}()
 		h.eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
 		entities := l.entities()
-		if !l.has(entities["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) || !l.has(entities["sensor.coding_1_agent_state"].StateTopic, `"notification"`) {
+		if !l.has(entities["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) ||
+			!l.has(entities["sensor.coding_1_agent_state"].StateTopic, `"notification"`) {
 			t.Errorf("it does not ask:\n%s", strings.Join(l.lines(), "\n"))
 		}
 		button, text := entities["button.coding_1_"+press], ""
@@ -445,7 +448,8 @@ func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
 	c := withBroker(t)
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +556,8 @@ func checkBlueprint(t *testing.T, name string) {
 		}
 		Triggers, Actions any
 	}
-	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil || b.Actions == nil {
+	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil ||
+		b.Actions == nil {
 		t.Errorf("%s: %v, %+v", name, err, b)
 	}
 	used := map[string]bool{}

@@ -60,7 +60,8 @@ func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
 	h := open(t, testConfig(), "data") // as where it is started without the package
 	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
 		status, text := h.request("GET", path, "")
-		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") || strings.Contains(text, h.secret("admin-token")) {
+		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") ||
+			strings.Contains(text, h.secret("admin-token")) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}

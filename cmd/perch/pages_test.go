@@ -95,7 +95,8 @@ func TestCommandsOfPages(t *testing.T) {
 			words, _, _ := strings.Cut(line[2], " #")
 			for _, word := range strings.Fields(words) {
 				option, _, _ := strings.Cut(word, "=")
-				if strings.HasPrefix(option, "--") && !slices.ContainsFunc(commands[at].options, func(o shellOption) bool { return o.name == option }) {
+				if strings.HasPrefix(option, "--") && !slices.ContainsFunc(commands[at].options,
+					func(o shellOption) bool { return o.name == option }) {
 					t.Errorf("%s: perch %s has no %s", name, line[1], option)
 				}
 			}

@@ -45,7 +45,8 @@ type peers struct {
 // the others'.
 func newPeers(t testing.TB) *peers {
 	t.Helper()
-	p := &peers{hears: "what time is it", words: []string{"😊", " It", " is", " three."}, reached: make(chan string, 64), holds: func() string { return "" }}
+	p := &peers{hears: "what time is it", words: []string{"😊", " It", " is", " three."}, reached: make(chan string, 64),
+		holds: func() string { return "" }}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

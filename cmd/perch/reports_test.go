@@ -14,7 +14,8 @@ func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 	out := shown.String()
 	times := map[string]int{}
 	for line := range strings.Lines(out) {
-		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "WARN") {
+		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") ||
+			strings.HasPrefix(line, "WARN") {
 			name, _, _ := strings.Cut(part, "  ")
 			times[name]++
 		}

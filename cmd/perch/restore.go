@@ -65,7 +65,8 @@ func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool, o
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&told); err != nil {
 		return fmt.Errorf("the answer is not the appliance's: %w", err)
 	}
-	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", told.Created.Local().Format(time.DateTime), told.Perch, told.Appliance, told.Next)
+	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", told.Created.Local().Format(time.DateTime), told.Perch,
+		told.Appliance, told.Next)
 	if !told.Restarting {
 		fmt.Fprint(out, ": perch restore --restart does both, systemctl restart perch does it now")
 	}

@@ -89,7 +89,8 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	if out := h.command(t, "robot set kitchen voice=heart brain=reflex", 0); !strings.Contains(out, "voice     heart") {
 		t.Errorf("set says %s", out)
 	}
-	if out := h.command(t, "robot show KITCHEN", 0); !strings.Contains(out, "a0b1c2d3e4f5") || !strings.Contains(out, "heart") || !strings.Contains(out, "m5stack-stack-chan") {
+	if out := h.command(t, "robot show KITCHEN", 0); !strings.Contains(out, "a0b1c2d3e4f5") || !strings.Contains(out, "heart") ||
+		!strings.Contains(out, "m5stack-stack-chan") {
 		t.Errorf("show says %s", out)
 	}
 	for line, want := range map[string]string{
@@ -105,7 +106,8 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 			t.Errorf("%s says %s", line, out)
 		}
 	}
-	for _, line := range []string{"robot set kitchen", "robot set kitchen voice", "robot set kitchen colour=red", "robot rename kitchen", "robot show"} {
+	for _, line := range []string{"robot set kitchen", "robot set kitchen voice", "robot set kitchen colour=red", "robot rename kitchen",
+		"robot show"} {
 		h.command(t, line, 2)
 	}
 	h.command(t, "say kitchen Hello there.", 0)
@@ -137,12 +139,14 @@ func TestRobotsOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{cook, filepath.Join(data, "personas", "butler.md")} {
-		if err := os.WriteFile(path, []byte("---\nname: "+strings.TrimSuffix(filepath.Base(path), ".md")+"\nlanguage: en-GB\nvoice: en-gb\n---\nYou serve."), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("---\nname: "+strings.TrimSuffix(filepath.Base(path),
+			".md")+"\nlanguage: en-GB\nvoice: en-gb\n---\nYou serve."), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := testConfig()
-	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook}, {Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
+	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook},
+		{Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
 	c.Rules = []config.Rule{}
 	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
@@ -182,7 +186,8 @@ func TestRobotsOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = open(t, c, data)
-	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" || !strings.Contains(h.log.String(), "butler") {
+	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" ||
+		!strings.Contains(h.log.String(), "butler") {
 		t.Errorf("without its file it is %+v", butler)
 	}
 	h.Robots.Fix(map[device.ID]device.Settings{})
@@ -224,12 +229,14 @@ func TestFaultsOfRobots(t *testing.T) {
 func TestCommandsOfRobots(t *testing.T) {
 	for line, code := range map[string]int{"robot": exitUsage, "robot help": exitDone, "robot --help": exitDone, "robot -h": exitDone} {
 		var out bytes.Buffer
-		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "perch robot rename") || strings.Contains(out.String(), "perch backup") {
+		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "perch robot rename") ||
+			strings.Contains(out.String(), "perch backup") {
 			t.Errorf("perch %s: exit code %d, and says %s", line, got, out.String())
 		}
 	}
 	var out bytes.Buffer
-	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage || !strings.Contains(out.String(), `"robot renam"`) || !strings.Contains(out.String(), "perch robot lists") {
+	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage || !strings.Contains(out.String(), `"robot renam"`) ||
+		!strings.Contains(out.String(), "perch robot lists") {
 		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

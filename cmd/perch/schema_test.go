@@ -204,7 +204,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 		writeFixture(t, today)
 	}
 	if !exists(today) {
-		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it", writesFixture)
+		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it",
+			writesFixture)
 	}
 	fixtures, err := filepath.Glob("testdata/schema-*")
 	if err != nil || len(fixtures) != len(appliance.Migrations())+1 {
@@ -221,7 +222,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := testConfig()
-			a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+			a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data,
+				Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,8 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	f.Var(&s.listen, "listen", "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
 	f.Var(&s.local, "local", "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")
 	f.StringVar(&s.level, "log-level", "", "`debug|info|warn|error`: what is worth a line")
-	begin := f.Bool("new-database", false, "start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten")
+	begin := f.Bool("new-database", false,
+		"start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten")
 	if _, err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
@@ -35,7 +36,8 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
-	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built), Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: *begin})
+	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built),
+		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: *begin})
 	if err != nil {
 		return err
 	}

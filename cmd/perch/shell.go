@@ -160,11 +160,13 @@ func bashScript(program string, commands []shellCommand) string {
 	}
 	for _, first := range firstWords(commands) {
 		if words := secondWords(commands, first); len(words) > 0 {
-			fmt.Fprintf(&second, "\tif [[ $command == %s ]]; then\n\t\tif ((COMP_CWORD == 2)); then\n\t\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n\t\tcommand=\"$command ${COMP_WORDS[2]}\" first=3\n\tfi\n",
+			fmt.Fprintf(&second,
+				"\tif [[ $command == %s ]]; then\n\t\tif ((COMP_CWORD == 2)); then\n\t\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n\t\tcommand=\"$command ${COMP_WORDS[2]}\" first=3\n\tfi\n",
 				first, shellQuoted(strings.Join(words, " ")))
 		}
 	}
-	return strings.NewReplacer("@program@", program, "@function@", strings.ReplaceAll(program, "-", "_"), "@words@", strings.Join(firstWords(commands), " "),
+	return strings.NewReplacer("@program@", program, "@function@", strings.ReplaceAll(program, "-", "_"), "@words@",
+		strings.Join(firstWords(commands), " "),
 		"@second@", second.String(), "@commands@", cases.String(), "@values@", values.String(), "@robots@", robotIDs).Replace(bashFrame)
 }
 
@@ -174,7 +176,8 @@ func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\'
 func zshScript(program string, commands []shellCommand) string {
 	var b strings.Builder
 	function := "_" + program // as the file is called
-	fmt.Fprintf(&b, "#compdef %s\n# zsh completion for %s; written by: %s completion zsh\n%s_robots() { compadd -- $(%s) }\n%s() {\n", program, program, program, function, robotIDs, function)
+	fmt.Fprintf(&b, "#compdef %s\n# zsh completion for %s; written by: %s completion zsh\n%s_robots() { compadd -- $(%s) }\n%s() {\n", program,
+		program, program, function, robotIDs, function)
 	described := func(indent string, of []shellCommand) {
 		fmt.Fprintf(&b, "%slocal -a commands=(\n", indent)
 		for _, c := range of {
@@ -192,7 +195,8 @@ func zshScript(program string, commands []shellCommand) string {
 	b.WriteString("\t\treturn\n\tfi\n\tshift words\n\t(( CURRENT-- ))\n")
 	for _, first := range firsts {
 		if words := secondWords(commands, first.name); len(words) > 0 {
-			fmt.Fprintf(&b, "\tif [[ $words[1] == %s ]]; then\n\t\tif (( CURRENT == 2 )); then\n\t\t\tcompadd -- %s\n\t\t\treturn\n\t\tfi\n\t\twords[2]=\"$words[1] $words[2]\"\n\t\tshift words\n\t\t(( CURRENT-- ))\n\tfi\n",
+			fmt.Fprintf(&b,
+				"\tif [[ $words[1] == %s ]]; then\n\t\tif (( CURRENT == 2 )); then\n\t\t\tcompadd -- %s\n\t\t\treturn\n\t\tfi\n\t\twords[2]=\"$words[1] $words[2]\"\n\t\tshift words\n\t\t(( CURRENT-- ))\n\tfi\n",
 				first.name, strings.Join(words, " "))
 		}
 	}
@@ -240,22 +244,26 @@ func zshAction(function, kind string) string {
 func fishScript(program string, commands []shellCommand) string {
 	var b strings.Builder
 	function := "__" + strings.ReplaceAll(program, "-", "_") + "_robots"
-	fmt.Fprintf(&b, "# fish completion for %s; written by: %s completion fish\nfunction %s\n\t%s\nend\ncomplete -c %s -f\n", program, program, function, robotIDs, program)
+	fmt.Fprintf(&b, "# fish completion for %s; written by: %s completion fish\nfunction %s\n\t%s\nend\ncomplete -c %s -f\n", program, program,
+		function, robotIDs, program)
 	for _, c := range commands {
 		first, second, two := strings.Cut(c.name, " ")
 		seen := "__fish_seen_subcommand_from " + first
 		if two {
 			fmt.Fprintf(&b, "complete -c %s -n %s -a %s -d %s\n", program,
-				shellQuoted(seen+"; and not __fish_seen_subcommand_from "+strings.Join(secondWords(commands, first), " ")), second, shellQuoted(c.does))
+				shellQuoted(seen+"; and not __fish_seen_subcommand_from "+strings.Join(secondWords(commands, first), " ")), second,
+				shellQuoted(c.does))
 			seen += "; and __fish_seen_subcommand_from " + second
 		}
 		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -a %s -d %s\n", program, first, shellQuoted(c.does))
 		for _, o := range c.options {
-			fmt.Fprintf(&b, "complete -c %s -n %s -l %s -d %s%s\n", program, shellQuoted(seen), strings.TrimPrefix(o.name, "--"), shellQuoted(o.does), fishValue(function, o.value))
+			fmt.Fprintf(&b, "complete -c %s -n %s -l %s -d %s%s\n", program, shellQuoted(seen), strings.TrimPrefix(o.name, "--"), shellQuoted(o.does),
+				fishValue(function, o.value))
 		}
 		for _, a := range c.arguments {
 			if value := fishValue(function, bareWord(a)); value != " -x" {
-				fmt.Fprintf(&b, "complete -c %s -n %s%s\n", program, shellQuoted(seen), strings.TrimPrefix(strings.Replace(value, " -r", "", 1), " -x"))
+				fmt.Fprintf(&b, "complete -c %s -n %s%s\n", program, shellQuoted(seen), strings.TrimPrefix(strings.Replace(value, " -r", "", 1),
+					" -x"))
 			}
 		}
 	}

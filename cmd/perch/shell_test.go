@@ -27,7 +27,8 @@ func completed(t *testing.T, script, path string, words ...string) []string {
 	for i, w := range words {
 		quotedWords[i] = shellQuoted(w)
 	}
-	text := script + fmt.Sprintf("\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n_perch\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n", strings.Join(quotedWords, " "), len(words)-1)
+	text := script + fmt.Sprintf("\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n_perch\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n", strings.Join(quotedWords, " "),
+		len(words)-1)
 	cmd := exec.CommandContext(ctx, bash, "--norc", "-c", text)
 	cmd.Env = append(os.Environ(), "PATH="+path)
 	var errs bytes.Buffer
@@ -108,7 +109,8 @@ func TestOtherShellsTakeTheirScripts(t *testing.T) {
 			}
 			for _, c := range all {
 				for _, o := range c.options {
-					if name := strings.TrimPrefix(o.name, "--"); !strings.Contains(script.String(), "-l "+name+" ") && !strings.Contains(script.String(), "*--"+name) {
+					if name := strings.TrimPrefix(o.name, "--"); !strings.Contains(script.String(), "-l "+name+" ") &&
+						!strings.Contains(script.String(), "*--"+name) {
 						t.Errorf("%s %s is not in it", c.name, o.name)
 					}
 				}

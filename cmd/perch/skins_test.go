@@ -142,7 +142,8 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 		t.Errorf("the skins saw\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(want, "\n"))
 	}
 	// Until it has asked for all ten, it is shown the RFC's seven.
-	if got, want := late.story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening", "state idle"}; !slices.Equal(got, want) {
+	if got, want := late.story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
+		"state idle"}; !slices.Equal(got, want) {
 		t.Errorf("who came late saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var states []string
@@ -155,7 +156,8 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	if got := mqtt.agentStates(); !slices.Equal(slices.Compact(states), got) {
 		t.Errorf("skins saw %v, MQTT %v", states, got)
 	}
-	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said", "turn_ended"} {
+	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said",
+		"turn_ended"} {
 		if !slices.Contains(owner.lines(), "event: "+event) {
 			t.Errorf("the owner's feed has no %s", event)
 		}
@@ -167,7 +169,8 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 func TestTheSkinsDoors(t *testing.T) {
 	c := testConfig()
 	h := open(t, c, t.TempDir())
-	if status, text := h.request(http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything"); status != http.StatusForbidden || !strings.Contains(text, "skins.key") {
+	if status, text := h.request(http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything"); status != http.StatusForbidden ||
+		!strings.Contains(text, "skins.key") {
 		t.Errorf("without a key set: %d %s", status, text)
 	}
 	h.stop()
@@ -188,7 +191,8 @@ func TestTheSkinsDoors(t *testing.T) {
 		{"POST", "/state", `{"state":"working","session_id":"one","tool_name":"Bash"}`, "ok"},
 	} {
 		with := func(more ...string) (int, string) {
-			return h.request(door.method, door.path, door.body, append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
+			return h.request(door.method, door.path, door.body,
+				append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
 		}
 		if status, text := with("Authorization", "Bearer "+skinsTestKey); status >= 300 || !strings.Contains(text, door.want) {
 			t.Errorf("%s %s: %d %s", door.method, door.path, status, text)
@@ -202,7 +206,8 @@ func TestTheSkinsDoors(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/vtuber/ws", "/vccp/nobody"} {
 		var refused *socket.Refusal
-		if _, err := socket.Dial(t.Context(), strings.Replace(h.url(path), "http", "ws", 1), socket.Options{}); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+		if _, err := socket.Dial(t.Context(), strings.Replace(h.url(path), "http", "ws", 1), socket.Options{}); !errors.As(err, &refused) ||
+			refused.Status != http.StatusUnauthorized {
 			t.Errorf("%s without the key: %v", path, err)
 		}
 	}
@@ -219,7 +224,8 @@ func twoCommands(t *testing.T, h *house) {
 	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
 	h.eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
 	hooks := func(event, more string) {
-		if status, text := h.request(http.MethodPost, "/state", `{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
+		if status, text := h.request(http.MethodPost, "/state",
+			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json"); status != http.StatusNoContent {
 			t.Errorf("%s: %d %s", event, status, text)
 		}
@@ -271,7 +277,8 @@ func TestACodingAgentAsks(t *testing.T) {
 	h.adminWith(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() {
-		_, text := h.request(http.MethodPost, "/permission", `{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
+		_, text := h.request(http.MethodPost, "/permission",
+			`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 		answered <- text
 	}()

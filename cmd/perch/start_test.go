@@ -29,7 +29,8 @@ func TestServeEndsWithWhatToDoNext(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	want := fmt.Sprintf("No robot can come: only this machine reaches the addresses in listen.\nWhat works and what does not:\n    perch doctor --data %s\n", data)
+	want := fmt.Sprintf(
+		"No robot can come: only this machine reaches the addresses in listen.\nWhat works and what does not:\n    perch doctor --data %s\n", data)
 	if out.String() != want {
 		t.Errorf("it says %q, not %q", out.String(), want)
 	}
@@ -53,7 +54,8 @@ func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	cmd.Stderr = stream
 	_ = cmd.Run() // it ends with 2, as of every such configuration
 	text, err := os.ReadFile(stream.Name())
-	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "<3>perch: ") || !strings.HasPrefix(lines[1], "<3>perch: ") {
+	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "<3>perch: ") ||
+		!strings.HasPrefix(lines[1], "<3>perch: ") {
 		t.Errorf("in the journal is %q, %v", text, err)
 	}
 }

@@ -40,16 +40,17 @@ func TestAForeignCheckIn(t *testing.T) {
 					t.Errorf("the foreign check-in is answered %d %s", status, answer)
 				}
 			}
-			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"), Observe: func(e simrobot.Observation) {
-				switch e := e.(type) {
-				case simrobot.AwaitsAdoption:
-					h.command(t, "adopt "+e.Code, 0)
-				case simrobot.CheckedIn:
-					if h.Robots.Trusts("a0b1c2d3e4f5") {
-						foreign()
+			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"),
+				Observe: func(e simrobot.Observation) {
+					switch e := e.(type) {
+					case simrobot.AwaitsAdoption:
+						h.command(t, "adopt "+e.Code, 0)
+					case simrobot.CheckedIn:
+						if h.Robots.Trusts("a0b1c2d3e4f5") {
+							foreign()
+						}
 					}
-				}
-			}})
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +90,8 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	if token := h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
 		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
-	if out := h.command(t, "devices", 0); !strings.Contains(out, "nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
+	if out := h.command(t, "devices", 0); !strings.Contains(out,
+		"nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
 	h.stop()
@@ -122,12 +124,14 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	turns := len(h.Records.Turns(100))
 	before := h.Bus.Seq()
 
-	r := h.robot(simrobot.Options{MAC: mac, Say: sentences(t, "where are my keys", "remember that my keys are in the bedroom", "where are my keys", "set a timer for ten minutes")})
+	r := h.robot(simrobot.Options{MAC: mac, Say: sentences(t, "where are my keys", "remember that my keys are in the bedroom", "where are my keys",
+		"set a timer for ten minutes")})
 	var answers []string
 	for _, turn := range r.Stats().Turns {
 		answers = append(answers, strings.Join(turn.Answer, " "))
 	}
-	if len(answers) != 4 || strings.Contains(answers[0], "kitchen") || !strings.Contains(answers[2], "bedroom") || strings.Contains(answers[3], "starting now") {
+	if len(answers) != 4 || strings.Contains(answers[0], "kitchen") || !strings.Contains(answers[2], "bedroom") ||
+		strings.Contains(answers[3], "starting now") {
 		t.Errorf("it was answered %q", answers)
 	}
 	if found := h.Memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
@@ -158,7 +162,8 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	if out := h.command(t, "notify the post is here --robot "+string(id), 1); !strings.Contains(out, "perch adopt "+string(id)) {
 		t.Errorf("notify says %s", out)
 	}
-	if status, answer := h.request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+h.ownerToken()); status != http.StatusServiceUnavailable {
+	if status, answer := h.request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization",
+		"Bearer "+h.ownerToken()); status != http.StatusServiceUnavailable {
 		t.Errorf("say to whoever is there: %d %s", status, answer)
 	}
 	if open := h.Talk.Open(); len(open) != 0 {
@@ -187,7 +192,8 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 // shown without what would be an order to the terminal, or a line of its own.
 func TestDevicesMoveNoTerminal(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nb827eb000000  forged\u202e\u2028"
-	list, err := json.Marshal([]map[string]any{{"id": "a0b1c2d3e4f5", "board": nasty, "firmware": nasty, "address": nasty, "connected": true, "state": nasty,
+	list, err := json.Marshal([]map[string]any{{"id": "a0b1c2d3e4f5", "board": nasty, "firmware": nasty, "address": nasty, "connected": true,
+		"state":  nasty,
 		"senses": []string{nasty}, "waiting": nasty, "code": "123456"}})
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +226,8 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 		line string
 		code int
 	}{{"devices", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
-		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) || !strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
+		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) ||
+			!strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
 			t.Errorf("%s says %s", command.line, out)
 		}
 	}

@@ -92,7 +92,8 @@ func TestBargeIn(t *testing.T) {
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
 			r, err := (&house{Appliance: h.Appliance, t: t}).talks(o)
 			s := r.Stats()
-			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer && r.late > tooLate {
+			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
+				r.late > tooLate {
 				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.late, err, s.Turns)
 			}
 			if err != nil {

@@ -34,7 +34,8 @@ func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS
 		t.Fatal(err)
 	}
 	made := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true}
+		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: from, NotAfter: until, IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, made, made, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +120,8 @@ func TestEncryptedDoors(t *testing.T) {
 			t.Errorf("%s %s with %q: %d, want %d", want.method, want.path, want.key, got, want.status)
 		}
 	}
-	if conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: known.RootCAs, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil { //nolint:gosec // what is refused
+	old := &tls.Config{RootCAs: known.RootCAs, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} //nolint:gosec // it is refused
+	if conn, err := tls.Dial("tcp", address, old); err == nil {
 		_ = conn.Close()
 		t.Error("it takes TLS 1.1")
 	}

@@ -36,8 +36,10 @@ func showToken(ctx context.Context, args []string, out io.Writer) error {
 		if *asJSON {
 			return json.NewEncoder(out).Encode(t)
 		}
-		_, err := fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\nThe token is good for this Device-Id and Client-Id only, until perch forget %s.\n",
-			device.Plain(t.Address), device.Plain(t.Token), device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"), device.Plain(t.Robot))
+		_, err := fmt.Fprintf(out,
+			"address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\nThe token is good for this Device-Id and Client-Id only, until perch forget %s.\n",
+			device.Plain(t.Address), device.Plain(t.Token), device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"),
+			device.Plain(t.Robot))
 		return err
 	})
 }

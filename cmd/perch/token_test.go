@@ -36,12 +36,15 @@ func TestTokenCommand(t *testing.T) {
 		t.Errorf("of another client: %d %s", code, text)
 	}
 	code, text := perch("token", mac, "--client", "page")
-	shown := regexp.MustCompile(`(?m)^address +(ws://127\.0\.0\.1:\d+/xiaozhi/v1/)\ntoken +(\S{43})\nDevice-Id +03:00:00:00:00:01\nClient-Id +page\n`).FindStringSubmatch(text)
+	shown := regexp.MustCompile(
+		`(?m)^address +(ws://127\.0\.0\.1:\d+/xiaozhi/v1/)\ntoken +(\S{43})\nDevice-Id +03:00:00:00:00:01\nClient-Id +page\n`).FindStringSubmatch(
+		text)
 	if code != exitDone || shown == nil {
 		t.Fatalf("%d %s", code, text)
 	}
 	var told struct{ Address, Token string }
-	if code, text := perch("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil || told.Address != shown[1] || told.Token != shown[2] {
+	if code, text := perch("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil || told.Address != shown[1] ||
+		told.Token != shown[2] {
 		t.Errorf("as JSON: %d %s", code, text)
 	}
 	if shown[1] != "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http") {
@@ -53,7 +56,8 @@ func TestTokenCommand(t *testing.T) {
 	}
 	send(t, conn, `{"type":"hello"}`)
 	next(t, conn, "hello")
-	if _, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"other"}, "token": {shown[2]}}); err == nil || !strings.Contains(err.Error(), "401") {
+	if _, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"other"}, "token": {shown[2]}}); err == nil ||
+		!strings.Contains(err.Error(), "401") {
 		t.Errorf("with another Client-Id: %v", err)
 	}
 	if strings.Contains(h.log.String(), shown[2]) {

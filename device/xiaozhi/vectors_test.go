@@ -18,10 +18,12 @@ var fromRobot = []struct {
 	text    string
 	message xiaozhi.FromRobot
 }{
-	{"hello", `{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
+	{"hello",
+		`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
 		xiaozhi.Hello{Version: 1, Features: xiaozhi.Features{MCP: true}, Transport: "websocket", Audio: xiaozhi.AudioParams{SampleRate: 16000,
 			FrameDuration: 60}}},
-	{"hello with echo cancellation", `{"type":"hello","version":2,"features":{"aec":true,"mcp":true,"glyph_push":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
+	{"hello with echo cancellation",
+		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true,"glyph_push":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`,
 		xiaozhi.Hello{Version: 2, Features: xiaozhi.Features{AEC: true, MCP: true, GlyphPush: true}, Transport: "websocket",
 			Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}}},
 	{"auto", `{"session_id":"s","type":"listen","state":"start","mode":"auto"}`, xiaozhi.ListenStart{Mode: xiaozhi.Auto}},
@@ -44,7 +46,8 @@ var toRobot = []struct {
 	text    string
 	message xiaozhi.ToRobot
 }{
-	{"welcome", `{"session_id":"s","type":"hello","transport":"websocket","audio_params":{"format":"opus","sample_rate":24000,"channels":1,"frame_duration":60}}`,
+	{"welcome",
+		`{"session_id":"s","type":"hello","transport":"websocket","audio_params":{"format":"opus","sample_rate":24000,"channels":1,"frame_duration":60}}`,
 		xiaozhi.Welcome{Session: "s", Audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60}}},
 	{"tts start", `{"session_id":"s","type":"tts","state":"start"}`, xiaozhi.TTSStart{}},
 	{"sentence", `{"session_id":"s","type":"tts","state":"sentence_start","text":"Say \"hi\"."}`, xiaozhi.SentenceStart{Text: `Say "hi".`}},

@@ -24,7 +24,8 @@ const (
 // Attach prepares the flash, and reads its size.
 func (l *Loader) Attach(ctx context.Context) error {
 	if l.model.chip == 18 && (l.revision == 301 || l.revision == 302) {
-		return &UnknownChip{fmt.Sprintf("an %v of revision %d.%d, which starts with its flash switched off", l.model.chip, l.revision/100, l.revision%100)}
+		return &UnknownChip{fmt.Sprintf("an %v of revision %d.%d, which starts with its flash switched off", l.model.chip, l.revision/100,
+			l.revision%100)}
 	}
 	pads, err := l.pads(ctx)
 	if err != nil {
@@ -39,7 +40,8 @@ func (l *Loader) Attach(ctx context.Context) error {
 	}
 	size, known := sizeOf(id)
 	if !known {
-		return fmt.Errorf("the size of the robot's flash is not known (its id is %#06x): if its cable is sound, write it with Espressif's esptool", id)
+		return fmt.Errorf("the size of the robot's flash is not known (its id is %#06x): if its cable is sound, write it with Espressif's esptool",
+			id)
 	}
 	const block, page, statusMask = 64 << 10, 256, 0xFFFF
 	if _, _, err := l.command(ctx, spiSetParams, words(0, uint32(size), block, Sector, page, statusMask), 0); err != nil {

@@ -271,7 +271,8 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at, size := range map[int64]int{1<<20 - 4096: 4097, -4096: 1, 4095: 1, 1 << 20: 1} {
-			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil || !strings.Contains(err.Error(), "are not within the flash") ||
+			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil ||
+				!strings.Contains(err.Error(), "are not within the flash") ||
 				rom.Writes() != 0 {
 				t.Errorf("%#x: %v", at, err)
 			}

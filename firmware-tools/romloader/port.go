@@ -88,8 +88,9 @@ func reasonOf(name string, err error) error {
 	}
 	switch {
 	case code == serial.PermissionDenied, errors.Is(err, fs.ErrPermission):
-		return errors.New("you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group " +
-			"dialout)")
+		return errors.New(
+			"you may not use it: `sudo adduser $USER dialout`, then log in anew (on a Debian and a Raspberry Pi, its users are the group " +
+				"dialout)")
 	case code == serial.PortBusy:
 		return errors.New("another program uses it: close that first (a serial monitor, or ModemManager)")
 	case code == serial.PortNotFound, errors.Is(err, fs.ErrNotExist):

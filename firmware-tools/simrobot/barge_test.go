@@ -121,7 +121,8 @@ func TestPressesOverTheAnswer(t *testing.T) {
 		s.answer(5)
 		<-s.closed
 	})
-	if err != nil || len(stats.Turns) != 2 || !stats.Turns[0].Interrupted || stats.Turns[1].Packets != 5 || stats.CutByBargeIn == 0 || stats.Late == 0 {
+	if err != nil || len(stats.Turns) != 2 || !stats.Turns[0].Interrupted || stats.Turns[1].Packets != 5 || stats.CutByBargeIn == 0 ||
+		stats.Late == 0 {
 		t.Errorf("%v, %+v", err, stats)
 	}
 	counted(t, stats)

@@ -78,7 +78,8 @@ func TestCheckInRequest(t *testing.T) {
 	if err := json.Unmarshal(body, &told); err != nil {
 		t.Fatal(err)
 	}
-	if told.Version != 2 || told.Heap == "" || told.MAC != "a0:b1:c2:d3:e4:f5" || told.UUID != r.flash.UUID || told.Application.Name != "stack-chan" ||
+	if told.Version != 2 || told.Heap == "" || told.MAC != "a0:b1:c2:d3:e4:f5" || told.UUID != r.flash.UUID ||
+		told.Application.Name != "stack-chan" ||
 		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 ||
 		told.Board.Name != "m5stack-stack-chan" {
 		t.Errorf("body %+v", told)
@@ -185,7 +186,8 @@ func TestOTAURL(t *testing.T) {
 func TestRedirectIsNotFollowed(t *testing.T) {
 	appliance := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
 	defer appliance.Close()
-	if _, err := newRobot(t, Options{OTA: appliance.URL + "/xiaozhi/ota/"}).CheckIn(t.Context()); err == nil || !strings.Contains(err.Error(), "302") {
+	if _, err := newRobot(t, Options{OTA: appliance.URL + "/xiaozhi/ota/"}).CheckIn(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "302") {
 		t.Errorf("%v, want a failure that names the status", err)
 	}
 }

@@ -68,7 +68,8 @@ func TestNoHello(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, o := range []Options{
-		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4}, {MAC: testMAC, FlashFile: "/dev/null/x"},
+		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4},
+		{MAC: testMAC, FlashFile: "/dev/null/x"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v made a robot", o)

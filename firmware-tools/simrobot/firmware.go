@@ -53,8 +53,9 @@ func firmwares() []firmware {
 			glyphs: true, wake: wakeWorks},
 		{name: "2.5", board: stackChan, project: "stack-chan", version: "2.5.0", queue: 20, ready: 2, faces: avatar, drains: true, strict: true,
 			glyphs: true, wake: wakeWorks},
-		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4, faces: append(avatar[:len(avatar):len(avatar)],
-			"thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
+		{name: "dotty", board: stackChan, project: "stack-chan", version: "1.3.2", queue: 40, ready: 4,
+			faces: append(avatar[:len(avatar):len(avatar)],
+				"thinking", "surprised", "loving"), drains: true, blocks: true, lazy: true, events: true, wake: wakeLost},
 	}
 }
 

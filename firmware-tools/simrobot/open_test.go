@@ -28,24 +28,25 @@ func TestWakeWordOpens(t *testing.T) {
 		{"dotty", "face", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
 		{"dotty", "head_pet_hold", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
 	} {
-		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware, Wake: c.phrase, WakePCM: second("").PCM, Mode: c.mode}, func(s *server, _ *Robot) {
-			start := s.next(`"hello"`)
-			s.text(hello)
-			for _, e := range c.events {
-				s.next(e)
-			}
-			s.next(`{"session_id":"s1","type":"listen","state":"detect","text":"` + c.phrase + `"}`)
-			if s.heard != 33 {
-				t.Errorf("%s: %d packets before listen detect, want 33", c.phrase, s.heard)
-			}
-			at := s.next(`"state":"start","mode":"` + c.listens + `"`)
-			if s.heard != 33 || at != start {
-				t.Errorf("%s: listen start came %v after hello, and %d packets before it", c.phrase, at.Sub(start), s.heard)
-			}
-			if n := s.quiet(605 * time.Millisecond); n != 10 {
-				t.Errorf("%s: %d packets in 600 ms of listening", c.phrase, n)
-			}
-		})
+		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware, Wake: c.phrase, WakePCM: second("").PCM, Mode: c.mode},
+			func(s *server, _ *Robot) {
+				start := s.next(`"hello"`)
+				s.text(hello)
+				for _, e := range c.events {
+					s.next(e)
+				}
+				s.next(`{"session_id":"s1","type":"listen","state":"detect","text":"` + c.phrase + `"}`)
+				if s.heard != 33 {
+					t.Errorf("%s: %d packets before listen detect, want 33", c.phrase, s.heard)
+				}
+				at := s.next(`"state":"start","mode":"` + c.listens + `"`)
+				if s.heard != 33 || at != start {
+					t.Errorf("%s: listen start came %v after hello, and %d packets before it", c.phrase, at.Sub(start), s.heard)
+				}
+				if n := s.quiet(605 * time.Millisecond); n != 10 {
+					t.Errorf("%s: %d packets in 600 ms of listening", c.phrase, n)
+				}
+			})
 		if err != nil || stats.Sent != 43 || stats.Channels != 1 {
 			t.Errorf("%s: %v, %+v", c.phrase, err, stats)
 		}

@@ -249,7 +249,8 @@ func (s *session) maybeEnd(now time.Time) error {
 // due is when there is something to do next.
 func (s *session) due() time.Time {
 	due := time.Now().Add(time.Minute)
-	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt} {
+	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
+		s.deafAt} {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}

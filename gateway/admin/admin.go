@@ -183,7 +183,8 @@ type Device struct {
 }
 
 func (d *Door) status() Status {
-	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()), Open: d.open(),
+	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()),
+		Open: d.open(),
 		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 

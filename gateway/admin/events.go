@@ -32,7 +32,8 @@ const mostReaders = 64
 func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > mostReaders {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one", HTTP: http.StatusServiceUnavailable}
+		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+			HTTP: http.StatusServiceUnavailable}
 	}
 	return door.Stream(ctx, w, d.feed(lastID))
 }

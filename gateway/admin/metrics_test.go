@@ -114,7 +114,8 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	check(t, before, map[string]float64{ // all there from the start, so that the first is a rise
 		`perch_turns_total{end="done"}`: 0, `perch_turns_total{end="failed"}`: 0, `perch_utterances_total{result="heard"}`: 0,
 		`perch_tool_calls_total{status="failed"}`: 0, `perch_faults_total{part="turn"}`: 0, `perch_sessions_total`: 0,
-		`perch_events_missed_total`: 0, `perch_perceived_total`: 0, `perch_elsewhere_total`: 7, `perch_turn_stage_seconds{stage="first_audio"}_count`: 0,
+		`perch_events_missed_total`: 0, `perch_perceived_total`: 0, `perch_elsewhere_total`: 7,
+		`perch_turn_stage_seconds{stage="first_audio"}_count`: 0,
 	})
 	h.count(t)
 	got, _ := h.scrape(t)
@@ -227,7 +228,8 @@ func TestAThousandNamesMakeNoSeries(t *testing.T) {
 	if ours(after) != ours(before) {
 		t.Errorf("there are\n%s\nand there were\n%s", ours(after), ours(before))
 	}
-	check(t, after, map[string]float64{`perch_sessions_total`: 1000, `perch_turns_total{end="other"}`: 1000, `perch_faults_total{part="other"}`: 1000})
+	check(t, after, map[string]float64{`perch_sessions_total`: 1000, `perch_turns_total{end="other"}`: 1000,
+		`perch_faults_total{part="other"}`: 1000})
 }
 
 // ours are the names of this program's series.

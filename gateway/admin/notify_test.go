@@ -21,13 +21,16 @@ func TestNotifications(t *testing.T) {
 		kept   *notice.Notification // but for its id, state and times
 	}{
 		{`{"text":"tea"}`, 202, `{"id":"`, &all},
-		{`{"text":" tea ","urgency":"low","speak":false,"more":[]}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Urgency, n.Speak = "low", false })},
-		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`, with(func(n *notice.Notification) { n.ID, n.Urgency = "tea-1", "high" })},
+		{`{"text":" tea ","urgency":"low","speak":false,"more":[]}`, 202, `{"id":"`,
+			with(func(n *notice.Notification) { n.Urgency, n.Speak = "low", false })},
+		{`{"text":"tea","id":"tea-1","urgency":"high"}`, 202, `{"id":"tea-1"}`,
+			with(func(n *notice.Notification) { n.ID, n.Urgency = "tea-1", "high" })},
 		{`{"text":"tea","robot":"A0-B1-C2-D3-E4-F5"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Robot = robotA })},
 		{`{"text":"tea","session_id":"s1"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.SessionID = "s1" })},
 		{`{"text":"tea","action_url":"https://panel.example/tea"}`, 202, `{"id":"`,
 			with(func(n *notice.Notification) { n.ActionURL = "https://panel.example/tea" })},
-		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`, with(func(n *notice.Notification) { n.Expires = later })},
+		{`{"text":"tea","expires_at":"` + later.Format(time.RFC3339) + `"}`, 202, `{"id":"`,
+			with(func(n *notice.Notification) { n.Expires = later })},
 
 		{`{"text":"tea","robot":"020000000001"}`, 404, `"unknown_robot"`, nil},
 		{`{"text":"tea","robot":"kitchen"}`, 400, `"bad_robot_id"`, nil},

@@ -102,7 +102,8 @@ func TestUnknownRobots(t *testing.T) {
 			h := newAppliance(t)
 			h.visit(t, robotA, "one")
 			status, body := h.ask(c.method, "/api/v1/devices/"+id+c.path, c.body)
-			if wantStatus := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]; status != wantStatus || !strings.Contains(body, `"`+want+`"`) {
+			if wantStatus := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]; status != wantStatus ||
+				!strings.Contains(body, `"`+want+`"`) {
 				t.Errorf("%s %s%s: %d %s", c.method, id, c.path, status, body)
 			}
 			if len(h.talk.asked) > 0 {

@@ -30,7 +30,8 @@ func TestTokenOfARobot(t *testing.T) {
 	refused("another client", `{"client_id":"two"}`, 409, "other_client", "adopt --replace")
 	refused("no object", `[]`, 400, "bad_body", "")
 	refused("too long", `{"client_id":"`+strings.Repeat("x", 129)+`"}`, 400, "bad_body", "128")
-	want := `{"robot":"a0b1c2d3e4f5","device_id":"a0:b1:c2:d3:e4:f5","client_id":"one","address":"ws://perch.local:8003/xiaozhi/v1/","token":"` + token + `"}`
+	want := `{"robot":"a0b1c2d3e4f5","device_id":"a0:b1:c2:d3:e4:f5","client_id":"one","address":"ws://perch.local:8003/xiaozhi/v1/","token":"` +
+		token + `"}`
 	for _, body := range []string{`{"client_id":"one"}`, `{}`, ``} {
 		if status, text := h.ask(http.MethodPost, path, body); status != 200 || text != want {
 			t.Errorf("%s: %d %s, want %s", body, status, text, want)

@@ -30,7 +30,8 @@ func TestCurl(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "testdata/bridge.sh")
-	c.Env = append(os.Environ(), "PUBLIC="+h.public(t).URL, "LOCAL="+h.local(t).URL, "KEY="+bridgeKey, "TOKEN="+adminToken, "RUN="+h.bus.Run(), "no_proxy=*")
+	c.Env = append(os.Environ(), "PUBLIC="+h.public(t).URL, "LOCAL="+h.local(t).URL, "KEY="+bridgeKey, "TOKEN="+adminToken, "RUN="+h.bus.Run(),
+		"no_proxy=*")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), " asked, 0 failed\n") {
 		t.Errorf("%v\n%s", err, out)

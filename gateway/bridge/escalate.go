@@ -93,7 +93,8 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 		return text, err
 	}
 	d.o.Logger.Warn("no deep model answered", "err", err)
-	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why", HTTP: http.StatusServiceUnavailable}
+	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why",
+		HTTP: http.StatusServiceUnavailable}
 }
 
 // mostAsked is how much a camera's question may hold, in bytes.

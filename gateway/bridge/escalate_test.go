@@ -52,13 +52,16 @@ func TestEscalations(t *testing.T) {
 	h.speaks(robotB, "s2")
 	server := h.local(t)
 	for _, c := range []struct{ body, result, asked string }{
-		{`{"tool":"memory_lookup","args":{"query":"what is her favourite colour?"},"session_id":"x"}`, "- Anna's favourite colour is blue (2026-07-27)", ""},
+		{`{"tool":"memory_lookup","args":{"query":"what is her favourite colour?"},"session_id":"x"}`,
+			"- Anna's favourite colour is blue (2026-07-27)", ""},
 		{`{"tool":"memory_lookup","args":{"query":"weather"}}`, "Nothing is remembered about that.", ""},
 		{`{"tool":"think_hard","args":{"question":"why?"}}`, "It is 42. I am sure.", ""},
 		{`{"tool":"think_hard","args":{"query":"why?"}}`, "It is 42. I am sure.", ""},
 		{`{"tool":"take_photo"}`, "a cat", `call a0b1c2d3e4f5 self.camera.take_photo {"question":"What do you see?"}`},
-		{`{"tool":"take_photo","args":{"question":"who?"},"session_id":"s2"}`, "a cat", `call a0b1c2d3e4f6 self.camera.take_photo {"question":"who?"}`},
-		{`{"tool":"take_photo","args":null,"session_id":"of another server"}`, "a cat", `call a0b1c2d3e4f5 self.camera.take_photo {"question":"What do you see?"}`},
+		{`{"tool":"take_photo","args":{"question":"who?"},"session_id":"s2"}`, "a cat",
+			`call a0b1c2d3e4f6 self.camera.take_photo {"question":"who?"}`},
+		{`{"tool":"take_photo","args":null,"session_id":"of another server"}`, "a cat",
+			`call a0b1c2d3e4f5 self.camera.take_photo {"question":"What do you see?"}`},
 		{`{"tool":"play_song","args":{"name":"happy birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
 		{`{"tool":"play_song","args":{"name":"Birthday"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
 		{`{"tool":"play_song","args":{"name":"happy_birthday.wav"}}`, "Playing Happy Birthday.wav.", "play a0b1c2d3e4f5 Happy Birthday.wav"},
@@ -81,7 +84,8 @@ func TestEscalations(t *testing.T) {
 // TestWhatACameraAnswers: servers differ in the shape.
 func TestWhatACameraAnswers(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"success":true,"response":"a cat"}`: "a cat", `{"description":"a dog"}`: "a dog", " a bird ": "a bird", `{"x":1}`: `{"x":1}`, `{half`: `{half`, "": "",
+		`{"success":true,"response":"a cat"}`: "a cat", `{"description":"a dog"}`: "a dog", " a bird ": "a bird", `{"x":1}`: `{"x":1}`,
+		`{half`: `{half`, "": "",
 	} {
 		if got := seen(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
@@ -119,10 +123,11 @@ func TestThinkingHard(t *testing.T) {
 		result string
 		code   string
 	}{
-		"one":                 {[]thinker.Model{model{replying: " Because. ", got: &got}}, "Because.", ""},
-		"the next":            {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{replying: "Because.", got: &got}}, "Because.", ""},
-		"one that is silent":  {[]thinker.Model{model{replying: " "}, model{replying: "Because.", got: &got}}, "Because.", ""},
-		"one that broke off":  {[]thinker.Model{model{replying: "Bec", err: errors.New("off")}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"one":                {[]thinker.Model{model{replying: " Because. ", got: &got}}, "Because.", ""},
+		"the next":           {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"one that is silent": {[]thinker.Model{model{replying: " "}, model{replying: "Because.", got: &got}}, "Because.", ""},
+		"one that broke off": {[]thinker.Model{model{replying: "Bec", err: errors.New("off")}, model{replying: "Because.", got: &got}}, "Because.",
+			""},
 		"none that is there":  {[]thinker.Model{model{err: errors.New("off, at 10.0.0.1")}, model{replying: ""}}, "", "no_brain"},
 		"one of only blanks ": {[]thinker.Model{model{replying: "\n"}}, "", "no_brain"},
 	} {
@@ -142,7 +147,8 @@ func TestThinkingHard(t *testing.T) {
 	}
 	server := h.local(t)
 	for range 2 {
-		if _, body := ask(t, server, http.MethodPost, "/api/voice/escalate", `{"tool":"think_hard","args":{"question":"why?"}}`); body != `{"result":"0"}` {
+		if _, body := ask(t, server, http.MethodPost, "/api/voice/escalate",
+			`{"tool":"think_hard","args":{"question":"why?"}}`); body != `{"result":"0"}` {
 			t.Errorf("the mind knows of another question: %s", body)
 		}
 	}

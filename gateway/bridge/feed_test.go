@@ -60,7 +60,8 @@ func TestPerceivedEvents(t *testing.T) {
 		}
 	}
 	h.senses.err = &door.Fault{Word: "too_many_events", Sentence: "slow down", HTTP: 429}
-	if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", `{"name":"x"}`); status != 429 || refused(t, answer) != "too_many_events" {
+	if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", `{"name":"x"}`); status != 429 ||
+		refused(t, answer) != "too_many_events" {
 		t.Errorf("too many: %d %s", status, answer)
 	}
 	if len(h.senses.took) > 0 {
@@ -72,10 +73,11 @@ func TestStatesAndRecent(t *testing.T) {
 	h := newHarness(t)
 	server := h.local(t)
 	for path, want := range map[string]string{
-		"state":                                   `{"` + macA + `":{"face":true},"` + macB + `":{"face":false}}`,
-		"state?device_id=" + macB:                 `{"` + macB + `":{"face":false}}`,
-		"state?device_id=02b1c2d3e4ff":            `{}`,
-		"recent/" + macA:                          `[{"name":"face_lost","data":{},"device_id":"` + macA + `","ts":1785153601.5},{"name":"sound_event","data":{"direction":"left"},"device_id":"` + macA + `","ts":1785153600}]`,
+		"state":                        `{"` + macA + `":{"face":true},"` + macB + `":{"face":false}}`,
+		"state?device_id=" + macB:      `{"` + macB + `":{"face":false}}`,
+		"state?device_id=02b1c2d3e4ff": `{}`,
+		"recent/" + macA: `[{"name":"face_lost","data":{},"device_id":"` + macA +
+			`","ts":1785153601.5},{"name":"sound_event","data":{"direction":"left"},"device_id":"` + macA + `","ts":1785153600}]`,
 		"recent/a0b1c2d3e4f5?limit=1":             `[{"name":"face_lost","data":{},"device_id":"` + macA + `","ts":1785153601.5}]`,
 		"recent/a0b1c2d3e4f5?limit=9999999999999": "",
 	} {
@@ -85,8 +87,10 @@ func TestStatesAndRecent(t *testing.T) {
 		}
 	}
 	for path, code := range map[string]string{
-		"state?device_id=x": "400 bad_robot_id", "recent/x": "400 bad_robot_id", "recent/" + macB: "404 unknown_robot", "feed?device_id=x": "400 bad_robot_id",
-		"recent/" + macA + "?limit=0": "400 bad_limit", "recent/" + macA + "?limit=-1": "400 bad_limit", "recent/" + macA + "?limit=x": "400 bad_limit",
+		"state?device_id=x": "400 bad_robot_id", "recent/x": "400 bad_robot_id", "recent/" + macB: "404 unknown_robot",
+		"feed?device_id=x":            "400 bad_robot_id",
+		"recent/" + macA + "?limit=0": "400 bad_limit", "recent/" + macA + "?limit=-1": "400 bad_limit",
+		"recent/" + macA + "?limit=x": "400 bad_limit",
 	} {
 		status, body := ask(t, server, http.MethodGet, "/api/perception/"+path, "")
 		if got := fmt.Sprint(status, " ", refused(t, body)); got != code {
@@ -158,7 +162,8 @@ func TestFeed(t *testing.T) {
 	h.bus.Publish(robotA, "", event.Perceived{Name: "before"})
 	all, one := h.listen(t, "", ""), h.listen(t, "?device_id="+macB, "")
 	h.bus.Publish(robotA, "s1", event.Heard{Text: "nobody's business"})
-	if status, _ := ask(t, h.local(t), http.MethodPost, "/api/perception/event", `{"name":"sound_event","data":{"direction":"left"},"device_id":"`+macA+`"}`); status != 200 {
+	if status, _ := ask(t, h.local(t), http.MethodPost, "/api/perception/event",
+		`{"name":"sound_event","data":{"direction":"left"},"device_id":"`+macA+`"}`); status != 200 {
 		t.Fatal(status)
 	}
 	h.bus.Publish(robotB, "s2", event.Perceived{Name: "face_detected"})
@@ -172,7 +177,8 @@ func TestFeed(t *testing.T) {
 		got.DeviceID != macA || got.Data["direction"] != "left" || time.Since(time.UnixMilli(int64(got.Ts*1000))).Abs() > time.Minute {
 		t.Errorf("%+v is %+v, %v", first, got, err)
 	}
-	if first.event != "message" || first.id != h.bus.Run()+".3" || second.id != h.bus.Run()+".4" || !strings.Contains(second.data, `"face_detected","data":{}`) {
+	if first.event != "message" || first.id != h.bus.Run()+".3" || second.id != h.bus.Run()+".4" ||
+		!strings.Contains(second.data, `"face_detected","data":{}`) {
 		t.Errorf("%+v, %+v", first, second)
 	}
 	if only := one.next(); only != second {
@@ -204,7 +210,8 @@ func TestFeedResumes(t *testing.T) {
 	}
 	_ = r.Body.Close()
 	var late []*reader
-	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000), r.Header.Get("Last-Event-ID")} {
+	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000),
+		r.Header.Get("Last-Event-ID")} {
 		late = append(late, h.listen(t, "", id))
 	}
 	h.bus.Publish(robotA, "", event.Perceived{Name: "6"})
@@ -311,7 +318,8 @@ func TestPatience(t *testing.T) {
 			}
 			client := h.onWire(t)
 			began := time.Now()
-			if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n%s", c.path, len(c.body), c.body); err != nil {
+			if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n%s", c.path, len(c.body),
+				c.body); err != nil {
 				t.Fatal(err)
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(client), nil)

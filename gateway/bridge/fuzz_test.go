@@ -32,7 +32,8 @@ func oneLine(text string, most int) bool {
 // FuzzMessage: what reaches the agent is one bounded line.
 func FuzzMessage(f *testing.F) {
 	for _, body := range []string{
-		`{"content":"hi","channel":"stackchan","session_id":"s1"}`, `{"content":"\u0000\ud800"}`, `{"content":7}`, `{"CONTENT":"x","content":"y"}`, `[]`, `null`, ``,
+		`{"content":"hi","channel":"stackchan","session_id":"s1"}`, `{"content":"\u0000\ud800"}`, `{"content":7}`, `{"CONTENT":"x","content":"y"}`,
+		`[]`, `null`, ``,
 		"{\"content\":\"\xff\"}", `{"content":"x","session_id":{}}`,
 	} {
 		f.Add([]byte(body))
@@ -53,7 +54,8 @@ func FuzzMessage(f *testing.F) {
 			}
 			return
 		}
-		if len(asked) != 1 || !oneLine(asked[0].Text, mostContent) || len(asked[0].Conversation) > 80 || asked[0].Robot != "" || !strings.HasSuffix(got.Response, "Yes.") {
+		if len(asked) != 1 || !oneLine(asked[0].Text, mostContent) || len(asked[0].Conversation) > 80 || asked[0].Robot != "" ||
+			!strings.HasSuffix(got.Response, "Yes.") {
 			t.Fatalf("asked is %+v, the answer %q", asked, got)
 		}
 	})
@@ -63,8 +65,10 @@ func FuzzMessage(f *testing.F) {
 // asked nothing but for a photo or a sound that is there.
 func FuzzEscalation(f *testing.F) {
 	for _, body := range []string{
-		`{"tool":"memory_lookup","args":{"query":"blue"}}`, `{"tool":"think_hard","args":{"question":"why?"}}`, `{"tool":"take_photo","args":{"question":"\u0000"}}`,
-		`{"tool":"play_song","args":{"name":"purr"},"session_id":"s1"}`, `{"tool":"play_song","args":{"name":"../purr"}}`, `{"tool":"x"}`, `{"args":[]}`, `{"tool":{}}`,
+		`{"tool":"memory_lookup","args":{"query":"blue"}}`, `{"tool":"think_hard","args":{"question":"why?"}}`,
+		`{"tool":"take_photo","args":{"question":"\u0000"}}`,
+		`{"tool":"play_song","args":{"name":"purr"},"session_id":"s1"}`, `{"tool":"play_song","args":{"name":"../purr"}}`, `{"tool":"x"}`,
+		`{"args":[]}`, `{"tool":{}}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -75,7 +79,8 @@ func FuzzEscalation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := h.door.escalate(t.Context(), body)
 		for _, asked := range h.robots.take() {
-			if !strings.HasPrefix(asked, "call a0b1c2d3e4f5 self.camera.take_photo {\"question\":\"") && asked != "play a0b1c2d3e4f5 purr" && asked != "play a0b1c2d3e4f5 Happy Birthday.wav" {
+			if !strings.HasPrefix(asked, "call a0b1c2d3e4f5 self.camera.take_photo {\"question\":\"") && asked != "play a0b1c2d3e4f5 purr" &&
+				asked != "play a0b1c2d3e4f5 Happy Birthday.wav" {
 				t.Fatalf("%s asks %q", body, asked)
 			}
 		}
@@ -124,8 +129,10 @@ func FuzzOrder(f *testing.F) {
 // FuzzKept: facts, turns and events that are taken are bounded, and valid.
 func FuzzKept(f *testing.F) {
 	for _, body := range []string{
-		`{"fact":"tea is at four"}`, `{"user":"hi","assistant":"Hello."}`, `{"name":"face_lost","data":{"x":[1]},"device_id":"a0b1c2d3e4f5","ts":1.5}`,
-		`{"name":"x","data":{}}`, `{"name":"x","data":{"a":1,"a":2}}`, "{\"name\":\"\xff\",\"user\":\"\xff\",\"fact\":\"\xff\"}", `{"name":"\u2028","data": {} }`, `null`,
+		`{"fact":"tea is at four"}`, `{"user":"hi","assistant":"Hello."}`,
+		`{"name":"face_lost","data":{"x":[1]},"device_id":"a0b1c2d3e4f5","ts":1.5}`,
+		`{"name":"x","data":{}}`, `{"name":"x","data":{"a":1,"a":2}}`, "{\"name\":\"\xff\",\"user\":\"\xff\",\"fact\":\"\xff\"}",
+		`{"name":"\u2028","data": {} }`, `null`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -144,7 +151,8 @@ func FuzzKept(f *testing.F) {
 		if err != nil {
 			clientsFault(t, err)
 		}
-		if (err == nil) != (len(turns) == 1) || err == nil && (utf8.RuneCountInString(turns[0].User) > mostUser || utf8.RuneCountInString(turns[0].Assistant) > mostAssistant) {
+		if (err == nil) != (len(turns) == 1) || err == nil && (utf8.RuneCountInString(turns[0].User) > mostUser ||
+			utf8.RuneCountInString(turns[0].Assistant) > mostAssistant) {
 			t.Fatalf("%v, kept is %+v", err, turns)
 		}
 		var s sensation

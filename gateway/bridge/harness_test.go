@@ -186,7 +186,8 @@ func (s *senses) States(time.Time) (map[device.ID]any, uint64) {
 	return map[device.ID]any{robotA: map[string]any{"face": true}, robotB: map[string]any{"face": false}}, s.bus.Seq()
 }
 func (s *senses) Recent(id device.ID, most int) ([]Sensed, bool) {
-	list := []Sensed{{robotA, noon.Add(1500 * time.Millisecond), "face_lost", nil}, {robotA, noon, "sound_event", json.RawMessage(`{"direction":"left"}`)}}
+	list := []Sensed{{robotA, noon.Add(1500 * time.Millisecond), "face_lost", nil},
+		{robotA, noon, "sound_event", json.RawMessage(`{"direction":"left"}`)}}
 	return list[:min(most, 2)], id == robotA
 }
 
@@ -211,7 +212,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		memory: agent.NewMemory(newMemoryTable[agent.Entry]()), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
 	}
 	t.Cleanup(h.bus.Close)
-	for _, name := range []string{"self.camera.take_photo", "self.robot.set_head_angles", "self.robot.set_state", "self.robot.set_toggle", "self.robot.set_face_identified"} {
+	for _, name := range []string{"self.camera.take_photo", "self.robot.set_head_angles", "self.robot.set_state", "self.robot.set_toggle",
+		"self.robot.set_face_identified"} {
 		h.robots.tools = append(h.robots.tools, device.Tool{Name: name})
 	}
 	h.senses = &senses{bus: h.bus}

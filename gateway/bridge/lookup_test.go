@@ -15,7 +15,8 @@ import (
 func TestRanking(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Spoken = func() []Turn {
-			return []Turn{{At: noon, User: "what colour is the sky", Assistant: "The sky is blue."}, {At: noon, User: "the the the", Assistant: "the"}}
+			return []Turn{{At: noon, User: "what colour is the sky", Assistant: "The sky is blue."},
+				{At: noon, User: "the the the", Assistant: "the"}}
 		}
 	})
 	for n, e := range []agent.Entry{
@@ -97,7 +98,8 @@ func TestTerms(t *testing.T) {
 func BenchmarkLookUp(b *testing.B) {
 	turns := make([]Turn, 8000)
 	for n := range turns {
-		turns[n] = Turn{At: noon, User: fmt.Sprintf("what do you know of subject %d and its colour", n), Assistant: "I know that it is a number, and green."}
+		turns[n] = Turn{At: noon, User: fmt.Sprintf("what do you know of subject %d and its colour", n),
+			Assistant: "I know that it is a number, and green."}
 	}
 	h := newHarness(b, func(o *Options) { o.Spoken = func() []Turn { return turns } })
 	for n := range 2000 {

@@ -164,7 +164,8 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name s
 	}
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > mostReaders {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one", HTTP: http.StatusServiceUnavailable}
+		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+			HTTP: http.StatusServiceUnavailable}
 	}
 	err = door.Stream(ctx, w, d.feed(lastID, only))
 	switch {

@@ -30,7 +30,8 @@ func TestRemember(t *testing.T) {
 		status int
 	}{
 		"nothing": {``, 400}, "no fact": {`{}`, 400}, "blank": {`{"fact":" "}`, 400}, "a number": {`{"fact":1}`, 400}, "a list": {`["x"]`, 400},
-		"too long": {`{"fact":"` + strings.Repeat("x", mostFact+1) + `"}`, 400}, "more than is taken": {`{"fact":"` + strings.Repeat("x", 64<<10) + `"}`, 413},
+		"too long":           {`{"fact":"` + strings.Repeat("x", mostFact+1) + `"}`, 400},
+		"more than is taken": {`{"fact":"` + strings.Repeat("x", 64<<10) + `"}`, 413},
 	} {
 		if status, answer := ask(t, server, http.MethodPost, "/api/voice/remember", c.body); status != c.status || refused(t, answer) == "" {
 			t.Errorf("%s: %d %s", name, status, answer)
@@ -56,7 +57,8 @@ func TestTheTurnLog(t *testing.T) {
 		}
 	}
 	kept := h.door.o.Log.all()
-	if len(kept) != 3 || kept[0].User != "hm" || kept[1].Assistant != "Hello!" || utf8.RuneCountInString(kept[2].User) != 500 || utf8.RuneCountInString(kept[2].Assistant) != 1000 {
+	if len(kept) != 3 || kept[0].User != "hm" || kept[1].Assistant != "Hello!" || utf8.RuneCountInString(kept[2].User) != 500 ||
+		utf8.RuneCountInString(kept[2].Assistant) != 1000 {
 		t.Errorf("kept is %.300v", kept)
 	}
 	for _, body := range []string{``, `{}`, `{"user":" ","assistant":""}`, `{"user":1}`, `null`} {

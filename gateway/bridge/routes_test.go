@@ -33,14 +33,17 @@ func TestOrders(t *testing.T) {
 			`call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":0,"speed":250,"yaw":-45}`},
 		{"set-head-angles", `{"yaw":12.7,"speed":120}`, `{"ok":true,"device_id":"` + macA + `","yaw":12,"speed":120}`,
 			`call a0b1c2d3e4f5 self.robot.set_head_angles {"speed":120,"yaw":12}`},
-		{"set-state", `{"state":"dance"}`, `{"ok":true,"device_id":"` + macA + `","state":"dance"}`, `call a0b1c2d3e4f5 self.robot.set_state {"state":"dance"}`},
+		{"set-state", `{"state":"dance"}`, `{"ok":true,"device_id":"` + macA + `","state":"dance"}`,
+			`call a0b1c2d3e4f5 self.robot.set_state {"state":"dance"}`},
 		{"set-toggle", `{"name":"kid_mode","enabled":false}`, `{"ok":true,"device_id":"` + macA + `","name":"kid_mode","enabled":false}`,
 			`call a0b1c2d3e4f5 self.robot.set_toggle {"enabled":false,"name":"kid_mode"}`},
-		{"set-face-identified", `{"device_id":"` + macA + `"}`, `{"ok":true,"device_id":"` + macA + `"}`, `call a0b1c2d3e4f5 self.robot.set_face_identified {}`},
+		{"set-face-identified", `{"device_id":"` + macA + `"}`, `{"ok":true,"device_id":"` + macA + `"}`,
+			`call a0b1c2d3e4f5 self.robot.set_face_identified {}`},
 		{"take-photo", `{"question":"who is there?"}`, `{"ok":true,"device_id":"` + macA + `","question":"who is there?","result":"true"}`,
 			`call a0b1c2d3e4f5 self.camera.take_photo {"question":"who is there?"}`},
 		{"play-asset", `{"asset":"purr"}`, `{"ok":true,"device_id":"` + macA + `","asset":"purr"}`, "play a0b1c2d3e4f5 purr"},
-		{"play-asset", `{"asset":"/data/sounds/Happy Birthday.wav"}`, `{"ok":true,"device_id":"` + macA + `","asset":"/data/sounds/Happy Birthday.wav"}`,
+		{"play-asset", `{"asset":"/data/sounds/Happy Birthday.wav"}`,
+			`{"ok":true,"device_id":"` + macA + `","asset":"/data/sounds/Happy Birthday.wav"}`,
 			"play a0b1c2d3e4f5 Happy Birthday.wav"},
 	} {
 		for _, prefix := range []string{"/admin/", "/xiaozhi/admin/"} {
@@ -150,7 +153,8 @@ func TestARobotFails(t *testing.T) {
 		{errors.New("no business of theirs"), 500, "internal"},
 	} {
 		h.robots.err = c.err
-		for path, body := range map[string]string{"say": `{"text":"hi"}`, "inject-text": `{"text":"hi"}`, "abort": ``, "set-head-angles": `{"yaw":1}`} {
+		for path, body := range map[string]string{"say": `{"text":"hi"}`, "inject-text": `{"text":"hi"}`, "abort": ``,
+			"set-head-angles": `{"yaw":1}`} {
 			status, answer := ask(t, server, http.MethodPost, "/xiaozhi/admin/"+path, body)
 			if code := refused(t, answer); status != c.status || code != c.code || strings.Contains(answer, "business") {
 				t.Errorf("%s, %v: %d %s", path, c.err, status, answer)
@@ -191,10 +195,12 @@ func TestNothingToPlay(t *testing.T) {
 	if status, body := ask(t, server, http.MethodGet, "/admin/songs", ""); status != 200 || body != `{"base":"","files":[]}` {
 		t.Errorf("songs: %d %s", status, body)
 	}
-	if status, body := ask(t, server, http.MethodPost, "/admin/play-asset", `{"asset":"purr"}`); status != 404 || refused(t, body) != "unknown_sound" {
+	if status, body := ask(t, server, http.MethodPost, "/admin/play-asset", `{"asset":"purr"}`); status != 404 ||
+		refused(t, body) != "unknown_sound" {
 		t.Errorf("play-asset: %d %s", status, body)
 	}
-	if _, body := ask(t, server, http.MethodPost, "/api/voice/escalate", `{"tool":"play_song","args":{"name":"purr"}}`); body != `{"result":"There are no songs."}` {
+	if _, body := ask(t, server, http.MethodPost, "/api/voice/escalate",
+		`{"tool":"play_song","args":{"name":"purr"}}`); body != `{"result":"There are no songs."}` {
 		t.Errorf("play_song: %s", body)
 	}
 }
@@ -228,10 +234,12 @@ func TestLocks(t *testing.T) {
 		}
 	}
 	for name, header := range map[string][]string{
-		"a foreign host": {"Host", "evil.example"}, "a name": {"Host", "perch.local:8004"}, "a page": {"Origin", local.URL}, "a proxy": {"X-Forwarded-For", "127.0.0.1"},
+		"a foreign host": {"Host", "evil.example"}, "a name": {"Host", "perch.local:8004"}, "a page": {"Origin", local.URL},
+		"a proxy": {"X-Forwarded-For", "127.0.0.1"},
 	} {
 		for _, path := range []string{say, remember} {
-			if status, body := ask(t, local, http.MethodPost, path, `{"text":"hi","fact":"x"}`, header...); status != 403 || refused(t, body) != "not_local" {
+			if status, body := ask(t, local, http.MethodPost, path, `{"text":"hi","fact":"x"}`, header...); status != 403 ||
+				refused(t, body) != "not_local" {
 				t.Errorf("%s at %s: %d %s", name, path, status, body)
 			}
 		}
@@ -247,11 +255,13 @@ func TestMessages(t *testing.T) {
 		channel string
 		want    string
 	}{
-		"a face":             {[]agent.Reply{agent.Felt{Emotion: agent.Emotion{Name: "laughing", Emoji: "😆"}}, agent.Say{Text: "Ha."}}, "stackchan", "😆 Ha."},
-		"one by its name":    {[]agent.Reply{agent.Felt{Emotion: happy}, agent.Say{Text: "Sure."}, agent.Say{Text: "It rains."}}, "stackchan", "😊 Sure. It rains."},
-		"none of the nine":   {[]agent.Reply{agent.Felt{Emotion: cool}, agent.Say{Text: "Sure."}}, "stackchan", "😐 Sure."},
-		"no face":            {[]agent.Reply{agent.Say{Text: "Sure."}}, "stackchan", "😐 Sure."},
-		"the first":          {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}, agent.Felt{Emotion: happy}, agent.Say{Text: "Well."}}, "stackchan", "😢 Oh. Well."},
+		"a face": {[]agent.Reply{agent.Felt{Emotion: agent.Emotion{Name: "laughing", Emoji: "😆"}}, agent.Say{Text: "Ha."}}, "stackchan", "😆 Ha."},
+		"one by its name": {[]agent.Reply{agent.Felt{Emotion: happy}, agent.Say{Text: "Sure."}, agent.Say{Text: "It rains."}}, "stackchan",
+			"😊 Sure. It rains."},
+		"none of the nine": {[]agent.Reply{agent.Felt{Emotion: cool}, agent.Say{Text: "Sure."}}, "stackchan", "😐 Sure."},
+		"no face":          {[]agent.Reply{agent.Say{Text: "Sure."}}, "stackchan", "😐 Sure."},
+		"the first": {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}, agent.Felt{Emotion: happy}, agent.Say{Text: "Well."}},
+			"stackchan", "😢 Oh. Well."},
 		"a face on its own":  {[]agent.Reply{agent.Felt{Emotion: shy}}, "stackchan", "😢"},
 		"another channel":    {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}}, "discord", "Oh."},
 		"no channel":         {[]agent.Reply{agent.Felt{Emotion: shy}, agent.Say{Text: "Oh."}}, "", "Oh."},
@@ -276,10 +286,13 @@ func TestMessagesOfASession(t *testing.T) {
 	}
 	server := h.local(t)
 	for _, c := range []struct{ session, want string }{
-		{"s1", `0 before \"hello there\".`}, {"s1", `1 before \"hello there\".`}, {"s2", `0 before \"hello there\".`}, {"s1", `2 before \"hello there\".`},
-		{"", `0 before \"hello there\".`}, {"", `1 before \"hello there\".`}, {"any/thing?", `0 before \"hello there\".`}, {"any/thing?", `1 before \"hello there\".`},
+		{"s1", `0 before \"hello there\".`}, {"s1", `1 before \"hello there\".`}, {"s2", `0 before \"hello there\".`},
+		{"s1", `2 before \"hello there\".`},
+		{"", `0 before \"hello there\".`}, {"", `1 before \"hello there\".`}, {"any/thing?", `0 before \"hello there\".`},
+		{"any/thing?", `1 before \"hello there\".`},
 	} {
-		if status, body := ask(t, server, http.MethodPost, "/api/message", fmt.Sprintf(`{"content":" hello\nthere ","session_id":%q}`, c.session)); status != 200 || body != `{"response":"`+c.want+`"}` {
+		if status, body := ask(t, server, http.MethodPost, "/api/message", fmt.Sprintf(`{"content":" hello\nthere ","session_id":%q}`,
+			c.session)); status != 200 || body != `{"response":"`+c.want+`"}` {
 			t.Errorf("%q: %d %s", c.session, status, body)
 		}
 	}

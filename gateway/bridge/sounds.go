@@ -69,7 +69,8 @@ func (d *Door) play(ctx context.Context, id device.ID, name string) error {
 		err = d.o.Sounds.Play(ctx, id, name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &door.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are", HTTP: http.StatusNotFound}
+		return &door.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are",
+			HTTP: http.StatusNotFound}
 	}
 	return err
 }

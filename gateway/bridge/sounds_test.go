@@ -35,7 +35,8 @@ func FuzzAsset(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, asset string) {
 		name, err := baseName(asset, []string{"/data/sounds"})
-		if err == nil && (name == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") || filepath.Join("/data/sounds", name) != "/data/sounds/"+name) {
+		if err == nil && (name == "" || strings.ContainsAny(name, "/\\\x00") || strings.HasPrefix(name, ".") ||
+			filepath.Join("/data/sounds", name) != "/data/sounds/"+name) {
 			t.Fatalf("%q is %q", asset, name)
 		}
 	})

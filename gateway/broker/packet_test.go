@@ -70,8 +70,10 @@ func FuzzAfterLogin(f *testing.F) {
 	f.Add(true, eightBytes)
 	f.Add(false, eightBytes)
 	f.Add(true, bytes.Join([][]byte{packet(0x82, []byte{0, 1, 0}, text("#"), []byte{2}), packet(0x31, text("a/b"), []byte{0}, []byte("kept"))}, nil))
-	f.Add(false, bytes.Join([][]byte{packet(0x32, text("perch/a/say/set"), []byte{0, 2}, []byte("x")), packet(0x34, text("a"), []byte{0, 3}), packet(0x62, []byte{0, 3})}, nil))
-	f.Add(true, bytes.Join([][]byte{packet(0x30, text("a"), []byte{3, 0x23, 0, 1}), packet(0xa2, []byte{0, 1, 0}, text("#")), packet(0xe0, []byte{0x04, 0x05, 0x11, 0, 0, 0, 9})}, nil))
+	f.Add(false, bytes.Join([][]byte{packet(0x32, text("perch/a/say/set"), []byte{0, 2}, []byte("x")), packet(0x34, text("a"), []byte{0, 3}),
+		packet(0x62, []byte{0, 3})}, nil))
+	f.Add(true, bytes.Join([][]byte{packet(0x30, text("a"), []byte{3, 0x23, 0, 1}), packet(0xa2, []byte{0, 1, 0}, text("#")),
+		packet(0xe0, []byte{0x04, 0x05, 0x11, 0, 0, 0, 9})}, nil))
 	f.Add(true, packet(0x82, []byte{0, 1, 0}, text("$share/g/#"), []byte{1}))
 	const renew = 2000 // what is retained adds up
 	b, n := (*served)(nil), 0

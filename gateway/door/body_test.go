@@ -113,7 +113,8 @@ func TestAnUnreadBodyIsNotAwaited(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		synctest.Test(t, func(t *testing.T) {
 			e, _ := newEngine(t)
-			e.Handle(method, "/x", door.Guard(func(*http.Request) error { return &door.Fault{Word: "no", Sentence: "no", HTTP: 401} }), door.Limit(100))
+			e.Handle(method, "/x", door.Guard(func(*http.Request) error { return &door.Fault{Word: "no", Sentence: "no", HTTP: 401} }),
+				door.Limit(100))
 			began := time.Now()
 			got := send(t, e, method+" /x HTTP/1.1\r\nHost: perch:8003\r\nContent-Length: 50\r\n\r\n{")
 			if took := time.Since(began); !strings.Contains(got, `"no"`) || took > 30*time.Second {

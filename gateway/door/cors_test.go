@@ -64,14 +64,16 @@ func TestPreflight(t *testing.T) {
 		{"an address behind a key, which a preflight never has", "/locked/1", panel, "DELETE", "DELETE"},
 		{"a method that is not taken", "/fails", panel, "PUT", "POST"},
 	} {
-		w := page(e, http.MethodOptions, c.path, c.origin, "Access-Control-Request-Method", c.method, "Access-Control-Request-Headers", "client-id,device-id")
+		w := page(e, http.MethodOptions, c.path, c.origin, "Access-Control-Request-Method", c.method, "Access-Control-Request-Headers",
+			"client-id,device-id")
 		got := cors(w)
 		if w.Code != http.StatusNoContent || w.Body.Len() != 0 || w.Header().Get("Vary") != "Origin" ||
 			got["Allow-Origin"] != c.origin || got["Allow-Methods"] != c.methods || got["Max-Age"] != "600" {
 			t.Errorf("%s: %d %v %s", c.name, w.Code, w.Header(), w.Body)
 		}
 		allowed := "," + strings.ReplaceAll(strings.ToLower(got["Allow-Headers"]), " ", "") + ","
-		for _, header := range []string{"device-id", "client-id", "activation-version", "serial-number", "authorization", "content-type", "accept-language",
+		for _, header := range []string{"device-id", "client-id", "activation-version", "serial-number", "authorization", "content-type",
+			"accept-language",
 			"user-agent", "protocol-version", "x-admin-token", "last-event-id"} {
 			if !strings.Contains(allowed, ","+header+",") {
 				t.Errorf("%s: %s may not be sent: %s", c.name, header, allowed)
@@ -90,7 +92,8 @@ func TestThePagesOfOpenAIsLibrary(t *testing.T) {
 	w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST",
 		"Access-Control-Request-Headers", "authorization,x-stainless-lang, X-Stainless-OS,x-other,x-stainless-{b}")
 	allowed := strings.ToLower(cors(w)["Allow-Headers"])
-	for header, want := range map[string]bool{"x-session-id": true, "x-stainless-lang": true, "x-stainless-os": true, "x-other": false, "stainless-{": false} {
+	for header, want := range map[string]bool{"x-session-id": true, "x-stainless-lang": true, "x-stainless-os": true, "x-other": false,
+		"stainless-{": false} {
 		if strings.Contains(allowed, header) != want {
 			t.Errorf("%s: %s", header, allowed)
 		}
@@ -102,7 +105,8 @@ func TestThePagesOfOpenAIsLibrary(t *testing.T) {
 func TestPreflightFromOutside(t *testing.T) {
 	e := newShared(t)
 	for value, want := range map[string]string{"true": "true", "": "", "1": ""} {
-		w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST", "Access-Control-Request-Private-Network", value)
+		w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST", "Access-Control-Request-Private-Network",
+			value)
 		if got := cors(w)["Allow-Private-Network"]; w.Code != 204 || got != want {
 			t.Errorf("%q: %d %q", value, w.Code, got)
 		}
@@ -142,9 +146,11 @@ func TestAnswersCanBeRead(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", "/xiaozhi/ota/", 200}, {"POST", "/fails", 418}, {"POST", "/panics", 500}, {"DELETE", "/locked/1", 401}, {"GET", "/nothing", 404}, {"GET", "/fails", 405},
+		{"GET", "/xiaozhi/ota/", 200}, {"POST", "/fails", 418}, {"POST", "/panics", 500}, {"DELETE", "/locked/1", 401}, {"GET", "/nothing", 404},
+		{"GET", "/fails", 405},
 	} {
-		if w := page(e, c.method, c.path, panel); w.Code != c.status || cors(w)["Allow-Origin"] != panel || w.Header().Get("Vary") != "Origin" || len(cors(w)) != 1 {
+		if w := page(e, c.method, c.path, panel); w.Code != c.status || cors(w)["Allow-Origin"] != panel || w.Header().Get("Vary") != "Origin" ||
+			len(cors(w)) != 1 {
 			t.Errorf("%s %s: %d %v", c.method, c.path, w.Code, w.Header())
 		}
 		if w := page(e, c.method, c.path, ""); w.Code != c.status || len(cors(w)) > 0 || w.Header().Get("Vary") != "Origin" {
@@ -167,7 +173,8 @@ func TestAnotherHostIsRefusedReadably(t *testing.T) {
 		r.Header.Set("Origin", panel)
 		r.Header.Set("Access-Control-Request-Method", "GET")
 		w := serve(e, r)
-		if code, _ := shown(t, w); w.Code != http.StatusMisdirectedRequest || code != "unknown_host" || cors(w)["Allow-Origin"] != panel || len(cors(w)) != 1 {
+		if code, _ := shown(t, w); w.Code != http.StatusMisdirectedRequest || code != "unknown_host" || cors(w)["Allow-Origin"] != panel ||
+			len(cors(w)) != 1 {
 			t.Errorf("%s: %d %v %s", method, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -185,7 +192,8 @@ func TestTwoOrigins(t *testing.T) {
 // FuzzOrigin: no page is shown an answer but the allowed and those of the
 // address that was asked.
 func FuzzOrigin(f *testing.F) {
-	for _, origin := range []string{panel, "http://perch.local:8003", "null", "https://evil.example", panel + ".evil.example", "//perch.local:8003", "http://[::1"} {
+	for _, origin := range []string{panel, "http://perch.local:8003", "null", "https://evil.example", panel + ".evil.example", "//perch.local:8003",
+		"http://[::1"} {
 		f.Add(origin, "perch.local:8003", "OPTIONS", "POST")
 		f.Add(origin, "elsewhere.example", "GET", "")
 	}

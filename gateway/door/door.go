@@ -56,7 +56,8 @@ func render(err error) (int, body) {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge, body{shown{"body_too_large", "the request body is larger than this address takes"}}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return http.StatusInsufficientStorage, body{shown{"disk_full", "the appliance's disk is full, so this was not kept; free some space and try again"}}
+		return http.StatusInsufficientStorage,
+			body{shown{"disk_full", "the appliance's disk is full, so this was not kept; free some space and try again"}}
 	case errors.Is(err, syscall.EROFS):
 		return http.StatusInsufficientStorage, body{shown{"disk_read_only",
 			"the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}

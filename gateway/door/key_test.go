@@ -53,7 +53,8 @@ func TestKey(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		if code, status := refused(t, err); code != "wrong_key" || status != c.status || !strings.Contains(err.Error(), "the file admin-token in the data directory") {
+		if code, status := refused(t, err); code != "wrong_key" || status != c.status ||
+			!strings.Contains(err.Error(), "the file admin-token in the data directory") {
 			t.Errorf("%s: %d %s %v", name, status, code, err)
 		}
 		if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "/var") {
@@ -77,7 +78,8 @@ func TestNoKeySet(t *testing.T) {
 	k := door.NewKey("", "skins.key", "X-Admin-Token")
 	for _, header := range []string{"", "Authorization", "X-Admin-Token"} {
 		code, status := refused(t, try(k, "192.168.1.5:1", header, "Bearer "))
-		if err := try(k, "127.0.0.1:1", header, ""); code != "no_key_set" || status != http.StatusForbidden || !strings.Contains(err.Error(), "skins.key") {
+		if err := try(k, "127.0.0.1:1", header, ""); code != "no_key_set" || status != http.StatusForbidden ||
+			!strings.Contains(err.Error(), "skins.key") {
 			t.Errorf("%q: %d %s %v", header, status, code, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestLinesFormat(t *testing.T) {
 	if !errors.Is(err, errEnd) || w.Body.String() != "one 😊\n\nthree\n" || !w.Flushed {
 		t.Errorf("sent %q, flushed %t, ended with %v", w.Body, w.Flushed, err)
 	}
-	for header, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+	for header, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store",
+		"X-Content-Type-Options": "nosniff"} {
 		if got := w.Header().Get(header); got != want {
 			t.Errorf("%s is %q, want %q", header, got, want)
 		}

@@ -33,7 +33,8 @@ func TestErrorsHaveOneShape(t *testing.T) {
 		{"a wrapped fault", fmt.Errorf("say: %w", &door.Fault{Word: "away", Sentence: "it is away", HTTP: 409}), 409, "away", "it is away", false},
 		{"of another package", foreign{}, 418, "cold_tea", "the tea is cold", false},
 		{"wrapped, of another package", fmt.Errorf("brew: %w", foreign{}), 418, "cold_tea", "the tea is cold", false},
-		{"too large a body", fmt.Errorf("read: %w", &http.MaxBytesError{Limit: 5}), 413, "body_too_large", "the request body is larger than this address takes", false},
+		{"too large a body", fmt.Errorf("read: %w", &http.MaxBytesError{Limit: 5}), 413, "body_too_large",
+			"the request body is larger than this address takes", false},
 		{"internal", errors.New("open /var/lib/perch/admin-token: s3cret"), 500, "internal", "internal error; the log says more", true},
 		{"quotes", &door.Fault{Word: "w", Sentence: `"<script>`, HTTP: 400}, 400, "w", `"<script>`, false},
 	} {
@@ -110,7 +111,8 @@ func TestADoubledSlash(t *testing.T) {
 	e.GET("/v1/without", ok)
 	e.GET("/xiaozhi/ota", ok) // which a proxy may leave out by its path
 	e.GET("/v1/locked", door.Guard(func(*http.Request) error { return &door.Fault{Word: "no", Sentence: "no", HTTP: 401} }), ok)
-	for path, want := range map[string]int{"//v1/without": 200, "///v1/without": 200, "//v1/locked": 401, "//xiaozhi/ota": 404, "/%2Fxiaozhi/ota": 404} {
+	for path, want := range map[string]int{"//v1/without": 200, "///v1/without": 200, "//v1/locked": 401, "//xiaozhi/ota": 404,
+		"/%2Fxiaozhi/ota": 404} {
 		w := serve(e, request(http.MethodGet, path))
 		if w.Code != want || want == 200 && w.Body.String() != "/v1/without" {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -84,7 +84,8 @@ func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question st
 	case v == nil:
 		return "", false, errors.New("there is no such agent, or no longer")
 	case h.o.User == "":
-		return "", false, errors.New("the broker accepts clients without a user; give Perch a user there, as mqtt.user, and refuse clients without one")
+		return "", false,
+			errors.New("the broker accepts clients without a user; give Perch a user there, as mqtt.user, and refuse clients without one")
 	case thing != "answer":
 		return "", false, fmt.Errorf("there is no %.40q to set", thing)
 	}

@@ -71,7 +71,8 @@ func (e entity) agentSession() {
 	reads := func(key, template string) component {
 		return component{"state_topic": state, "value_template": strings.ReplaceAll(template, "KEY", key)}
 	}
-	e.add("sensor", "agent_state", "Agent state", reads("agent_state", asItIs), class("enum"), component{"options": shownOptions()}, icon("robot-happy"))
+	e.add("sensor", "agent_state", "Agent state", reads("agent_state", asItIs), class("enum"), component{"options": shownOptions()},
+		icon("robot-happy"))
 	e.add("sensor", "tool", "Tool", reads("tool_name", asItIs), icon("tools"))
 	e.add("sensor", "question", "Question", reads("question", asItIs), icon("help-circle"),
 		component{"json_attributes_topic": state}) // an automation answers by the question's id

@@ -160,7 +160,8 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		press(`{"id":"q3","allow":true}`)
 		press(`{"id":"q3","allow":true}`)
 		time.Sleep(2 * time.Second)
-		for _, nonsense := range []string{"", "ALLOW", "yes", `{"id":"q2"}`, `{"allow":true}`, `{"id":"q1","allow":true}`, `{"id":"q2","allow":true,"x":1}`, strings.Repeat("x", 2000)} {
+		for _, nonsense := range []string{"", "ALLOW", "yes", `{"id":"q2"}`, `{"allow":true}`, `{"id":"q1","allow":true}`,
+			`{"id":"q2","allow":true,"x":1}`, strings.Repeat("x", 2000)} {
 			press(nonsense)
 		}
 		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow), retained: true})
@@ -172,7 +173,8 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		}
 		press("allow")
 		time.Sleep(time.Second)
-		if got := s.last(coding1 + "state"); len(d.replies()) != 3 || !has(`"question":null`, `"answerable":false`)(got) || has(`"notification"`)(got) {
+		if got := s.last(coding1 + "state"); len(d.replies()) != 3 || !has(`"question":null`, `"answerable":false`)(got) ||
+			has(`"notification"`)(got) {
 			t.Errorf("answered is %q, and then it is %s", d.replies(), got)
 		}
 		if i := s.info(t); i.Waiting != 0 {
@@ -180,7 +182,8 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		}
 		press(answerAllow)
 		// A session that only waits for a person has no yes and no.
-		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled}, event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
+		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled},
+			event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
 		time.Sleep(2 * time.Second)
 		press(answerAllow)
 		if got := s.last(coding1 + "state"); !has(`"notification"`, "waits for you", `"answerable":false`)(got) || len(d.replies()) != 3 {
@@ -262,7 +265,8 @@ func TestAgentsAreBounded(t *testing.T) {
 func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		chat := func(session string) {
-			h.happens("", session, event.Heard{Text: "x"}, event.ThinkingStarted{}, running("t", "look"), event.Said{Text: "y"}, event.TurnEnded{End: event.EndDone})
+			h.happens("", session, event.Heard{Text: "x"}, event.ThinkingStarted{}, running("t", "look"), event.Said{Text: "y"},
+				event.TurnEnded{End: event.EndDone})
 			synctest.Wait()
 		}
 		for i := range 500 {
@@ -283,7 +287,8 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 		if c := s.last("homeassistant/device/perch_agent_vtb_desk/config"); !has(`"Chat desk"`)(c) {
 			t.Errorf("it is announced as %s", c)
 		}
-		if text := s.last("perch/agent_vtb_desk/tool") + s.last("perch/agent_vtb_desk/state"); strings.Contains(text, `"x"`) || strings.Contains(text, `"y"`) {
+		if text := s.last("perch/agent_vtb_desk/tool") + s.last("perch/agent_vtb_desk/state"); strings.Contains(text, `"x"`) ||
+			strings.Contains(text, `"y"`) {
 			t.Errorf("what was said is told: %s", text)
 		}
 	})
@@ -349,7 +354,8 @@ func TestAgentsAfterALoss(t *testing.T) {
 // TestAgentIDs: stable, fit for a topic, and no two sessions have one.
 func TestAgentIDs(t *testing.T) {
 	for session, want := range map[string]string{
-		"coding-1": "coding-1", "vtb_desk": "vtb_desk", "vtb_a.b": "", "": "", "+/#": "", "ü": "", strings.Repeat("x", 41): "", "h-0123456789ab": "", "a b": "",
+		"coding-1": "coding-1", "vtb_desk": "vtb_desk", "vtb_a.b": "", "": "", "+/#": "", "ü": "", strings.Repeat("x", 41): "", "h-0123456789ab": "",
+		"a b": "",
 	} {
 		id := agentID(session)
 		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, hashed) || len(id) != 14) || !idPattern(id) || id != agentID(session) {
@@ -359,7 +365,8 @@ func TestAgentIDs(t *testing.T) {
 	if agentID("a b") == agentID("a c") {
 		t.Error("two are one")
 	}
-	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_", "h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
+	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_",
+		"h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
 		messages, _ := discoveryNames().agentDiscovery(id, "1", nil)
 		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
 			t.Errorf("%s is called %s", id, name)

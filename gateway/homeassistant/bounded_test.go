@@ -57,7 +57,8 @@ func TestPacketsOfABrokerAreBounded(t *testing.T) {
 		"an answer of 200 MB": {0x90, 0xff, 0xff, 0xff, 0x5f}, "five bytes": {0x30, 0xff, 0xff, 0xff, 0xff, 0x01},
 		"no end": bytes.Repeat([]byte{0xff}, 20),
 	} {
-		if _, err := packets.ReadPacket(newBounded(readFrom{Reader: bytes.NewReader(wrong)})); err == nil || !strings.Contains(err.Error(), "MQTT") && !strings.Contains(err.Error(), "mqtt") {
+		if _, err := packets.ReadPacket(newBounded(readFrom{Reader: bytes.NewReader(wrong)})); err == nil || !strings.Contains(err.Error(), "MQTT") &&
+			!strings.Contains(err.Error(), "mqtt") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

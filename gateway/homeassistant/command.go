@@ -49,7 +49,8 @@ func (h *hub) command(ctx context.Context, m incoming) {
 	}
 	v := h.views[id]
 	if m.retained {
-		h.refuse(v, now, thing, errors.New("it was published retained, and such a command would be given again at every connection; publish it without"))
+		h.refuse(v, now, thing,
+			errors.New("it was published retained, and such a command would be given again at every connection; publish it without"))
 		m.kept()
 		return
 	}

@@ -31,7 +31,8 @@ func TestCommands(t *testing.T) {
 		{"head", `{"yaw":-45,"pitch":20,"speed":300}`, `robot.set_head_angles {"pitch":20,"speed":300,"yaw":-45}`, `"head_yaw":-45,"head_pitch":20`},
 		{"head_yaw", "500", `robot.set_head_angles {"yaw":128}`, `"head_yaw":128`},
 		{"head_pitch", "1", `robot.set_head_angles {"pitch":5}`, `"head_pitch":5`},
-		{"led", `{"state":"ON","color":{"r":255,"g":0,"b":0},"brightness":128}`, `robot.set_led_color {"blue":0,"green":0,"red":84}`, `"color":{"r":255`},
+		{"led", `{"state":"ON","color":{"r":255,"g":0,"b":0},"brightness":128}`, `robot.set_led_color {"blue":0,"green":0,"red":84}`,
+			`"color":{"r":255`},
 		{"led", `{"state":"OFF"}`, `robot.set_led_color {"blue":0,"green":0,"red":0}`, `"led":{"state":"OFF"}`},
 		{"mute", "ON", "mute true", `"mute":true`},
 		{"mute", "OFF", "mute false", `"mute":false`},
@@ -88,7 +89,8 @@ func TestKeptForItsHello(t *testing.T) {
 		e.await(conversation1, has(`"event_type":"done"`, `"thing":"`+thing+`"`))
 	}
 	deeds := h.talk.deeds()
-	if slices.Contains(deeds, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(deeds, `audio_speaker.set_volume {"volume":30}`) || deeds[len(deeds)-1] != "reboot" {
+	if slices.Contains(deeds, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(deeds, `audio_speaker.set_volume {"volume":30}`) ||
+		deeds[len(deeds)-1] != "reboot" {
 		t.Errorf("done at its hello: %q", deeds)
 	}
 	if kept := h.options.Kept.(*memoryTable[[]Waiting]); len(kept.kept) > 0 {
@@ -170,7 +172,8 @@ func TestBadCommands(t *testing.T) {
 			t.Errorf("%s %.40q: %d lines in the log, not one", c.topic, c.payload, n)
 		}
 	}
-	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/Cookies", "perch/" + strings.Repeat("y", 3000) + "/say/set"} {
+	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/Cookies",
+		"perch/" + strings.Repeat("y", 3000) + "/say/set"} {
 		before := h.log.with("WARN")
 		b.publish(topic, "hello")
 		eventually(t, "one line on "+topic[:20], func() bool { return h.log.with("WARN") == before+1 })

@@ -269,7 +269,8 @@ func (c *connection) contest() error {
 	case older:
 		return errOtherAppliance
 	case other != "":
-		c.log.Warn("another appliance has come under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.names.Base, "appliance", other)
+		c.log.Warn("another appliance has come under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.names.Base, "appliance",
+			other)
 	}
 	c.out.republish(c.names.bridgeTopic("info"), c.names.bridgeTopic("status"))
 	return nil

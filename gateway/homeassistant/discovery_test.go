@@ -80,7 +80,8 @@ func TestARobotIsOneDevice(t *testing.T) {
 			t.Errorf("device has %s %v, not %v", key, a.Device[key], want)
 		}
 	}
-	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability, []topicRef{{Topic: "perch/bridge/status"}, {Topic: "perch/a0b1c2d3e4f5/status"}}) {
+	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability,
+		[]topicRef{{Topic: "perch/bridge/status"}, {Topic: "perch/a0b1c2d3e4f5/status"}}) {
 		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
 	}
 	want := []string{
@@ -108,9 +109,10 @@ func TestRangesAreTheRobotsOwn(t *testing.T) {
 		least, max float64
 		unit       any
 	}{
-		"volume":               {integers("self.audio_speaker.set_volume", "volume", 0, 100), "volume", 0, 100, "%"},
-		"a volume of ten":      {integers("speaker.set-volume", "Level", 0, 10), "volume", 0, 10, nil},
-		"without limits":       {device.Tool{Name: "set_volume", Schema: device.Schema{Properties: map[string]device.Argument{"value": {Type: "integer"}}}}, "volume", 0, 100, "%"},
+		"volume":          {integers("self.audio_speaker.set_volume", "volume", 0, 100), "volume", 0, 100, "%"},
+		"a volume of ten": {integers("speaker.set-volume", "Level", 0, 10), "volume", 0, 10, nil},
+		"without limits": {device.Tool{Name: "set_volume", Schema: device.Schema{Properties: map[string]device.Argument{"value": {Type: "integer"}}}},
+			"volume", 0, 100, "%"},
 		"yaw":                  {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_yaw", -128, 128, "°"},
 		"yaw without the ends": {integers("self.robot.set_head_angles", "yaw", -45, 60), "head_yaw", -45, 60, "°"},
 		"pitch":                {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_pitch", 5, 85, "°"},
@@ -283,7 +285,8 @@ func anyTool() *rapid.Generator[device.Tool] {
 		"self.audio_speaker.set_volume", "self.screen.set_brightness", "self.robot.set_head_angles", "self.robot.set_led_color",
 		"self.led_strip.set_all_color", "set volume", "self.get_device_status", "head.set", "", "set_rgb",
 	}
-	arguments := []string{"volume", "Volume", "level", "value", "brightness", "yaw", "pan", "x", "pitch", "tilt", "y", "red", "green", "blue", "r", "g", "b", "index"}
+	arguments := []string{"volume", "Volume", "level", "value", "brightness", "yaw", "pan", "x", "pitch", "tilt", "y", "red", "green", "blue", "r",
+		"g", "b", "index"}
 	limit := rapid.Ptr(rapid.OneOf(rapid.IntRange(-200, 200), rapid.SampledFrom([]int{-9999, 9999, -2147483648, 2147483647})), true)
 	return rapid.Custom(func(t *rapid.T) device.Tool {
 		tool := device.Tool{Name: rapid.SampledFrom(names).Draw(t, "name"), Schema: device.Schema{Properties: map[string]device.Argument{}}}
@@ -304,17 +307,20 @@ func anyTool() *rapid.Generator[device.Tool] {
 // is called, whatever it had before, Home Assistant takes it.
 func TestEveryAnnouncementPasses(t *testing.T) {
 	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "unheard"}
-	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware", "sensor/agent_state"}
+	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware",
+		"sensor/agent_state"}
 	rapid.Check(t, func(t *rapid.T) {
 		n := names{
 			Base:   rapid.SampledFrom([]string{"perch", "home/perch", "p", "Küche", "a.b c"}).Draw(t, "base"),
 			Prefix: rapid.SampledFrom([]string{"homeassistant", "ha/discovery"}).Draw(t, "prefix"), Appliance: "12ab34cd",
 		}
 		c := robotCard{
-			ID: discovered, Name: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "S", "Say", "Agent state", "Battery", " "})).Draw(t, "name"),
+			ID: discovered, Name: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "S", "Say", "Agent state", "Battery", " "})).Draw(t,
+				"name"),
 			Board: rapid.String().Draw(t, "board"), Firmware: rapid.String().Draw(t, "firmware"),
-			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(t, "url"),
-			Tools:   rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{},
+			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(
+				t, "url"),
+			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{},
 		}
 		for _, s := range senses {
 			c.Senses[s] = rapid.Bool().Draw(t, s)
@@ -322,7 +328,8 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
 		robot, ids := n.robotDiscovery(c, before)
 		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
-		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t, "session")), c.Firmware, before)
+		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
+			"session")), c.Firmware, before)
 		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID, ids)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.payload)

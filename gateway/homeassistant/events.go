@@ -124,7 +124,8 @@ const (
 // perceive publishes what a robot sensed, and keeps what lasts.
 func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
-		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not published", "event", device.Clip(p.Name, mostSensed))
+		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not published", "event",
+			device.Clip(p.Name, mostSensed))
 		return
 	}
 	news := v.senses.learn("perception", true)

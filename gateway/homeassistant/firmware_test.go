@@ -116,11 +116,13 @@ func TestAnUpgrade(t *testing.T) {
 		e.await(update1, has(step.shows))
 	}
 	s.set(func() { s.runs[chan1] = "2.3.0" })
-	c := device.CheckIn{ID: chan1, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(chan1)}, Board: "m5stack-stack-chan", Firmware: "2.3.0", BaseURL: "http://192.168.1.2:8003"}
+	c := device.CheckIn{ID: chan1, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(chan1)}, Board: "m5stack-stack-chan",
+		Firmware: "2.3.0", BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())
 	h.happens(chan1, "", event.RobotSeen{Firmware: "2.3.0"}, event.FirmwareInstalled{Version: "2.3.0"})
 	e.await(update1, is2(`{"installed_version":"2.3.0","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
-	keys := []string{"installed_version", "latest_version", "title", "release_summary", "release_url", "entity_picture", "in_progress", "update_percentage"}
+	keys := []string{"installed_version", "latest_version", "title", "release_summary", "release_url", "entity_picture", "in_progress",
+		"update_percentage"}
 	for _, payload := range e.on(update1) {
 		var shown map[string]any
 		if err := json.Unmarshal([]byte(payload), &shown); err != nil {
@@ -199,7 +201,8 @@ func TestFetching(t *testing.T) {
 	e.await("perch/bridge/response/notify", has(`"transaction":3`, `"status":"ok"`)) // it did not wait
 	s.set(func() { s.newest = "2.4.0" })
 	close(s.fetching)
-	e.await("perch/bridge/response/firmware", is2(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
+	e.await("perch/bridge/response/firmware",
+		is2(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
 	e.await(update1, has(`"installed_version":"2.2.4","latest_version":"2.4.0"`)) // at once, not at the next look
 	s.set(func() {
 		if want := []string{"http://x/y.bin 00ff m5stack-stack-chan"}; !slices.Equal(s.fetched, want) {
@@ -241,7 +244,8 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 		if got := shown(); !has(`"installed_version":"2.2.4","latest_version":"2.2.4"`)(got) {
 			t.Errorf("before the catalogue has heard of its check-in: %s", got)
 		}
-		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1 << 62, Size: 0}, event.FirmwareProgress{Version: "2.3.0", Bytes: -5, Size: 2})
+		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1 << 62, Size: 0}, event.FirmwareProgress{Version: "2.3.0", Bytes: -5,
+			Size: 2})
 		if got := shown(); !has(`"update_percentage":0`)(got) {
 			t.Errorf("of what cannot be: %s", got)
 		}

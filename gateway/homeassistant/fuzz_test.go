@@ -9,13 +9,15 @@ import (
 )
 
 func things() []string {
-	return []string{"say", "notify", "emotion", "volume", "brightness", "led", "head", "head_yaw", "head_pitch", "mute", "stop", "reboot", "identify", "perception", "firmware", "x"}
+	return []string{"say", "notify", "emotion", "volume", "brightness", "led", "head", "head_yaw", "head_pitch", "mute", "stop", "reboot", "identify",
+		"perception", "firmware", "x"}
 }
 
 // FuzzCommand: whatever is published under a robot's topics is a command that
 // can be carried out, or an error.
 func FuzzCommand(f *testing.F) {
-	for i, payload := range []string{"hello", `{"text":"x","urgency":"low"}`, "happy", "50", "1e9", `{"state":"ON","color":{"r":1,"g":2,"b":3}}`, `{"yaw":1,"pitch":-9999}`, "NaN", "0x1p4", "OFF", "", "\xff"} {
+	for i, payload := range []string{"hello", `{"text":"x","urgency":"low"}`, "happy", "50", "1e9", `{"state":"ON","color":{"r":1,"g":2,"b":3}}`,
+		`{"yaw":1,"pitch":-9999}`, "NaN", "0x1p4", "OFF", "", "\xff"} {
 		f.Add(uint8(i), []byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, thing uint8, payload []byte) {
@@ -47,7 +49,8 @@ func FuzzCommand(f *testing.F) {
 }
 
 func FuzzRequest(f *testing.F) {
-	for _, payload := range []string{`{"transaction":7,"robot":"a0b1c2d3e4f4"}`, `{"code":"123456"}`, "a0b1c2d3e4f4", "{", `{"text":"x","transaction":{"a":[1]}}`, ""} {
+	for _, payload := range []string{`{"transaction":7,"robot":"a0b1c2d3e4f4"}`, `{"code":"123456"}`, "a0b1c2d3e4f4", "{",
+		`{"text":"x","transaction":{"a":[1]}}`, ""} {
 		f.Add([]byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {

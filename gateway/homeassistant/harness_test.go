@@ -144,7 +144,8 @@ func (h *harness) meet(id device.ID) {
 
 // pass has a robot check in that was not adopted.
 func (h *harness) pass(id device.ID) {
-	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4", BaseURL: "http://192.168.1.2:8003"}
+	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4",
+		BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())
 }
 
@@ -368,7 +369,8 @@ func (k *talker) answer(tool string, a map[string]any) device.Result {
 	set(&k.pitch, "pitch")
 	switch tool {
 	case "self.get_device_status":
-		return device.Result{Text: fmt.Sprintf(`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d},"battery":{"level":82,"charging":false},"network":{"type":"wifi","ssid":"x","signal":"strong"},"chip":{"temperature":41.5}}`, k.volume, k.brightness)}
+		return device.Result{Text: fmt.Sprintf(
+			`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d},"battery":{"level":82,"charging":false},"network":{"type":"wifi","ssid":"x","signal":"strong"},"chip":{"temperature":41.5}}`, k.volume, k.brightness)}
 	case "self.robot.get_head_angles":
 		return device.Result{Text: fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, k.yaw, k.pitch)}
 	}
@@ -388,7 +390,8 @@ func strawTools() []device.Tool {
 		tool("self.audio_speaker.set_volume", map[string]device.Argument{"volume": integer(0, 100)}, "volume"),
 		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": integer(0, 100)}, "brightness"),
 		tool("self.robot.get_head_angles", nil),
-		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": integer(-9999, 128), "pitch": integer(-9999, 90), "speed": integer(100, 1000)}),
+		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": integer(-9999, 128), "pitch": integer(-9999, 90),
+			"speed": integer(100, 1000)}),
 		tool("self.robot.set_led_color", map[string]device.Argument{"red": integer(0, 168), "green": integer(0, 168), "blue": integer(0, 168)}),
 	}
 }

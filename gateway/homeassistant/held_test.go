@@ -53,7 +53,8 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 			hub.take(t.Context(), event.Envelope{Seq: hub.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
 		}
 		happens(event.RobotOnline{})
-		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"), Battery: percent.Draw(t, "told battery")})
+		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"),
+			Battery: percent.Draw(t, "told battery")})
 		happens(event.Emotion{Name: rapid.SampledFrom([]string{"happy", agent.Doubtful.Name, "unheard", ""}).Draw(t, "face shown")})
 		harness.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, harness.talk.tools...)
 		happens(event.ToolsListed{})
@@ -146,7 +147,8 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 	}{
 		"a key that is not there": {entityOf("sensor", reads), state(`{"j":1}`), "a key that is not there"},
 		"no JSON":                 {entityOf("sensor", reads), state(`x`), "unable to parse JSON"},
-		"another template":        {entityOf("sensor", `"state_topic":"a","value_template":"{{ value_json.get('k') | upper }}"`), state(`{"k":"x"}`), "does not know"},
+		"another template": {entityOf("sensor", `"state_topic":"a","value_template":"{{ value_json.get('k') | upper }}"`), state(`{"k":"x"}`),
+			"does not know"},
 		"a long state":            {entityOf("sensor", reads), state(`{"k":"` + strings.Repeat("x", 256) + `"}`), "too long"},
 		"no option":               {entityOf("sensor", reads+`,"device_class":"enum","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
 		"no choice":               {entityOf("select", reads+`,"command_topic":"b","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
@@ -162,13 +164,18 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 		"a state not retained":    {entityOf("sensor", `"state_topic":"a"`), message{topic: "a", payload: []byte("x")}, "not retained"},
 		"an event retained":       {entityOf("event", `"state_topic":"a","event_types":["x"]`), state(`{"event_type":"x"}`), "dropped"},
 		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), told, "invalid event type"},
-		"a lamp's mode":           {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`), state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
-		"a lamp's colour":         {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`), state(`{"state":"ON","color_mode":"rgb","color":{"r":1}}`), "incomplete color"},
-		"a lamp too bright":       {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json"`), state(`{"state":"ON","brightness":256}`), "brightness"},
-		"an update's key":         {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","why":"x"}`), "extra keys"},
-		"an update's percentage":  {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","update_percentage":101}`), "update_percentage"},
-		"neither here nor gone":   {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), state(`yes`), "not online or offline"},
-		"a word not retained":     {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), message{topic: "a", payload: []byte("online")}, "not retained"},
+		"a lamp's mode": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
+			state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
+		"a lamp's colour": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
+			state(`{"state":"ON","color_mode":"rgb","color":{"r":1}}`), "incomplete color"},
+		"a lamp too bright": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json"`), state(`{"state":"ON","brightness":256}`),
+			"brightness"},
+		"an update's key": {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","why":"x"}`), "extra keys"},
+		"an update's percentage": {entityOf("update", `"state_topic":"a"`),
+			state(`{"installed_version":"1","latest_version":"2","update_percentage":101}`), "update_percentage"},
+		"neither here nor gone": {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), state(`yes`), "not online or offline"},
+		"a word not retained": {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`),
+			message{topic: "a", payload: []byte("online")}, "not retained"},
 	} {
 		announcement := message{topic: checkedTopic, payload: []byte(c.announced), retained: true}
 		for order, all := range map[string][]message{"announced first": {announcement, c.m}, "told first": {c.m, announcement}} {
@@ -185,10 +192,12 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 		t.Errorf("what is never available passes: %v", err)
 	}
 	for _, c := range []component{
-		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/dance/set"}, {"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/mute/set"},
+		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/dance/set"},
+		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/mute/set"},
 		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f6/stop/set"}, {"platform": "button", "command_topic": "perch/stop"},
 		{"platform": "button", "command_topic": "perch/bridge/request/dance"}, {"platform": "notify", "command_topic": "perch/a0b1c2d3e4f5/led/set"},
-		{"platform": "update", "command_topic": "perch/a0b1c2d3e4f5/firmware/set"}, {"platform": "lock", "command_topic": "perch/a0b1c2d3e4f5/stop/set"},
+		{"platform": "update", "command_topic": "perch/a0b1c2d3e4f5/firmware/set"},
+		{"platform": "lock", "command_topic": "perch/a0b1c2d3e4f5/stop/set"},
 	} {
 		if obeyed(discoveryNames(), c) == nil {
 			t.Errorf("%s passes", fmt.Sprint(c))

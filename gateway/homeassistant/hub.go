@@ -115,7 +115,8 @@ func (h *hub) look(now time.Time) {
 		if v == nil {
 			v = h.enter(r)
 		}
-		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL || v.robot.Settings.Name != r.Settings.Name
+		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL ||
+			v.robot.Settings.Name != r.Settings.Name
 		v.dirty = v.dirty || changed || !v.robot.LastSeen.Equal(r.LastSeen)
 		v.robot = r
 		if changed || v.announced == nil {

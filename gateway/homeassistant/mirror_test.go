@@ -86,7 +86,8 @@ func checkKeys(t *testing.T, document string) {
 	if err := json.Unmarshal([]byte(document), &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range strings.Fields("agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led battery charging signal temperature booted firmware last_heard") {
+	for _, key := range strings.Fields(
+		"agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led battery charging signal temperature booted firmware last_heard") {
 		if _, there := d[key]; !there {
 			t.Errorf("%s is not in %s", key, document)
 		}

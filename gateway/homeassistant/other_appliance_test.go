@@ -238,7 +238,8 @@ func TestALookAtABroker(t *testing.T) {
 	eventually(t, "it serves", func() bool { return m.Status().Connected })
 	e := b.listen("perch/bridge/#")
 	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`))
-	if err := look("ffffffff"); err == nil || !strings.Contains(err.Error(), `id "0a1b2c3d"`) || !strings.Contains(err.Error(), "another mqtt.base_topic") {
+	if err := look("ffffffff"); err == nil || !strings.Contains(err.Error(), `id "0a1b2c3d"`) ||
+		!strings.Contains(err.Error(), "another mqtt.base_topic") {
 		t.Errorf("beside another: %v", err)
 	}
 	if err := look("0a1b2c3d"); err != nil {

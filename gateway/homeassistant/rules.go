@@ -48,10 +48,13 @@ func rules() map[string]rule {
 		sensors[class] = list
 	}
 	return map[string]rule{
-		"binary_sensor": {required: reads, optional: []string{"value_template", "payload_on", "payload_off", "off_delay", "expire_after", "force_update"},
-			classes: classes("battery", "battery_charging", "connectivity", "motion", "occupancy", "presence", "problem", "running", "sound", "update"),
-			check:   checkReadOnly},
-		"button": {required: sets, optional: []string{"command_template", "payload_press", "retain"}, classes: classes("identify", "restart", "update")},
+		"binary_sensor": {required: reads, optional: []string{"value_template", "payload_on", "payload_off", "off_delay", "expire_after",
+			"force_update"},
+			classes: classes("battery", "battery_charging", "connectivity", "motion", "occupancy", "presence", "problem", "running", "sound",
+				"update"),
+			check: checkReadOnly},
+		"button": {required: sets, optional: []string{"command_template", "payload_press", "retain"},
+			classes: classes("identify", "restart", "update")},
 		"event": {required: append(reads, "event_types"), optional: []string{"value_template"},
 			classes: classes("button", "doorbell", "motion"), check: checkEvent},
 		"light": {required: append(sets, "schema"), optional: []string{"state_topic", "optimistic", "retain", "brightness", "brightness_scale",
@@ -62,8 +65,9 @@ func rules() map[string]rule {
 		"select": {required: append(sets, "options"), optional: settable, check: checkOptions},
 		"sensor": {required: reads, optional: []string{"value_template", "options", "unit_of_measurement", "state_class", "expire_after",
 			"force_update", "suggested_display_precision"}, classes: sensors, check: checkSensor},
-		"switch": {required: sets, optional: append(settable, "payload_on", "payload_off", "state_on", "state_off"), classes: classes("outlet", "switch")},
-		"text":   {required: sets, optional: append(settable, "min", "max", "mode", "pattern"), check: checkText},
+		"switch": {required: sets, optional: append(settable, "payload_on", "payload_off", "state_on", "state_off"),
+			classes: classes("outlet", "switch")},
+		"text": {required: sets, optional: append(settable, "min", "max", "mode", "pattern"), check: checkText},
 		"update": {required: reads, optional: []string{"command_topic", "payload_install", "value_template", "retain", "title", "release_summary",
 			"release_url", "entity_picture", "latest_version_topic", "latest_version_template"}, classes: classes("firmware"), check: checkUpdate},
 	}

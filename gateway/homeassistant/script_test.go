@@ -412,7 +412,8 @@ func TestLongTouch(t *testing.T) {
 		for _, d := range s.on("perch/a0b1c2d3e4f4/touch") {
 			told = append(told, string(d.payload))
 		}
-		want := []string{`{"event_type":"press_start"}`, `{"event_type":"long_press_start"}`, `{"event_type":"long_press_end"}`, `{"event_type":"press_end"}`}
+		want := []string{`{"event_type":"press_start"}`, `{"event_type":"long_press_start"}`, `{"event_type":"long_press_end"}`,
+			`{"event_type":"press_end"}`}
 		if !slices.Equal(told, want) {
 			t.Errorf("%q", told)
 		}
@@ -484,7 +485,8 @@ func TestDevicesOfForgottenRobots(t *testing.T) {
 		}
 		time.Sleep(lookEvery)
 		synctest.Wait()
-		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status", "perch/a0b1c2d3e4f4/led"} {
+		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status",
+			"perch/a0b1c2d3e4f4/led"} {
 			if all := s.on(topic); len(all) == 0 || len(all[len(all)-1].payload) > 0 {
 				t.Errorf("%s is still there", topic)
 			}

@@ -418,7 +418,8 @@ func payloadsOf(platform string, c map[string]any) []string {
 		least, _ := numberField(c, "min", 1)
 		most, _ := numberField(c, "max", 100)
 		step, _ := numberField(c, "step", 1)
-		return []string{fmt.Sprintf("%.1f", least), fmt.Sprint(int(least)), fmt.Sprint(int(least + step)), fmt.Sprint(int(most)), fmt.Sprintf("%.1f", most)}
+		return []string{fmt.Sprintf("%.1f", least), fmt.Sprint(int(least)), fmt.Sprint(int(least + step)), fmt.Sprint(int(most)),
+			fmt.Sprintf("%.1f", most)}
 	case "light":
 		return []string{`{"state": "ON"}`, `{"state": "OFF"}`, `{"state": "ON", "brightness": 255}`,
 			`{"state": "ON", "color": {"r": 255, "g": 0, "b": 128}}`}

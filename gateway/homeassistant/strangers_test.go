@@ -109,7 +109,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		}
 		for _, topic := range []string{"say", "volume", "reboot"} {
 			confirmed := make(chan struct{}, 1)
-			s.take(incoming{topic: "perch/" + string(stranger) + "/" + topic + "/set", payload: []byte("20"), confirm: func() { confirmed <- struct{}{} }})
+			s.take(incoming{topic: "perch/" + string(stranger) + "/" + topic + "/set", payload: []byte("20"),
+				confirm: func() { confirmed <- struct{}{} }})
 			synctest.Wait()
 			select {
 			case <-confirmed:
@@ -126,7 +127,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch adopt "+string(stranger))(string(got[0].payload)) {
 			t.Errorf("a notification for a stranger: %+v", got)
 		}
-		if got := s.on("perch/bridge/response/devices"); len(got) != 1 || !has(`"adopted":false`, `"adopted":true`, `"more":0`)(string(got[0].payload)) {
+		if got := s.on("perch/bridge/response/devices"); len(got) != 1 || !has(`"adopted":false`, `"adopted":true`, `"more":0`)(
+			string(got[0].payload)) {
 			t.Errorf("%+v", got)
 		}
 

@@ -134,22 +134,28 @@ func TestToolCalls(t *testing.T) {
 func TestCallsWithoutNames(t *testing.T) {
 	for name, c := range map[string]struct{ reports, want []string }{
 		"hooks that send no ids": {
-			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, `{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, `{"hook_event_name":"PostToolUse","tool_name":"Bash"}`},
+			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`, `{"hook_event_name":"PreToolUse","tool_name":"Bash"}`,
+				`{"hook_event_name":"PostToolUse","tool_name":"Bash"}`},
 			[]string{"tool coding-1-call-1 Bash running", "working", "tool coding-1-call-2 Bash running", "tool coding-1-call-1 Bash done"},
 		},
 		"a state alone, with a tool": {
-			[]string{`{"state":"working","tool_name":"Bash"}`, `{"state":"working","tool_name":"Bash"}`, `{"state":"working","tool_name":"Edit"}`, `{"state":"working"}`},
-			[]string{"tool coding-1-call-1 Bash running", "working", "tool coding-1-call-1 Bash done", "tool coding-1-call-2 Edit running", "tool coding-1-call-2 Edit done"},
+			[]string{`{"state":"working","tool_name":"Bash"}`, `{"state":"working","tool_name":"Bash"}`, `{"state":"working","tool_name":"Edit"}`,
+				`{"state":"working"}`},
+			[]string{"tool coding-1-call-1 Bash running", "working", "tool coding-1-call-1 Bash done", "tool coding-1-call-2 Edit running",
+				"tool coding-1-call-2 Edit done"},
 		},
-		"work of no tool":                        {[]string{`{"state":"working"}`, `{"state":"sweeping","tool_name":"x"}`, `{"state":"carrying"}`}, []string{"working"}},
-		"an end of which there was no beginning": {[]string{`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`}, []string{"working"}},
-		"told twice":                             {[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`, `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`}, []string{"tool x Bash running", "working"}},
+		"work of no tool": {[]string{`{"state":"working"}`, `{"state":"sweeping","tool_name":"x"}`, `{"state":"carrying"}`}, []string{"working"}},
+		"an end of which there was no beginning": {[]string{`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`},
+			[]string{"working"}},
+		"told twice": {[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`,
+			`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`}, []string{"tool x Bash running", "working"}},
 		"refused, and the turn over": {
 			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`, `{"hook_event_name":"Stop"}`},
 			[]string{"tool x Bash running", "working", "attention", "tool x Bash failed"},
 		},
 		"it waits for somebody about one": {
-			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`, `{"hook_event_name":"Notification","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`,
+			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`,
+				`{"hook_event_name":"Notification","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`,
 				`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`},
 			[]string{"tool x Bash running", "working", "notification", "tool x Bash done", "working"},
 		},

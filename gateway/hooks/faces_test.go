@@ -138,7 +138,8 @@ func TestSkinsSee(t *testing.T) {
 		h.reports(t, `{"state":"sweeping","session_id":"s2","agent_id":"codex"}`)
 		synctest.Wait()
 		all, _ := h.board.Snapshot()
-		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].SubAgents != 2 || all[0].Tools != 0 || all[0].Robot != "" ||
+		if len(all) != 2 || all[0].Session != "coding-1" || all[0].At(time.Now()) != agent.Juggling || all[0].SubAgents != 2 || all[0].Tools != 0 ||
+			all[0].Robot != "" ||
 			all[1].Session != "coding-2" || all[1].At(time.Now()) != agent.Working {
 			t.Errorf("the board has %+v", all)
 		}

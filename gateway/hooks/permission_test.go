@@ -198,16 +198,23 @@ func TestTooMany(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	long := strings.Repeat("all of it ", 50)
 	for _, c := range []struct{ language, body, want string }{
-		{"en", `{"tool_name":"Bash","tool_input":{"command":"rm -rf \"build\""},"cwd":"/home/ann/my app"}`, "A coding session in my app asks: May I run a command: rm -rf build?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"rm -rf \"build\""},"cwd":"/home/ann/my app"}`,
+			"A coding session in my app asks: May I run a command: rm -rf build?"},
 		{"en", `{"tool_name":"Bash","tool_input":{"command":"TOKEN=abcdef make"}}`, "A coding session asks: May I run a command: TOKEN= make?"},
-		{"en", `{"tool_name":"Write","tool_input":{"file_path":"/etc/hosts","content":"x"}}`, "A coding session asks: May I change a file: /etc/hosts?"},
-		{"de-DE", `{"tool_name":"WebFetch","tool_input":{"url":"https://user:pw@example.org/x?key=1"},"cwd":"/"}`, "Eine Programmiersitzung fragt: Darf ich etwas aus dem Netz holen: example.org?"},
+		{"en", `{"tool_name":"Write","tool_input":{"file_path":"/etc/hosts","content":"x"}}`,
+			"A coding session asks: May I change a file: /etc/hosts?"},
+		{"de-DE", `{"tool_name":"WebFetch","tool_input":{"url":"https://user:pw@example.org/x?key=1"},"cwd":"/"}`,
+			"Eine Programmiersitzung fragt: Darf ich etwas aus dem Netz holen: example.org?"},
 		{"en", `{"tool_name":"mcp__files__read","tool_input":[]}`, "A coding session asks: May I use a tool: mcp files read?"},
-		{"en", `{"tool_name":"Bash","tool_input":{"command":"` + long + `"}}`, "A coding session asks: May I run a command: " + strings.TrimSpace(long[:160]) + " and so on?"},
-		{"en", `{"tool_name":"Bash","tool_input":{"command":"curl x | sh > a\nrm -rf <b"}}`, "A coding session asks: May I run a command: curl x pipe sh into a then rm -rf from b?"},
-		{"de", `{"tool_name":"Bash","tool_input":{"command":"echo x >> y"}}`, "Eine Programmiersitzung fragt: Darf ich einen Befehl ausführen: echo x hinten an y?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"` + long + `"}}`, "A coding session asks: May I run a command: " + strings.TrimSpace(
+			long[:160]) + " and so on?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"curl x | sh > a\nrm -rf <b"}}`,
+			"A coding session asks: May I run a command: curl x pipe sh into a then rm -rf from b?"},
+		{"de", `{"tool_name":"Bash","tool_input":{"command":"echo x >> y"}}`,
+			"Eine Programmiersitzung fragt: Darf ich einen Befehl ausführen: echo x hinten an y?"},
 		{"en", `{"tool_name":"Bash","tool_input":{"command":"cat \u202e/x\u2066"}}`, "A coding session asks: May I run a command: cat /x?"},
-		{"en", `{"tool_name":"Bash","tool_input":{"command":"KEY=` + strings.Repeat("a", 3000) + `; rm -rf ~"}}`, "A coding session asks: May I run a command: KEY= and so on?"},
+		{"en", `{"tool_name":"Bash","tool_input":{"command":"KEY=` + strings.Repeat("a", 3000) + `; rm -rf ~"}}`,
+			"A coding session asks: May I run a command: KEY= and so on?"},
 	} {
 		var w wish
 		if err := json.Unmarshal([]byte(c.body), &w); err != nil {

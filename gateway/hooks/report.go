@@ -81,8 +81,10 @@ func parseReport(by string, body []byte) (report, error) {
 	case drawn(s.State):
 		r.state = "" // a pose of a desktop figure, which does not exist here
 	default:
-		return report{}, badBody(fmt.Sprintf("state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
-			device.Clip(s.State, mostName)))
+		return report{},
+			badBody(fmt.Sprintf(
+				"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
+				device.Clip(s.State, mostName)))
 	}
 	return r, nil
 }

@@ -22,7 +22,8 @@ func TestFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"ok":true,"app":"clawd-on-desk","port":` + u.Port() + `}`; status != 200 || body != want || header.Get("X-Clawd-Server") != "clawd-on-desk" {
+	if want := `{"ok":true,"app":"clawd-on-desk","port":` + u.Port() + `}`; status != 200 || body != want ||
+		header.Get("X-Clawd-Server") != "clawd-on-desk" {
 		t.Errorf("%d %v %s", status, header, body)
 	}
 }
@@ -37,7 +38,8 @@ func TestReports(t *testing.T) {
 		status int
 		answer string
 	}{
-		{`{"state":"working","session_id":"s1","event":"PreToolUse","agent_id":"claude-code","tool_name":"Bash","pid_chain":[1,2],"editor":"code"}`, 200, "ok"},
+		{`{"state":"working","session_id":"s1","event":"PreToolUse","agent_id":"claude-code","tool_name":"Bash","pid_chain":[1,2],"editor":"code"}`,
+			200, "ok"},
 		{`{"state":"thinking"}`, 200, "ok"},
 		{`{"state":"yawning"}`, 200, "ok"},
 		{`{"state":"mini-happy","svg":"x.svg"}`, 200, "ok"},
@@ -56,7 +58,8 @@ func TestReports(t *testing.T) {
 		{`{"state":"idle","x":"` + strings.Repeat("x", mostBody) + `"}`, 413, "body_too_large"},
 	} {
 		status, header, body := ask(t, server, "POST", "/state", c.body)
-		if status != c.status || !strings.Contains(body, c.answer) || c.answer == "" && body != "" || len(body) > 400 || header.Get("X-Clawd-Server") == "" {
+		if status != c.status || !strings.Contains(body, c.answer) || c.answer == "" && body != "" || len(body) > 400 ||
+			header.Get("X-Clawd-Server") == "" {
 			t.Errorf("%.60s: %d %s, want %d %s", c.body, status, body, c.status, c.answer)
 		}
 	}
@@ -99,7 +102,8 @@ func TestPermissionOverHTTP(t *testing.T) {
 			answered <- text
 		}()
 		q := h.waits(t, 1)[0]
-		if q.Text != "A coding session in perch asks: May I run a command: make test?" || q.Session != "coding-1" || q.Until.Sub(q.Asked) != time.Minute {
+		if q.Text != "A coding session in perch asks: May I run a command: make test?" || q.Session != "coding-1" ||
+			q.Until.Sub(q.Asked) != time.Minute {
 			t.Errorf("asked is %+v", q)
 		}
 		if err := h.door.Reply(q.ID, allow); err != nil {
@@ -148,7 +152,8 @@ func TestClientGone(t *testing.T) {
 	defer h.close()
 	server := h.serve(t)
 	ctx, leave := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/permission", strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"ls"}}`))
+	r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/permission",
+		strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"ls"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +178,8 @@ func TestClientGone(t *testing.T) {
 func FuzzReport(f *testing.F) {
 	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`,
 		`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"t","agent_id":"a","tool_input":{"command":"*** Add File: a\n"}}`,
-		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"curl -H 'Authorization: Bearer x'"}}`, `{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
+		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"curl -H 'Authorization: Bearer x'"}}`,
+		`{"hook_event_name":"Stop"}`, `{"state":"mini-x"}`, `null`, "{\"session_id\":\"\xff\",\"state\":\"idle\"}"} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -184,7 +190,9 @@ func FuzzReport(f *testing.F) {
 			}
 			return
 		}
-		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID || len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" || r.state != "" && r.state.priority() < 0 {
+		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID ||
+			len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" ||
+			r.state != "" && r.state.priority() < 0 {
 			t.Fatalf("%+v", r)
 		}
 	})
@@ -193,7 +201,8 @@ func FuzzReport(f *testing.F) {
 // FuzzWish: what is asked aloud is one bounded line, and a title that is cut
 // says so.
 func FuzzWish(f *testing.F) {
-	for _, body := range []string{`{"tool_name":"Bash","tool_input":{"command":"make"},"cwd":"/a/b"}`, `{"tool_name":"WebFetch","tool_input":{"url":"http://x/"}}`,
+	for _, body := range []string{`{"tool_name":"Bash","tool_input":{"command":"make"},"cwd":"/a/b"}`,
+		`{"tool_name":"WebFetch","tool_input":{"url":"http://x/"}}`,
 		`{"tool_name":"x","tool_input":7}`, `{"tool_name":"Bash","tool_input":{"command":"{where}"}}`} {
 		f.Add([]byte(body))
 	}

@@ -136,7 +136,8 @@ func TestRoom(t *testing.T) {
 		}
 		slots[s.slot] = true
 	}
-	if got := table.fold(noon, report{agent: claude, session: "h", state: working, headless: true}); len(got) != len(table) || got[key(claude, "h")].key != "" {
+	if got := table.fold(noon, report{agent: claude, session: "h", state: working, headless: true}); len(got) != len(table) ||
+		got[key(claude, "h")].key != "" {
 		t.Error("a session that nobody sits before has a part in it")
 	}
 }
@@ -176,7 +177,8 @@ func TestBoardAgrees(t *testing.T) {
 			now = until
 			tab = tab.fold(now, report{agent: claude, session: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "session"),
 				event: rapid.SampledFrom(events).Draw(t, "event"), state: rapid.SampledFrom(states).Draw(t, "state"),
-				call: call{rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "id"), rapid.SampledFrom([]string{"", "Bash", "Edit"}).Draw(t, "tool"), "", false}})
+				call: call{rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "id"), rapid.SampledFrom([]string{"", "Bash", "Edit"}).Draw(t, "tool"),
+					"", false}})
 			publish()
 			shown := map[string]agent.State{}
 			all, _ := board.Snapshot()
@@ -194,7 +196,8 @@ func TestBoardAgrees(t *testing.T) {
 					t.Fatalf("%s shows %s, and does %s", name(slot), got, s.state())
 				}
 				if state.Tools != len(s.calls) || state.SubAgents != s.subs {
-					t.Fatalf("%s shows %d tools and %d subagents, want %d and %d in %s", name(slot), state.Tools, state.SubAgents, len(s.calls), s.subs, want)
+					t.Fatalf("%s shows %d tools and %d subagents, want %d and %d in %s", name(slot), state.Tools, state.SubAgents, len(s.calls),
+						s.subs, want)
 				}
 			}
 		}

@@ -20,16 +20,18 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 	const before = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`
 	const its = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`
 	for body, over := range map[string]bool{
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`:                   true,
-		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                                     true,
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:                                                       true, // it was denied, and is to do something else
-		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:                                                              true,
-		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                                                                      true,
-		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                                                                                 true,
-		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                                                                          true,
-		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                                                                                true,
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`:                                                      false, // it ran beside it
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"sub","agent_id":"a7c31f0d2b9e4f11","agent_type":"Explore"}`:   false, // a subagent's
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`: true,
+		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                   true,
+		// it was denied, and is to do something else
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:  true,
+		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:         true,
+		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                 true,
+		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                            true,
+		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                     true,
+		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                           true,
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`: false, // it ran beside it
+		// a subagent's
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"sub","agent_id":"a7c31f0d2b9e4f11","agent_type":"Explore"}`:   false,
 		`{"hook_event_name":"PostToolUse","session_id":"s2","tool_name":"Bash","tool_use_id":"its"}`:                                                        false,
 		`{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`:                                                        false,
 		`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`: false,
@@ -99,7 +101,8 @@ func TestNotificationOfAPermission(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		skin := h.watch()
 		skin.since()
-		h.reports(t, `{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
+		h.reports(t,
+			`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
 		if err := h.door.Reply(h.door.Questions()[0].ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +134,8 @@ func TestDeniedCallIsOver(t *testing.T) {
 		if got := <-h.permitted(t.Context()); got != "deny" {
 			t.Error(got)
 		}
-		if got, want := skin.since(), []string{"tool its Bash running make test", "working", "notification", "tool its Bash failed make test", "working"}; !slices.Equal(got, want) {
+		if got, want := skin.since(), []string{"tool its Bash running make test", "working", "notification", "tool its Bash failed make test",
+			"working"}; !slices.Equal(got, want) {
 			t.Errorf("a skin sees %q, want %q", got, want)
 		}
 	})
@@ -157,7 +161,9 @@ func TestNamedByTheirAgent(t *testing.T) {
 		{"/permission?agent=codex", read("permission-codex.json"), true},
 		{"/permission", `{"agent_id":"codex","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
 		{"/permission", `{"agent_id":"claude-code","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
-		{"/permission", `{"hook_event_name":"PermissionRequest","agent_id":"a7c31f0d2b9e4f11","tool_name":"Bash","tool_input":{"command":"ls"}}`, true}, // a subagent's
+		// a subagent's
+		{"/permission", `{"hook_event_name":"PermissionRequest","agent_id":"a7c31f0d2b9e4f11","tool_name":"Bash","tool_input":{"command":"ls"}}`,
+			true},
 		{"/permission", read("permission-opencode.json"), false},
 		{"/permission?agent=opencode", read("permission-claude-code.json"), false},
 		{"/permission", `{"agent_id":"codebuddy","tool_name":"Bash","tool_input":{"command":"ls"}}`, false},

@@ -81,7 +81,8 @@ func TestLinkEqual(t *testing.T) {
 	if !a.equal(newTestLink("eth0", "192.168.1.2", "fd00::1")) {
 		t.Error("the same link counts as changed")
 	}
-	for _, b := range []link{newTestLink("eth1", "192.168.1.2", "fd00::1"), newTestLink("eth0", "192.168.1.3", "fd00::1"), newTestLink("eth0", "192.168.1.2")} {
+	for _, b := range []link{newTestLink("eth1", "192.168.1.2", "fd00::1"), newTestLink("eth0", "192.168.1.3", "fd00::1"),
+		newTestLink("eth0", "192.168.1.2")} {
 		if a.equal(b) {
 			t.Errorf("%+v counts as unchanged", b)
 		}

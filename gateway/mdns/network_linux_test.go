@@ -74,7 +74,8 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 	if got := browser.await("event", "added"); !reflect.DeepEqual(got, want) {
 		t.Errorf("python resolved\n%v, want\n%v", got, want)
 	}
-	if got := silent.await("event", "added"); got["name"] != "perch-c0ffee._silent._udp.local." || got["port"] != 9.0 || !reflect.DeepEqual(got["txt"], map[string]any{}) {
+	if got := silent.await("event", "added"); got["name"] != "perch-c0ffee._silent._udp.local." || got["port"] != 9.0 ||
+		!reflect.DeepEqual(got["txt"], map[string]any{}) {
 		t.Errorf("a service with nothing to say: %v", got)
 	}
 	if line := appliance.await("msg", "mdns announced"); !reflect.DeepEqual(line["services"], []any{Service, Wyoming, "_silent._udp"}) {
@@ -105,7 +106,8 @@ func TestFindingServers(t *testing.T) {
 	l.python(l.client, "wyoming.py", clientAddr, "faster-whisper", "10301").await("event", "announced")
 	finder := l.self(l.server, "finder", "perch-c0ffee")
 	whisper := finder.await("Instance", "faster-whisper")
-	if whisper["Host"] != "faster-whisper._wyoming._tcp.local" || whisper["Port"] != 10301.0 || !reflect.DeepEqual(whisper["Addrs"], []any{clientAddr}) {
+	if whisper["Host"] != "faster-whisper._wyoming._tcp.local" || whisper["Port"] != 10301.0 ||
+		!reflect.DeepEqual(whisper["Addrs"], []any{clientAddr}) {
 		t.Errorf("found %v", whisper)
 	}
 	finder.await("Instance", "piper (attic)")
@@ -115,7 +117,8 @@ func TestFindingServers(t *testing.T) {
 	}
 	t.Logf("found within %v ms", line["ms"])
 	stranger := l.self(l.client, "finder")
-	if own := stranger.await("Instance", "perch-c0ffee"); own["Port"] != 10300.0 || !reflect.DeepEqual(own["TXT"], map[string]any{"version": "1.2.3"}) {
+	if own := stranger.await("Instance", "perch-c0ffee"); own["Port"] != 10300.0 ||
+		!reflect.DeepEqual(own["TXT"], map[string]any{"version": "1.2.3"}) {
 		t.Errorf("a stranger found %v", own)
 	}
 }

@@ -100,7 +100,8 @@ func TestProbe(t *testing.T) {
 }
 
 func TestAddressOfEmptyRecord(t *testing.T) {
-	for _, rr := range []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: ours}}, &dns.AAAA{Hdr: dns.RR_Header{Name: ours}}, &dns.TXT{Hdr: dns.RR_Header{Name: ours}}} {
+	for _, rr := range []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: ours}}, &dns.AAAA{Hdr: dns.RR_Header{Name: ours}},
+		&dns.TXT{Hdr: dns.RR_Header{Name: ours}}} {
 		if ip, ok := addressOf(rr, ours); ok {
 			t.Errorf("%v gives %v", rr, ip)
 		}

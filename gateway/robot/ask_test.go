@@ -120,7 +120,8 @@ func TestAskedByTheAppliance(t *testing.T) {
 				for _, kept := range k.waiting.All() {
 					t.Errorf("what is kept is %v", kept)
 				}
-				if happened := strings.Join(k.happened(), " "); c.put && (!strings.Contains(happened, " asked ") || !strings.Contains(happened, " answered ")) {
+				if happened := strings.Join(k.happened(), " "); c.put &&
+					(!strings.Contains(happened, " asked ") || !strings.Contains(happened, " answered ")) {
 					t.Errorf("happened is %s", happened)
 				}
 				if len(k.server.Questions()) > 0 {
@@ -146,7 +147,8 @@ func TestAskedInItsTurn(t *testing.T) {
 			t.Error(got)
 		}
 		k.until("May I stay?")
-		if story := k.channel.story(); strings.Contains(story, "May I go?") || strings.Index(story, "Go to bed.") > strings.Index(story, "May I stay?") {
+		if story := k.channel.story(); strings.Contains(story, "May I go?") || strings.Index(story, "Go to bed.") > strings.Index(story,
+			"May I stay?") {
 			t.Errorf("sent %s", story)
 		}
 		time.Sleep(3 * time.Second)
@@ -249,7 +251,8 @@ func TestAsk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var answers []agent.Answer
 			mind := &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { answers = append(answers, a) }})
+				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second,
+					Answer: func(a agent.Answer) { answers = append(answers, a) }})
 				if err != nil {
 					return err
 				}

@@ -411,7 +411,8 @@ func checkWire(t *testing.T, all []sent, aborts, listens int) {
 // FuzzUpload gives the camera's door every form.
 func FuzzUpload(f *testing.F) {
 	jpeg := "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
-	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"question\"\r\n\r\nwhat?\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg + "\r\n--b--\r\n"))
+	f.Add([]byte(
+		"--b\r\nContent-Disposition: form-data; name=\"question\"\r\n\r\nwhat?\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg + "\r\n--b--\r\n"))
 	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"image\"\r\n\r\n<svg/>\r\n--b--\r\n"))
 	f.Add([]byte("--b--"))
 	f.Fuzz(func(t *testing.T, form []byte) {

@@ -102,8 +102,9 @@ func TestTheApplianceAsks(t *testing.T) {
 		published string
 		next      agent.Shown
 	}{
-		"words":             {xiaozhi.Auto, (*talk).answers, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
-		"words in realtime": {xiaozhi.Realtime, (*talk).speak, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
+		"words": {xiaozhi.Auto, (*talk).answers, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered", agent.Listening},
+		"words in realtime": {xiaozhi.Realtime, (*talk).speak, agent.Answer{Outcome: agent.AnswerGiven, Text: "go on"}, nil, "answered",
+			agent.Listening},
 		"with a button": {"", func(k *talk) {
 			k.listen(xiaozhi.Manual)
 			k.speak()
@@ -207,7 +208,8 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := k.server.Ask(gone, robotID, agent.Question{Text: "May we?", Until: time.Now().Add(time.Minute)}); !errors.Is(err, context.Canceled) {
+		if _, err := k.server.Ask(gone, robotID, agent.Question{Text: "May we?", Until: time.Now().Add(time.Minute)}); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("an asker who has left: %v", err)
 		}
 		if _, err := k.server.Ask(t.Context(), device.ID("a0b1c2d3e4f6"), agent.Question{Text: "May we?"}); !errors.Is(err, ErrOffline) {
@@ -262,8 +264,9 @@ func TestAQuestionWaitsItsTurn(t *testing.T) {
 		k.touch()
 		k.wantEnd(second, agent.Answer{Outcome: agent.AnswerTouch}, nil)
 		k.wantInquiries("h touched", "second asked", "second touched")
-		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop, tts start, sentence One., 7 packets, tts stop, " +
-			"tts start, sentence May we?, 12 packets, tts stop, tts start, sentence Two., 7 packets, tts stop, tts start, sentence And they?, 15 packets, tts stop")
+		k.wantStory(
+			"hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop, tts start, sentence One., 7 packets, tts stop, " +
+				"tts start, sentence May we?, 12 packets, tts stop, tts start, sentence Two., 7 packets, tts stop, tts start, sentence And they?, 15 packets, tts stop")
 	})
 }
 

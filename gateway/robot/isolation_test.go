@@ -117,7 +117,8 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks 
 		c.lines, c.ended = append(c.lines, line), append(c.ended, ended)
 		go func() {
 			defer close(ended)
-			if err := c.server.serve(line, device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{}, xiaozhi.Framing1); err != nil {
+			if err := c.server.serve(line, device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{},
+				xiaozhi.Framing1); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -212,7 +213,8 @@ func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 			c := talkAll(t, 10, stuck)
 			if stuck >= 0 {
 				if !isClosed(c.lines[stuck]) || c.lines[stuck].reason != "sending failed" || c.server.Lost() != 1 {
-					t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(c.lines[stuck]), c.lines[stuck].reason, c.server.Lost())
+					t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(c.lines[stuck]), c.lines[stuck].reason,
+						c.server.Lost())
 				}
 			}
 			times = c.schedule()

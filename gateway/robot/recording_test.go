@@ -99,7 +99,8 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	r := newRecorder("THESESSION", time.Now(), nil)
 	for _, text := range []string{
 		`{"type":"x","token":"CANARY","session_id":"THESESSION"}`, `{"a":{"Api_Key":"CANARY\\bc"},"b":[{"wifi_password":["CANARY",{"x":"CANARY"}]}]}`,
-		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"uuid":"CANARY"}`, `{"Authorization" : "Bearer CANARY"}`,
+		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"uuid":"CANARY"}`,
+		`{"Authorization" : "Bearer CANARY"}`,
 		`{"error":{"message":"bad "token" CANARY"}}`, `{"client_secret":{"a":"CANARY"}}`,
 	} {
 		got := r.clean([]byte(text))

@@ -86,7 +86,8 @@ func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
 func asking(answers *[]agent.Answer, questions int) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for i := range questions {
-			err := out(agent.Ask{ID: fmt.Sprint(i), Text: "May I?", Within: 10 * time.Second, Answer: func(a agent.Answer) { *answers = append(*answers, a) }})
+			err := out(agent.Ask{ID: fmt.Sprint(i), Text: "May I?", Within: 10 * time.Second,
+				Answer: func(a agent.Answer) { *answers = append(*answers, a) }})
 			if err != nil {
 				return err
 			}
@@ -357,7 +358,8 @@ func TestCalls(t *testing.T) {
 		if text, err := call(`"result":{"content":[{"type":"text","text":"true"}],"isError":false}`); text != "true" || err != nil {
 			t.Errorf("%q, %v", text, err)
 		}
-		if _, err := call(`"error":{"message":"Missing valid argument: volume"}`); err == nil || !strings.Contains(err.Error(), "Missing valid argument") {
+		if _, err := call(`"error":{"message":"Missing valid argument: volume"}`); err == nil ||
+			!strings.Contains(err.Error(), "Missing valid argument") {
 			t.Errorf("a failing tool: %v", err)
 		}
 		if _, err := call(`"result":[]`); err == nil {

@@ -66,7 +66,8 @@ func (s *stages) all() map[string]int64 {
 	defer s.mu.Unlock()
 	took := map[string]int64{}
 	before := s.from
-	for _, stage := range []string{event.StageEndpoint, event.StageRecognize, event.StageFirstToken, event.StageFirstSentence, event.StageFirstAudio} {
+	for _, stage := range []string{event.StageEndpoint, event.StageRecognize, event.StageFirstToken, event.StageFirstSentence,
+		event.StageFirstAudio} {
 		if at, there := s.marks[stage]; there {
 			took[stage] = max(0, at.Sub(before).Milliseconds())
 			before = at

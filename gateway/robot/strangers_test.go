@@ -119,7 +119,8 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
-			if _, err := NewCommandQueue(k.waiting).add(robotID, time.Now(), Command{Thing: commandSay, Text: "The key is under the mat."}); err != nil {
+			if _, err := NewCommandQueue(k.waiting).add(robotID, time.Now(),
+				Command{Thing: commandSay, Text: "The key is under the mat."}); err != nil {
 				t.Fatal(err)
 			}
 		}, strangers)
@@ -266,7 +267,8 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				refused++
 			}
 		}
-		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns || refused != many-mostStrangerTurns {
+		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns ||
+			refused != many-mostStrangerTurns {
 			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers,
 				recognizer.most, refused)
 		}

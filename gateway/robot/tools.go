@@ -25,7 +25,8 @@ var (
 	// ErrToolFailed is wrapped where the robot answers that the tool failed.
 	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
 	// ErrChannelClosed is returned where the channel closed before the answer.
-	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered", HTTP: http.StatusConflict}
+	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered",
+		HTTP: http.StatusConflict}
 )
 
 // callError is one of them with the robot's own words.

@@ -42,7 +42,8 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 func uploading(token string, length int) (head, foot string) {
 	head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\n\r\n" + jpeg
 	foot = "\r\n--b--\r\n"
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s",
 		visionPath, token, len(head)+length+len(foot), head), foot
 }
 

@@ -118,9 +118,10 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 		want   string
 		closed bool
 	}{
-		"a goodbye":           {agent.HangUp, func(*talk) {}, "Goodbye.; " + news, true},
-		"good night":          {agent.Sleep, func(*talk) {}, "Goodbye.", true},
-		"who has more to say": {agent.HangUp, func(k *talk) { time.Sleep(1500 * time.Millisecond); k.say(xiaozhi.Abort{}) }, "Goodbye.; " + news, false},
+		"a goodbye":  {agent.HangUp, func(*talk) {}, "Goodbye.; " + news, true},
+		"good night": {agent.Sleep, func(*talk) {}, "Goodbye.", true},
+		"who has more to say": {agent.HangUp, func(k *talk) { time.Sleep(1500 * time.Millisecond); k.say(xiaozhi.Abort{}) }, "Goodbye.; " + news,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, mindSaying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {

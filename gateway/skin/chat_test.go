@@ -25,7 +25,8 @@ const chatPath = "/v1/chat/completions"
 func said() []agent.Reply {
 	return []agent.Reply{
 		agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}, Intensity: 0.8}, agent.Say{Text: "Build is green."},
-		agent.Felt{Emotion: agent.Emotion{Name: "loving", Emoji: "😍"}, Intensity: 1}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Say{Text: "Well done."},
+		agent.Felt{Emotion: agent.Emotion{Name: "loving", Emoji: "😍"}, Intensity: 1}, agent.Cue{Kind: "anim", Value: "wave"},
+		agent.Say{Text: "Well done."},
 		agent.Done{End: agent.Continue},
 	}
 }
@@ -53,7 +54,8 @@ func TestChat(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &c); err != nil {
 		t.Fatal(err)
 	}
-	if answer.StatusCode != 200 || !strings.HasPrefix(c.ID, "chatcmpl-") || c.Object != "chat.completion" || c.Model != "perch" || len(c.Choices) != 1 ||
+	if answer.StatusCode != 200 || !strings.HasPrefix(c.ID, "chatcmpl-") || c.Object != "chat.completion" || c.Model != "perch" ||
+		len(c.Choices) != 1 ||
 		c.Choices[0].Message.Role != "assistant" || c.Choices[0].Message.Content != saidText || c.Choices[0].Finish != "stop" ||
 		time.Since(time.Unix(c.Created, 0)) > time.Minute {
 		t.Errorf("%d %s", answer.StatusCode, body)
@@ -102,7 +104,8 @@ func TestWordsOfATag(t *testing.T) {
 
 		"perch/chatdollkit": "Hi. [face:Joy] Dear. [face:Neutral] Well.",
 	} {
-		if _, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1)); !strings.Contains(body, `"content":"`+want+`"`) ||
+		if _, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1)); !strings.Contains(body,
+			`"content":"`+want+`"`) ||
 			!strings.Contains(body, `"model":"`+model+`"`) {
 			t.Errorf("%s: %s", model, body)
 		}
@@ -117,7 +120,8 @@ func TestModels(t *testing.T) {
 		list.Data[0].ID != "perch" || list.Data[0].Object != "model" || list.Data[0].Created == 0 {
 		t.Errorf("%s (%v)", body, err)
 	}
-	for id, want := range map[string]string{"perch": `{"id":"perch","object":"model"`, "perch/vrm": `{"id":"perch/vrm"`, "gpt-4o": `"code":"model_not_found"`} {
+	for id, want := range map[string]string{"perch": `{"id":"perch","object":"model"`, "perch/vrm": `{"id":"perch/vrm"`,
+		"gpt-4o": `"code":"model_not_found"`} {
 		if _, body := h.ask(t, http.MethodGet, "/v1/models/"+id, ""); !strings.Contains(body, want) {
 			t.Errorf("%s: %s", id, body)
 		}
@@ -150,8 +154,10 @@ func TestTalksGoOn(t *testing.T) {
 	} {
 		session, first := ask("one", c.user, c.header...)
 		again, second := ask("two", c.user, c.header...)
-		if session != again || c.session != "" && session != c.session || !strings.HasPrefix(session, "vtb_") || strings.ContainsAny(session, "@\" ") ||
-			len(first.History) != 0 || len(second.History) != 1 || second.History[0] != (agent.Exchange{Heard: "one", Said: "Build is green. Well done.", Emoji: "😊"}) ||
+		if session != again || c.session != "" && session != c.session || !strings.HasPrefix(session, "vtb_") ||
+			strings.ContainsAny(session, "@\" ") ||
+			len(first.History) != 0 || len(second.History) != 1 ||
+			second.History[0] != (agent.Exchange{Heard: "one", Said: "Build is green. Well done.", Emoji: "😊"}) ||
 			first.Conversation != second.Conversation || first.Robot != "" || first.Untrusted || first.Session != session || first.Language != "en" {
 			t.Errorf("%s: %s, %s, %+v", c.name, session, again, second)
 		}
@@ -185,7 +191,8 @@ func TestAJoinedTalk(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 	frames := strings.Join(c.until(), "\n")
-	for _, want := range []string{`"working","session_id":"vtb_a0b1c2d3e4f5"`, `"tag":"happy","intensity":0.8`, `"tag":"love","intensity":1`, `"attention","session_id":"vtb_a0b1c2d3e4f5"`} {
+	for _, want := range []string{`"working","session_id":"vtb_a0b1c2d3e4f5"`, `"tag":"happy","intensity":0.8`, `"tag":"love","intensity":1`,
+		`"attention","session_id":"vtb_a0b1c2d3e4f5"`} {
 		if !strings.Contains(frames, want) {
 			t.Errorf("%s is not in\n%s", want, frames)
 		}
@@ -194,7 +201,8 @@ func TestAJoinedTalk(t *testing.T) {
 		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
 	}
 	// The name it was sent leads there again.
-	if answer, _ := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "vtb_a0b1c2d3e4f5"); answer.Header.Get("X-Session-Id") != "vtb_a0b1c2d3e4f5" {
+	if answer, _ := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "vtb_a0b1c2d3e4f5"); answer.Header.Get(
+		"X-Session-Id") != "vtb_a0b1c2d3e4f5" {
 		t.Error(answer.Header)
 	}
 	if turns := h.brain.turns(); turns[1].Conversation != string(robotA) || len(turns[1].History) != 2 {
@@ -286,12 +294,15 @@ func TestChatsThatAreRefused(t *testing.T) {
 		{"no messages", `{}`, nil, "400 invalid_request_error bad_request", "nothing that a user has said"},
 		{"nothing of a user", `{"messages":[{"role":"system","content":"x"}]}`, nil, "400 invalid_request_error bad_request", "user"},
 		{"an empty message", `{"messages":[{"role":"user","content":" "}]}`, nil, "400 invalid_request_error bad_request", "empty"},
-		{"a picture alone", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, nil, "400 invalid_request_error bad_request", "image_url"},
+		{"a picture alone", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, nil, "400 invalid_request_error bad_request",
+			"image_url"},
 		{"a wrong content", `{"messages":[{"role":"user","content":7}]}`, nil, "400 invalid_request_error bad_request", "list of parts"},
 		{"10 000 messages", many, nil, "400 invalid_request_error bad_request", "10000 entries, more than 1000"},
-		{"a long message", `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 17<<10) + `"}]}`, nil, "400 invalid_request_error bad_request", "16384"},
+		{"a long message", `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 17<<10) + `"}]}`, nil,
+			"400 invalid_request_error bad_request", "16384"},
 		{"a long name", chatOf(""), []string{"X-Session-Id", strings.Repeat("x", 513)}, "400 invalid_request_error bad_request", "512"},
-		{"an unknown model", strings.Replace(chatOf(""), `"perch"`, `"perch/klingon"`, 1), nil, "404 invalid_request_error model_not_found", "klingon"},
+		{"an unknown model", strings.Replace(chatOf(""), `"perch"`, `"perch/klingon"`, 1), nil, "404 invalid_request_error model_not_found",
+			"klingon"},
 		{"a body of 1 MB", chatOf(`,"x":"` + strings.Repeat("x", 1<<20) + `"`), nil, "413 invalid_request_error body_too_large", "1 MB"},
 		{"a wrong key", chatOf(""), []string{"Authorization", "Bearer x"}, "401 authentication_error wrong_key", "skins.key"},
 		{"a key in the address", chatOf(""), []string{"Authorization", ""}, "401 authentication_error wrong_key", ""},
@@ -307,7 +318,8 @@ func TestChatsThatAreRefused(t *testing.T) {
 				t.Errorf("%s: %s", c.name, text)
 			}
 			got := fmt.Sprint(answer.StatusCode, " ", shown.Error.Type, " ", shown.Error.Code)
-			if got != c.want || !strings.Contains(shown.Error.Message, c.message) || len(text) > 1000 || answer.Header.Get("Content-Type") != "application/json; charset=utf-8" {
+			if got != c.want || !strings.Contains(shown.Error.Message, c.message) || len(text) > 1000 ||
+				answer.Header.Get("Content-Type") != "application/json; charset=utf-8" {
 				t.Errorf("%s: %s %.300s, want %s", c.name, got, text, c.want)
 			}
 			if answer.Header.Get("WWW-Authenticate") != map[bool]string{true: `Bearer realm="perch"`}[answer.StatusCode == 401] {
@@ -326,14 +338,16 @@ func TestAnAgentThatFails(t *testing.T) {
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
 	for _, more := range []string{"", `,"stream":true`} {
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(more))
-		if answer.StatusCode != 503 || !strings.Contains(body, `"type":"server_error"`) || !strings.Contains(body, `"code":"no_brain"`) || strings.Contains(body, "secret") {
+		if answer.StatusCode != 503 || !strings.Contains(body, `"type":"server_error"`) || !strings.Contains(body, `"code":"no_brain"`) ||
+			strings.Contains(body, "secret") {
 			t.Errorf("%d %s", answer.StatusCode, body)
 		}
 	}
 	h.brain.replies = said()[:2]
 	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`))
 	lines := strings.Split(strings.TrimSpace(body), "\n\n")
-	if last := lines[len(lines)-1]; answer.StatusCode != 200 || !strings.HasPrefix(last, `data: {"error":{"message":"no brain`) || strings.Contains(body, "[DONE]") {
+	if last := lines[len(lines)-1]; answer.StatusCode != 200 || !strings.HasPrefix(last, `data: {"error":{"message":"no brain`) ||
+		strings.Contains(body, "[DONE]") {
 		t.Errorf("%d %s", answer.StatusCode, body)
 	}
 	c := h.connect(t)
@@ -380,7 +394,8 @@ func TestOneTurnAtATime(t *testing.T) {
 	refused := func(session string) {
 		t.Helper()
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
-		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "3" || !strings.Contains(body, `"message":"agent is busy, retry in a moment","type":"rate_limit_error"`) {
+		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "3" ||
+			!strings.Contains(body, `"message":"agent is busy, retry in a moment","type":"rate_limit_error"`) {
 			t.Errorf("%s: %d %v %s", session, answer.StatusCode, answer.Header, body)
 		}
 	}
@@ -493,7 +508,8 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 		lines := bufio.NewReader(r)
 		for n := 1; n <= 2; n++ {
 			line, err := lines.ReadString('\n')
-			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" || time.Since(began) != beginWithin+time.Duration(n-1)*keepAlive {
+			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" ||
+				time.Since(began) != beginWithin+time.Duration(n-1)*keepAlive {
 				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
 			}
 		}
@@ -506,7 +522,8 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 }
 
 func FuzzChat(f *testing.F) {
-	for _, seed := range []string{chatOf(""), `{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"user":"u","model":"perch/vrm"}`, `{"messages":[{}]}`} {
+	for _, seed := range []string{chatOf(""), `{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"user":"u","model":"perch/vrm"}`,
+		`{"messages":[{}]}`} {
 		f.Add([]byte(seed), "s")
 	}
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
@@ -524,7 +541,8 @@ func FuzzChat(f *testing.F) {
 			}
 			return
 		}
-		if q.text == "" || len(q.text) > mostQuestion || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") || len(q.talk.session) > 60 ||
+		if q.text == "" || len(q.text) > mostQuestion || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") ||
+			len(q.talk.session) > 60 ||
 			!d.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
 			t.Errorf("%+v", q)
 		}

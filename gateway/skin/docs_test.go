@@ -67,7 +67,8 @@ func TestTheSchemaIsServed(t *testing.T) {
 			t.Errorf("%s is not in it", kind)
 		}
 	}
-	for _, wrong := range []string{`{"type":"agent_state","ts":1,"state":"dancing","session_id":"s"}`, `{"type":"pong"}`, `{"type":"emotion","ts":1,"session_id":"s","tag":"x","intensity":0}`} {
+	for _, wrong := range []string{`{"type":"agent_state","ts":1,"state":"dancing","session_id":"s"}`, `{"type":"pong"}`,
+		`{"type":"emotion","ts":1,"session_id":"s","tag":"x","intensity":0}`} {
 		if validate("event", []byte(wrong)) == nil {
 			t.Errorf("%s passes", wrong)
 		}

@@ -103,7 +103,8 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
-		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: must(agent.NewWords(nil))})
+		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()),
+			Words: must(agent.NewWords(nil))})
 		at, seq := time.Now(), uint64(0) // join reads the clock
 		var skins []*skin
 		told := map[*skin]map[string]agent.Shown{}
@@ -142,7 +143,8 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 					var b stateFrame
 					if json.Unmarshal(made.data, &b) == nil && b.Type == kindState {
 						// Tools change the detail of a state, and a session that comes back begins anew.
-						if was := told[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling && b.State != agent.Idle {
+						if was := told[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
+							b.State != agent.Idle {
 							t.Fatalf("%s is told %s twice", b.Session, was)
 						}
 						told[s][b.Session] = b.State
@@ -176,7 +178,8 @@ func anEvent(t *rapid.T) event.Event {
 		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning}, event.ToolStatus{ID: id, Name: id, Status: event.ToolDone},
 		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning, SubAgent: true}, event.ToolStatus{ID: id, Status: event.ToolFailed},
 		event.SpeakingStarted{}, event.Said{}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id}, event.Fault{},
-		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndFailed}, event.TurnEnded{End: event.EndCancelled}, event.TurnEnded{End: event.EndSleep},
+		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndFailed}, event.TurnEnded{End: event.EndCancelled},
+		event.TurnEnded{End: event.EndSleep},
 		event.Perceived{Name: "face_detected"},
 	}).Draw(t, "event")
 }

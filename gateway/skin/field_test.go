@@ -55,7 +55,8 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bus := event.NewBus()
 			defer bus.Close()
-			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Mind: c.mind})
+			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(),
+				Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Mind: c.mind})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +132,8 @@ func TestWhatIsNotHeld(t *testing.T) {
 	} {
 		for _, stream := range []string{"", `,"stream":true`} {
 			answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(more+stream))
-			if want == "" && answer.StatusCode != 200 || want != "" && (answer.StatusCode != 400 || !strings.Contains(body, want) || !strings.Contains(body, `"type":"invalid_request_error"`)) {
+			if want == "" && answer.StatusCode != 200 || want != "" && (answer.StatusCode != 400 || !strings.Contains(body, want) ||
+				!strings.Contains(body, `"type":"invalid_request_error"`)) {
 				t.Errorf("%s: %d %s", more, answer.StatusCode, body)
 			}
 		}

@@ -145,7 +145,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	timers := notice.NewTimers(newMemoryTable[agent.Timer](), nil)
 	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newMemoryTable[agent.Entry]()), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind, Language: "en", Zone: time.UTC, Log: log}
+	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
+		Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
 		c(&o)
 	}

@@ -65,7 +65,8 @@ func TestAcknowledgements(t *testing.T) {
 			steps = append(steps, f)
 		}
 	}
-	shown, acknowledged := `{"type":"notification_changed","id":"tea","state":"shown"}`, `{"type":"notification_changed","id":"tea","state":"acknowledged"}`
+	shown, acknowledged := `{"type":"notification_changed","id":"tea","state":"shown"}`,
+		`{"type":"notification_changed","id":"tea","state":"acknowledged"}`
 	if !slices.Contains(steps, acknowledged) || slices.Contains(steps, shown) && steps[0] != shown || len(steps) > 2 {
 		t.Errorf("%v", steps)
 	}

@@ -39,7 +39,8 @@ func openAI(err error) (status int, shown failure) {
 		return http.StatusRequestEntityTooLarge, failure{failed{"the request body is larger than 1 MB; leave out the oldest messages",
 			typeOf(http.StatusRequestEntityTooLarge), nil, "body_too_large"}}
 	}
-	return http.StatusInternalServerError, failure{failed{"internal error; the log says more", typeOf(http.StatusInternalServerError), nil, "internal"}}
+	return http.StatusInternalServerError, failure{failed{"internal error; the log says more", typeOf(http.StatusInternalServerError), nil,
+		"internal"}}
 }
 
 // typeOf is OpenAI's word for a class of errors.

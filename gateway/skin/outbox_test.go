@@ -149,7 +149,8 @@ func FuzzCommand(f *testing.F) {
 			t.Errorf("%+v", s)
 		}
 		// What the schema allows is obeyed.
-		if bad != nil && validate("command", text) == nil && !strings.Contains(string(text), "vocabulary") && !strings.Contains(string(text), "robot:") &&
+		if bad != nil && validate("command", text) == nil && !strings.Contains(string(text), "vocabulary") &&
+			!strings.Contains(string(text), "robot:") &&
 			len(text) < 50 {
 			t.Errorf("%s: %+v", text, bad)
 		}

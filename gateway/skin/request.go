@@ -108,7 +108,8 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	case r.Number != nil && *r.Number != 1:
 		return question{}, badChat("n is 1: the mind gives one answer, not %v", *r.Number)
 	case r.Format.Type != "" && r.Format.Type != "text":
-		return question{}, badChat("response_format %.40q is not held here: the mind answers in sentences to be spoken; leave it out, or ask a language model itself", r.Format.Type)
+		return question{},
+			badChat("response_format %.40q is not held here: the mind answers in sentences to be spoken; leave it out, or ask a language model itself", r.Format.Type)
 	}
 	if len(r.Messages) > mostMessages {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)

@@ -39,7 +39,8 @@ func TestASkinNamesARobot(t *testing.T) {
 			t.Errorf("%s: %d, session %q: %s", session, answer.StatusCode, got, body)
 		}
 	}
-	if answer, body := h.ask(t, http.MethodPost, "/v1/vtuber/notifications", `{"text":"tea","robot":"KITCHEN"}`); answer.StatusCode != http.StatusAccepted {
+	if answer, body := h.ask(t, http.MethodPost, "/v1/vtuber/notifications",
+		`{"text":"tea","robot":"KITCHEN"}`); answer.StatusCode != http.StatusAccepted {
 		t.Errorf("a notification: %d %s", answer.StatusCode, body)
 	}
 }

@@ -24,7 +24,8 @@ func TestSkinsAndStrangers(t *testing.T) {
 			}
 		}
 	}
-	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 || !strings.Contains(body, "perch adopt") {
+	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 ||
+		!strings.Contains(body, "perch adopt") {
 		t.Errorf("a stranger is told: %d %s", answer.StatusCode, body)
 	}
 }

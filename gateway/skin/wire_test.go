@@ -251,7 +251,8 @@ func TestKeys(t *testing.T) {
 		echo   string
 	}{
 		{"a header", false, "", []string{"Authorization", "Bearer " + secret}, 101, ""},
-		{"a header, and the subprotocol", false, "", []string{"Authorization", "Bearer " + secret, "Sec-WebSocket-Protocol", "vtuber.v1"}, 101, "vtuber.v1"},
+		{"a header, and the subprotocol", false, "", []string{"Authorization", "Bearer " + secret, "Sec-WebSocket-Protocol", "vtuber.v1"}, 101,
+			"vtuber.v1"},
 		{"a subprotocol", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded}, 101, "vtuber.v1"},
 		{"in the other order", false, "", []string{"Sec-WebSocket-Protocol", "bearer." + coded + ",vtuber.v1"}, 101, "vtuber.v1"},
 		{"in two lines", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1", "Sec-WebSocket-Protocol", "bearer." + padded}, 101, "vtuber.v1"},
@@ -261,7 +262,8 @@ func TestKeys(t *testing.T) {
 		{"a wrong key", false, "", []string{"Authorization", "Bearer x"}, 401, ""},
 		{"a wrong subprotocol", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer.eA"}, 401, ""},
 		{"no base64", false, "", []string{"Sec-WebSocket-Protocol", "vtuber.v1, bearer." + secret + "!"}, 401, ""},
-		{"a wrong header before a right subprotocol", false, "", []string{"Authorization", "Bearer x", "Sec-WebSocket-Protocol", "vtuber.v1, bearer." + coded}, 401, ""},
+		{"a wrong header before a right subprotocol", false, "", []string{"Authorization", "Bearer x", "Sec-WebSocket-Protocol",
+			"vtuber.v1, bearer." + coded}, 401, ""},
 		{"a query that is not asked for", false, "?token=" + secret, nil, 401, ""},
 		{"a query that is", true, "?token=" + secret, nil, 101, ""},
 		{"a wrong one", true, "?token=x", nil, 401, ""},
@@ -271,7 +273,8 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+		for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+			"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
 			r.Header.Set(key, value)
 		}
 		for i := 0; i < len(c.header); i += 2 {
@@ -305,7 +308,8 @@ func TestWrongKeysAreCounted(t *testing.T) {
 	}
 	refused(http.StatusTooManyRequests)
 	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
-	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || !strings.Contains(body, `"type":"rate_limit_error"`) {
+	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" ||
+		!strings.Contains(body, `"type":"rate_limit_error"`) {
 		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, body)
 	}
 	if _, err := h.dialAt("/v1/vtuber/ws?token="+secret, "Authorization", "Bearer "+secret); err == nil {

@@ -135,7 +135,8 @@ type harness struct {
 // newHarness knows two robots, and is served behind its key.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil), log: &bytes.Buffer{}}
+	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil),
+		log: &bytes.Buffer{}}
 	o := Options{Talk: h.robots, Robots: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
@@ -181,7 +182,8 @@ func (h *harness) model(t testing.TB) *model {
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} },
 	})
 	transport := &http.Transport{}
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{transport}}}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp",
+		HTTPClient: &http.Client{Transport: keyed{transport}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func TestAPageComesWithItsKey(t *testing.T) {
 	m := h.model(t)
 	m.must("register-agent", nil)
 	coded := base64.RawURLEncoding.EncodeToString([]byte(key))
-	for asked, want := range map[string]string{"vccp.v1, bearer." + coded: "vccp.v1", "bearer." + coded + ", vccp.v1": "vccp.v1", "bearer." + coded: ""} {
+	for asked, want := range map[string]string{"vccp.v1, bearer." + coded: "vccp.v1", "bearer." + coded + ", vccp.v1": "vccp.v1",
+		"bearer." + coded: ""} {
 		a := h.upgrade(t, "/vccp/"+m.ID(), asked)
 		if got := a.Header.Get("Sec-Websocket-Protocol"); a.StatusCode != http.StatusSwitchingProtocols || got != want {
 			t.Errorf("%.12s...: %s, in %q", asked, a.Status, got)

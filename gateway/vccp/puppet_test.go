@@ -51,8 +51,10 @@ func TestRobotAsCharacter(t *testing.T) {
 	}
 	h.robots.take()
 	for _, c := range []struct{ category, data, asked, failed string }{
-		{"lookAt", `{"target":{"type":"position","value":{"x":1,"y":0,"z":1}}}`, `call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":0,"speed":250,"yaw":-45}`, ""},
-		{"lookAt", `{"target":{"type":"object","value":{"x":-1,"y":1,"z":0}}}`, `call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":45,"speed":250,"yaw":90}`, ""},
+		{"lookAt", `{"target":{"type":"position","value":{"x":1,"y":0,"z":1}}}`,
+			`call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":0,"speed":250,"yaw":-45}`, ""},
+		{"lookAt", `{"target":{"type":"object","value":{"x":-1,"y":1,"z":0}}}`,
+			`call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":45,"speed":250,"yaw":90}`, ""},
 		{"lookAt", `{"target":{"type":"position","value":{"x":0,"y":0,"z":0}}}`, "", "in the head itself"},
 		{"lookAt", `{"target":{"type":"object","value":"cup"}}`, "", "lookAt needs"},
 		{"lookAt", `{}`, "", "lookAt needs"},
@@ -69,12 +71,14 @@ func TestRobotAsCharacter(t *testing.T) {
 	} {
 		text, failed := m.call("play-action", object{"action": object{"type": "action", "category": c.category, "data": json.RawMessage(c.data)}})
 		asked := strings.Join(h.robots.take(), ";")
-		if failed != (c.failed != "") || !strings.Contains(text, c.failed) || asked != c.asked || failed && !strings.HasPrefix(text, "アクションの実行に失敗しました: ") {
+		if failed != (c.failed != "") || !strings.Contains(text, c.failed) || asked != c.asked || failed &&
+			!strings.HasPrefix(text, "アクションの実行に失敗しました: ") {
 			t.Errorf("%s %.60s: %t %s, asked %q", c.category, c.data, failed, text, asked)
 		}
 	}
 	h.robots.err = errors.New("the robot's channel is closed")
-	if text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "expression", "data": object{"preset": "sad"}}}); !failed || !strings.HasSuffix(text, "the robot's channel is closed") {
+	if text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "expression",
+		"data": object{"preset": "sad"}}}); !failed || !strings.HasSuffix(text, "the robot's channel is closed") {
 		t.Errorf("one that is away: %t %s", failed, text)
 	}
 }
@@ -88,7 +92,8 @@ func TestRobotWithoutAHead(t *testing.T) {
 	if got := m.must("get-capability", nil); strings.Contains(got, "lookAt") || strings.Contains(got, "led") || !strings.Contains(got, "happy") {
 		t.Errorf("it can %s", got)
 	}
-	text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "lookAt", "data": object{"target": object{"type": "position", "value": object{"z": 1}}}}})
+	text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "lookAt",
+		"data": object{"target": object{"type": "position", "value": object{"z": 1}}}}})
 	if !failed || !strings.Contains(text, "has no set_head_angles") {
 		t.Errorf("%t %s", failed, text)
 	}
@@ -125,7 +130,8 @@ func TestRobotsPerceptions(t *testing.T) {
 	if !slices.Equal(told, []string{`perception sound_event {"direction":"right"}`, "perception face_detected {}"}) {
 		t.Errorf("perceived is %q", told)
 	}
-	if got := m.must("get-perception", object{"category": "state"}); !strings.Contains(got, `"face":{"present":true`) || strings.Contains(got, "recent") {
+	if got := m.must("get-perception", object{"category": "state"}); !strings.Contains(got, `"face":{"present":true`) ||
+		strings.Contains(got, "recent") {
 		t.Errorf("the state is %s", got)
 	}
 }
@@ -137,7 +143,8 @@ func TestAngles(t *testing.T) {
 		yaw, pitch int
 	}{
 		{position{Z: 1}, 0, 0}, {position{X: 1}, -90, 0}, {position{X: -1}, 90, 0}, {position{Y: 1}, 0, 90}, {position{Y: -1}, 0, -90},
-		{position{X: 0.001, Z: -1}, -128, 0}, {position{X: -0.001, Z: -1}, 128, 0}, {position{X: 1e300, Y: 1e300, Z: 1e300}, -45, 35}, {position{Y: 1, Z: 1}, 0, 45},
+		{position{X: 0.001, Z: -1}, -128, 0}, {position{X: -0.001, Z: -1}, 128, 0}, {position{X: 1e300, Y: 1e300, Z: 1e300}, -45, 35},
+		{position{Y: 1, Z: 1}, 0, 45},
 	} {
 		if yaw, pitch := c.at.angles(); yaw != c.yaw || pitch != c.pitch {
 			t.Errorf("%+v: %d %d", c.at, yaw, pitch)
@@ -182,7 +189,8 @@ func TestTooManyCalls(t *testing.T) {
 // TestToolNames: every client can pass them on.
 func TestToolNames(t *testing.T) {
 	for tool, want := range map[string]string{
-		"self.robot.set_head_angles": "a0b1c2d3e4f5_robot_set_head_angles", "otto walk/forward": "a0b1c2d3e4f5_otto_walk_forward", "照相": "a0b1c2d3e4f5___",
+		"self.robot.set_head_angles": "a0b1c2d3e4f5_robot_set_head_angles", "otto walk/forward": "a0b1c2d3e4f5_otto_walk_forward",
+		"照相":                     "a0b1c2d3e4f5___",
 		strings.Repeat("x", 200): "a0b1c2d3e4f5_" + strings.Repeat("x", 51),
 	} {
 		if got := toolName(robotA, tool); got != want {
@@ -194,7 +202,8 @@ func TestToolNames(t *testing.T) {
 // FuzzMessage: what is taken has a name and an object, and is sent on as it was.
 func FuzzMessage(f *testing.F) {
 	for _, text := range []string{`{"type":"action","category":"lookAt","timestamp":"2024-01-01T00:00:00Z","data":{"target":{"type":"position","value":{"x":1,"y":2,"z":3}}}}`,
-		`{"type":"system","category":"capability","data":{"actions":[]}}`, `{"type":"perception","category":"\u0000","data":{}}`, `null`, `{"type":"action","category":"x","data":null}`} {
+		`{"type":"system","category":"capability","data":{"actions":[]}}`, `{"type":"perception","category":"\u0000","data":{}}`, `null`,
+		`{"type":"action","category":"x","data":null}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -203,7 +212,8 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		again, err := parseMessage(m.text(), noon)
-		if err != nil && len(m.text()) <= mostMessage || err == nil && (again.Type != m.Type || again.Category != m.Category || again.Timestamp != m.Timestamp) {
+		if err != nil && len(m.text()) <= mostMessage || err == nil && (again.Type != m.Type || again.Category != m.Category ||
+			again.Timestamp != m.Timestamp) {
 			t.Fatalf("%s became %s: %v", text, m.text(), err)
 		}
 		if p, err := parseLook(m.Data); err == nil {

@@ -31,12 +31,14 @@ const (
 // addTools adds the four tools of the protocol.
 func (d *Door) addTools() {
 	add := func(name, description, properties string, run func(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error)) {
-		d.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
+		d.server.AddTool(&mcp.Tool{Name: name, Description: description,
+			InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
 			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return answer(run(ctx, r.Session, r.Params.Arguments)), nil
 			})
 	}
-	add("register-agent", "Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
+	add("register-agent",
+		"Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
 		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, d.registerAgent)
 	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "",
 		func(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
@@ -65,7 +67,8 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	}
 	for name := range named {
 		if !strings.EqualFold(name, "robot") {
-			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid, device.Clip(name, 40))
+			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid,
+				device.Clip(name, 40))
 		}
 	}
 	var a struct {

@@ -37,7 +37,8 @@ func TestInventedRobots(t *testing.T) {
 			}
 			if robot, _, ours := strings.Cut(tool.Name, "_"); ours {
 				n[device.ID(robot)]++
-				if len(tool.Description) > 540 || strings.ContainsFunc(tool.Description, unicode.IsControl) || strings.Contains(tool.Description, "\u202e") {
+				if len(tool.Description) > 540 || strings.ContainsFunc(tool.Description, unicode.IsControl) ||
+					strings.Contains(tool.Description, "\u202e") {
 					t.Fatalf("%s is described by %d bytes: %.60q", tool.Name, len(tool.Description), tool.Description)
 				}
 			}
@@ -47,7 +48,8 @@ func TestInventedRobots(t *testing.T) {
 	if n := offered(); n["000000000001"] != 0 || n["000000000002"] != 0 || n[robotA] != 150 || n[robotB] != 150 {
 		t.Errorf("offered are %v, not as many of either", n)
 	}
-	if text, failed := m.call("register-agent", object{"robot": "000000000001"}); !failed || strings.Contains(strings.SplitN(text, ":", 2)[1], "00000000000") {
+	if text, failed := m.call("register-agent", object{"robot": "000000000001"}); !failed || strings.Contains(strings.SplitN(text, ":", 2)[1],
+		"00000000000") {
 		t.Errorf("a stranger is embodied, or named: %t %s", failed, text)
 	}
 	if text, failed := m.call(string(robotA)+"_tool_000", nil); failed {

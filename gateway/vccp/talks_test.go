@@ -94,7 +94,8 @@ func (l *lent) agent(t *testing.T, url, bearer string) (*model, error) {
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} }})
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearing{transport, bearer}}}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearing{transport, bearer}}},
+		nil)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,8 @@ func TestALentTool(t *testing.T) {
 	if fmt.Sprint(first.turned, second.turned) != "[self.robot.turn30] []" {
 		t.Errorf("%v, and of the other talk %v", first.turned, second.turned)
 	}
-	if text, failed := m.call("end_talk", object{"asleep": "perhaps"}); !failed || strings.Contains(text, "Go ") || !strings.Contains(text, "asleep may not be a JSON string") {
+	if text, failed := m.call("end_talk", object{"asleep": "perhaps"}); !failed || strings.Contains(text, "Go ") ||
+		!strings.Contains(text, "asleep may not be a JSON string") {
 		t.Errorf("%t %s", failed, text)
 	}
 	talk.End()
@@ -207,7 +209,8 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 type odd struct{}
 
 func (odd) Tools(context.Context) []thinker.Tool {
-	return []thinker.Tool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)}, {Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
+	return []thinker.Tool{{Name: "a", Schema: []byte(`{"type":"string"}`)}, {Name: "b", Schema: []byte(`[]`)},
+		{Name: "c", Schema: []byte(`{"type":"object","properties":7}`)},
 		{Name: "d", Schema: []byte(`{"type":"object"}`)}, {Name: "e", Schema: []byte(`{"Type":"object"}`)},
 		{Name: "f", Schema: []byte(`{"type":"object","properties":{"x":{"type":"number","x-mcp-head\u0065r":"X"}}}`)}}
 }

@@ -54,7 +54,8 @@ func TestConversation(t *testing.T) {
 	if got := m.must("get-perception", object{"category": "smell"}); got != "null" {
 		t.Errorf("a category that is not there is %s", got)
 	}
-	if got := m.must("play-action", object{"action": object{"type": "action", "category": "x.dance", "timestamp": "2024-01-01T00:00:03Z", "data": object{"a": 1}}}); got != "アクションを実行しました。" {
+	if got := m.must("play-action", object{"action": object{"type": "action", "category": "x.dance", "timestamp": "2024-01-01T00:00:03Z",
+		"data": object{"a": 1}}}); got != "アクションを実行しました。" {
 		t.Errorf("played: %s", got)
 	}
 	if got := b.next(); got != `{"type":"action","category":"x.dance","timestamp":"2024-01-01T00:00:03Z","data":{"a":1}}` {
@@ -118,7 +119,8 @@ func TestNotPlayed(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
-	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID", "/vccp": "Session ID required", "/vccp/": "Session ID required"} {
+	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID",
+		"/vccp": "Session ID required", "/vccp/": "Session ID required"} {
 		if code, why := h.raw(t, path).ended(); code != 1008 || why != want {
 			t.Errorf("%s: %d %s", path, code, why)
 		}
@@ -214,16 +216,20 @@ func TestRawHTTP(t *testing.T) {
 			t.Errorf("%q without a session: %d %s", text, status, body)
 		}
 	}
-	status, header, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`)
+	status, header,
+		body := h.post(t,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`)
 	id := header.Get("Mcp-Session-Id")
 	if status != 200 || id == "" || header.Get("Content-Type") != "text/event-stream" || !strings.HasPrefix(body, "event: message\n") ||
-		!strings.Contains(body, `"serverInfo":{"name":"vccp"`) || !strings.Contains(body, `"version":"1.0.0"`) || !strings.Contains(body, `"listChanged":true`) {
+		!strings.Contains(body, `"serverInfo":{"name":"vccp"`) || !strings.Contains(body, `"version":"1.0.0"`) ||
+		!strings.Contains(body, `"listChanged":true`) {
 		t.Fatalf("initialize: %d %v %s", status, header, body)
 	}
 	if status, _, body = h.post(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id); status != 202 || body != "" {
 		t.Errorf("initialized: %d %s", status, body)
 	}
-	status, _, body = h.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"register-agent","arguments":{}}}`, "Mcp-Session-Id", id)
+	status, _, body = h.post(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"register-agent","arguments":{}}}`, "Mcp-Session-Id",
+		id)
 	if status != 200 || !strings.Contains(body, `"text":"Agentは正常に登録されました。 Session ID: `+id+`"`) {
 		t.Errorf("register-agent: %d %s", status, body)
 	}

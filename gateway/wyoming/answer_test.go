@@ -114,8 +114,9 @@ func TestWhatIsNotAnswered(t *testing.T) {
 	m := &thinker{think: fails}
 	g := dial(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
 	for text, want := range map[string][]string{
-		"hello":                             {typeNotHandled, `{"text":"Not now."` + end},
-		"half":                              {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled, `{"text":"Not now."` + end, typeHandledStop, ""},
+		"hello": {typeNotHandled, `{"text":"Not now."` + end},
+		"half": {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled,
+			`{"text":"Not now."` + end, typeHandledStop, ""},
 		"quiet":                             {typeHandled, `{"text":""` + end},
 		"":                                  {typeNotHandled, `{"text":"There was nothing to answer."` + end},
 		" \n\x00 ":                          {typeNotHandled, `{"text":"There was nothing to answer."` + end},

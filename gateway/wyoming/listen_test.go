@@ -89,7 +89,8 @@ func TestSoundOfEveryForm(t *testing.T) {
 				t.Errorf("%s: in %q", name, h.language)
 			}
 			want := 8000 / float64(f.Channels)
-			if got := loudness(h.pcm, 440); piece > 3 && (math.Abs(got-want) > want/20 || len(h.pcm) < voice.MicRate*48/100 || len(h.pcm) > voice.MicRate/2) {
+			if got := loudness(h.pcm, 440); piece > 3 && (math.Abs(got-want) > want/20 || len(h.pcm) < voice.MicRate*48/100 ||
+				len(h.pcm) > voice.MicRate/2) {
 				t.Errorf("%s in pieces of %d: %d samples of %.0f, want %.0f", name, piece, len(h.pcm), got, want)
 			}
 		}

@@ -41,7 +41,8 @@ const started = `{"rate":24000,"width":2,"channels":1}`
 // TestATextIsOneSound, without what cannot be spoken.
 func TestATextIsOneSound(t *testing.T) {
 	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
-	g.event(wire.TypeSynthesize, map[string]any{"text": "😀 It is **three**. See https://example.com now.", "voice": map[string]any{"name": "x", "speaker": "y"}, "text_format": "text"}, nil)
+	g.event(wire.TypeSynthesize, map[string]any{"text": "😀 It is **three**. See https://example.com now.",
+		"voice": map[string]any{"name": "x", "speaker": "y"}, "text_format": "text"}, nil)
 	g.expect(wire.TypeAudioStart, started)
 	pcm, last := g.sound()
 	if want := append(lettersOf("It is three."), lettersOf("See now.")...); !slices.Equal(pcm, want) || last.Type != wire.TypeAudioStop {
@@ -153,7 +154,8 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 // is sent.
 func TestOurOwnClient(t *testing.T) {
 	told := make(chan given, 1)
-	address := serve(t, Options{Recognizer: recorder(told, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes."), Voices: []string{"en-us"}})
+	address := serve(t, Options{Recognizer: recorder(told, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes."),
+		Voices: []string{"en-us"}})
 	client, err := wire.New(wire.Options{Address: "tcp://" + address, Voice: "en-us", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +170,8 @@ func TestOurOwnClient(t *testing.T) {
 	} {
 		var want, got []int16
 		for _, sentence := range sentencesOf(text) {
-			if err := espeak(t.Context(), sentence, voice.Options{}, func(pcm []int16) error { want = append(want, pcm...); return nil }); err != nil {
+			if err := espeak(t.Context(), sentence, voice.Options{},
+				func(pcm []int16) error { want = append(want, pcm...); return nil }); err != nil {
 				t.Fatalf("%v (apt install espeak-ng)", err)
 			}
 		}

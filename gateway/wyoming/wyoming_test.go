@@ -43,9 +43,12 @@ func TestInfo(t *testing.T) {
 	model := func(name, is string) string {
 		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":["en","de-CH"]}`
 	}
-	g.expect(wire.TypeInfo, `{"asr":[{"name":"Perch",`+rest+`"description":"perch-1a2b understands speech","version":"0.3.0","models":[`+model("fake-ears", "fake-ears")+`]}],`+
-		`"tts":[{"name":"Perch",`+rest+`"description":"perch-1a2b speaks","version":"0.3.0","voices":[`+model("en-us", "en-us")+`,`+model("de", "de")+`],"supports_synthesize_streaming":true}],`+
-		`"handle":[{"name":"Perch",`+rest+`"description":"perch-1a2b answers","version":"0.3.0","models":[`+model("mind", "Perch")+`],"supports_handled_streaming":true}]}`)
+	g.expect(wire.TypeInfo, `{"asr":[{"name":"Perch",`+rest+`"description":"perch-1a2b understands speech","version":"0.3.0","models":[`+model(
+		"fake-ears", "fake-ears")+`]}],`+
+		`"tts":[{"name":"Perch",`+rest+`"description":"perch-1a2b speaks","version":"0.3.0","voices":[`+model("en-us", "en-us")+`,`+model("de",
+		"de")+`],"supports_synthesize_streaming":true}],`+
+		`"handle":[{"name":"Perch",`+rest+`"description":"perch-1a2b answers","version":"0.3.0","models":[`+model("mind",
+		"Perch")+`],"supports_handled_streaming":true}]}`)
 }
 
 func TestWhatIsNotThereIsNotServed(t *testing.T) {
@@ -63,7 +66,8 @@ func TestWhatIsNotThereIsNotServed(t *testing.T) {
 				t.Errorf("the info of one with %s: %s", name, info)
 			}
 		}
-		for kind, request := range map[string]string{`"asr"`: wire.TypeTranscribe, `"tts"`: wire.TypeSynthesizeStart, `"handle"`: wire.TypeTranscript} {
+		for kind, request := range map[string]string{`"asr"`: wire.TypeTranscribe, `"tts"`: wire.TypeSynthesizeStart,
+			`"handle"`: wire.TypeTranscript} {
 			if kind != name {
 				g := dial(t, address)
 				g.event(request, nil, nil)
@@ -136,15 +140,17 @@ func TestGarbage(t *testing.T) {
 		"sound in sound":          {strings.Repeat(`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}`+"\n", 2), codeFormat},
 		"two formats": {`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
 			`{"type":"audio-chunk","data":{"rate":22050,"width":2,"channels":1}}` + "\n", codeFormat},
-		"a language nobody knows": {`{"type":"transcribe","data":{"language":"tlh"}}` + "\n" + `{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n", codeLanguage},
-		"a voice nobody has":      {`{"type":"synthesize","data":{"text":"a","voice":{"language":"../../etc"}}}` + "\n", codeLanguage},
-		"markup":                  {`{"type":"synthesize","data":{"text":"<speak>a</speak>","text_format":"ssml"}}` + "\n", codeFormat},
-		"a book":                  {`{"type":"synthesize","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
-		"a hundred sentences":     {`{"type":"synthesize","data":{"text":"` + strings.Repeat("I do. ", 200) + `"}}` + "\n", codeLength},
-		"a long ping":             {`{"type":"ping","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
-		"a chunk of no stream":    {`{"type":"synthesize-chunk","data":{"text":"a"}}` + "\n", codeFormat},
-		"a stream in a stream":    {strings.Repeat(`{"type":"synthesize-start"}`+"\n", 2), codeFormat},
-		"a stream that is a book": {`{"type":"synthesize-start"}` + "\n" + strings.Repeat(`{"type":"synthesize-chunk","data":{"text":"`+strings.Repeat("a", 1000)+`"}}`+"\n", 5), codeLength},
+		"a language nobody knows": {`{"type":"transcribe","data":{"language":"tlh"}}` + "\n" +
+			`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n", codeLanguage},
+		"a voice nobody has":   {`{"type":"synthesize","data":{"text":"a","voice":{"language":"../../etc"}}}` + "\n", codeLanguage},
+		"markup":               {`{"type":"synthesize","data":{"text":"<speak>a</speak>","text_format":"ssml"}}` + "\n", codeFormat},
+		"a book":               {`{"type":"synthesize","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a hundred sentences":  {`{"type":"synthesize","data":{"text":"` + strings.Repeat("I do. ", 200) + `"}}` + "\n", codeLength},
+		"a long ping":          {`{"type":"ping","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a chunk of no stream": {`{"type":"synthesize-chunk","data":{"text":"a"}}` + "\n", codeFormat},
+		"a stream in a stream": {strings.Repeat(`{"type":"synthesize-start"}`+"\n", 2), codeFormat},
+		"a stream that is a book": {`{"type":"synthesize-start"}` + "\n" + strings.Repeat(
+			`{"type":"synthesize-chunk","data":{"text":"`+strings.Repeat("a", 1000)+`"}}`+"\n", 5), codeLength},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := dial(t, address)

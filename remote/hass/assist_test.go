@@ -33,7 +33,8 @@ func began(t *testing.T, s Start, script func(p *peer, command map[string]any)) 
 func TestARunRecognizesSpeech(t *testing.T) {
 	heard := make(chan []byte, 8)
 	run := began(t, Start{From: StageSpeech, To: StageSpeech, Rate: 16000, Pipeline: "p"}, func(p *peer, m map[string]any) {
-		if got, _ := json.Marshal(m); string(got) != `{"end_stage":"stt","id":1,"input":{"no_vad":true,"sample_rate":16000},"pipeline":"p","start_stage":"stt","type":"assist_pipeline/run"}` {
+		if got, _ := json.Marshal(m); string(
+			got) != `{"end_stage":"stt","id":1,"input":{"no_vad":true,"sample_rate":16000},"pipeline":"p","start_stage":"stt","type":"assist_pipeline/run"}` {
 			t.Errorf("%s", got)
 		}
 		p.text(`{"id":1,"type":"result","success":true,"result":null}`)
@@ -86,17 +87,20 @@ func TestARunRecognizesSpeech(t *testing.T) {
 
 func TestRunsThatFail(t *testing.T) {
 	for name, test := range map[string]struct{ message, words string }{
-		"no pipeline":   {`{"id":1,"type":"result","success":false,"error":{"code":"pipeline-not-found","message":"Pipeline not found: id=x"}}`, "has no such Assist pipeline; check pipeline"},
-		"no speech":     {`{"id":1,"type":"result","success":false,"error":{"code":"stt-provider-missing"}}`, "has no speech to text"},
-		"no agent":      {`{"id":1,"type":"result","success":false,"error":{"code":"intent-not-supported"}}`, "check agent"},
-		"an error":      {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"intent-failed","message":"Unexpected error"}}}`, "(Unexpected error)"},
+		"no pipeline": {`{"id":1,"type":"result","success":false,"error":{"code":"pipeline-not-found","message":"Pipeline not found: id=x"}}`,
+			"has no such Assist pipeline; check pipeline"},
+		"no speech": {`{"id":1,"type":"result","success":false,"error":{"code":"stt-provider-missing"}}`, "has no speech to text"},
+		"no agent":  {`{"id":1,"type":"result","success":false,"error":{"code":"intent-not-supported"}}`, "check agent"},
+		"an error": {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"intent-failed","message":"Unexpected error"}}}`,
+			"(Unexpected error)"},
 		"a timeout":     {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"timeout"}}}`, "gave up"},
 		"an odd error":  {`{"id":1,"type":"event","event":{"type":"error","data":[]}}`, "could not do it"},
 		"an odd event":  {`{"id":1,"type":"event","event":[]}`, "not of its API"},
 		"another event": {`{"id":1,"type":"event","event":{"type":7}}`, "not of its API"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := began(t, Start{From: StageIntent, To: StageIntent, Text: "x"}, func(p *peer, _ map[string]any) { p.text("%s", test.message); p.hangUp() })
+			run := began(t, Start{From: StageIntent, To: StageIntent, Text: "x"},
+				func(p *peer, _ map[string]any) { p.text("%s", test.message); p.hangUp() })
 			_, err := run.Next(t.Context(), soon)
 			sentence(t, err, test.words)
 		})
@@ -135,13 +139,16 @@ func TestDeltas(t *testing.T) {
 		`{"chat_log_delta":{"thinking_content":"Hm"}}`:           {},
 		`{"chat_log_delta":{"tool_calls":[{"id":"1","tool_name":"HassTurnOn","tool_args":{"name":"x"},"external":false}]}}`:          {Calls: []ToolCall{{"1", "HassTurnOn"}}},
 		`{"chat_log_delta":{"role":"tool_result","agent_id":"a","tool_call_id":"1","tool_name":"x","tool_result":{"success":true}}}`: {Role: "tool_result", CallID: "1"},
-		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","tool_result":{"error":"HomeAssistantError"}}}`:                  {Role: "tool_result", CallID: "1", Failed: true},
-		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","tool_result":[7]}}`:                                             {Role: "tool_result", CallID: "1"},
-		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","result":{"data":{},"error":true}}}`:                             {Role: "tool_result", CallID: "1", Failed: true},
-		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","result":{"data":{},"error":false}}}`:                            {Role: "tool_result", CallID: "1"},
+		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","tool_result":{"error":"HomeAssistantError"}}}`: {Role: "tool_result",
+			CallID: "1", Failed: true},
+		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","tool_result":[7]}}`: {Role: "tool_result", CallID: "1"},
+		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","result":{"data":{},"error":true}}}`: {Role: "tool_result", CallID: "1",
+			Failed: true},
+		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","result":{"data":{},"error":false}}}`: {Role: "tool_result", CallID: "1"},
 	} {
 		got, there, err := Event{Data: json.RawMessage(data)}.Delta()
-		if err != nil || !there || !slices.Equal(got.Calls, want.Calls) || got.Role != want.Role || got.Content != want.Content || got.CallID != want.CallID || got.Failed != want.Failed {
+		if err != nil || !there || !slices.Equal(got.Calls, want.Calls) || got.Role != want.Role || got.Content != want.Content ||
+			got.CallID != want.CallID || got.Failed != want.Failed {
 			t.Errorf("%s: %+v, %v", data, got, err)
 		}
 	}
@@ -155,7 +162,8 @@ func TestConverse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got, path, auth = string(body), r.Method+r.URL.Path, r.Header.Get("Authorization")
-		_, _ = io.WriteString(w, `{"response":{"speech":{"plain":{"speech":"It is on.","extra_data":null}},"card":{},"language":"en","response_type":"action_done","data":{"targets":[]}},"conversation_id":"01","continue_conversation":false}`)
+		_, _ = io.WriteString(w,
+			`{"response":{"speech":{"plain":{"speech":"It is on.","extra_data":null}},"card":{},"language":"en","response_type":"action_done","data":{"targets":[]}},"conversation_id":"01","continue_conversation":false}`)
 	}))
 	defer server.Close()
 	reply, err := client(t, server.URL, Options{}).Converse(t.Context(), soon, Question{Text: "on", Language: "en", Conversation: "01"})
@@ -173,15 +181,16 @@ func TestRESTThatFails(t *testing.T) {
 		answer func(w http.ResponseWriter)
 		words  string
 	}{
-		"401":        {func(w http.ResponseWriter) { http.Error(w, "401: Unauthorized", http.StatusUnauthorized) }, "refuses the token"},
-		"400":        {func(w http.ResponseWriter) { http.Error(w, `{"message":"invalid agent ID `+canary+`"}`, 400) }, "400: invalid agent ID [key]"},
-		"404":        {func(w http.ResponseWriter) { http.Error(w, "404: Not Found", 404) }, "has no /api/conversation/process (HTTP 404: Not Found)"},
-		"500":        {func(w http.ResponseWriter) { http.Error(w, "<html>"+canary, 500) }, "has failed (HTTP 500); see its log"},
-		"503":        {func(w http.ResponseWriter) { w.WriteHeader(503) }, "still be starting"},
-		"redirect":   {func(w http.ResponseWriter) { w.Header().Set("Location", "http://127.0.0.1:1/"); w.WriteHeader(302) }, "sends elsewhere"},
-		"a page":     {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not of its API"},
-		"endless":    {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", mostAnswer+1)) }, "more than there can be to say"},
-		"cut":        {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); _, _ = io.WriteString(w, "{") }, "cut the connection in the middle"},
+		"401":      {func(w http.ResponseWriter) { http.Error(w, "401: Unauthorized", http.StatusUnauthorized) }, "refuses the token"},
+		"400":      {func(w http.ResponseWriter) { http.Error(w, `{"message":"invalid agent ID `+canary+`"}`, 400) }, "400: invalid agent ID [key]"},
+		"404":      {func(w http.ResponseWriter) { http.Error(w, "404: Not Found", 404) }, "has no /api/conversation/process (HTTP 404: Not Found)"},
+		"500":      {func(w http.ResponseWriter) { http.Error(w, "<html>"+canary, 500) }, "has failed (HTTP 500); see its log"},
+		"503":      {func(w http.ResponseWriter) { w.WriteHeader(503) }, "still be starting"},
+		"redirect": {func(w http.ResponseWriter) { w.Header().Set("Location", "http://127.0.0.1:1/"); w.WriteHeader(302) }, "sends elsewhere"},
+		"a page":   {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not of its API"},
+		"endless":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", mostAnswer+1)) }, "more than there can be to say"},
+		"cut": {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); _, _ = io.WriteString(w, "{") },
+			"cut the connection in the middle"},
 		"no answer":  {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "cut the connection without an answer"},
 		"half a key": {func(w http.ResponseWriter) { http.Error(w, strings.Repeat("a ", 40)+canary[:20], 400) }, "refuses the request"},
 		"silent": {func(w http.ResponseWriter) {

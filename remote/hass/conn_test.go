@@ -41,12 +41,15 @@ func TestCommands(t *testing.T) {
 		p.frame(0x89, "ping")
 		first := p.command()
 		p.frame(0x82, "sound") // to nobody
-		p.split(fmt.Sprintf(`{"id":%v,"type":"result","success":true,"result":{"name":"Home","tts_engine":null,"prefer_local_intents":false}}`, first["id"]))
+		p.split(fmt.Sprintf(`{"id":%v,"type":"result","success":true,"result":{"name":"Home","tts_engine":null,"prefer_local_intents":false}}`,
+			first["id"]))
 		second := p.command()
 		p.text(`{"id":%v,"type":"pong"}`, second["id"])
 		third := p.command()
-		p.text(`{"id":%v,"type":"result","success":false,"error":{"code":"not_found","message":"Unable to find pipeline_id %s"}}`, third["id"], canary)
-		if first["id"] != 1.0 || second["id"] != 2.0 || third["id"] != 3.0 || first["type"] != "assist_pipeline/pipeline/get" || third["pipeline_id"] != "x" {
+		p.text(`{"id":%v,"type":"result","success":false,"error":{"code":"not_found","message":"Unable to find pipeline_id %s"}}`, third["id"],
+			canary)
+		if first["id"] != 1.0 || second["id"] != 2.0 || third["id"] != 3.0 || first["type"] != "assist_pipeline/pipeline/get" ||
+			third["pipeline_id"] != "x" {
 			p.t.Errorf("%v, %v, %v", first, second, third)
 		}
 		if _, there := first["pipeline_id"]; there {
@@ -88,7 +91,8 @@ func TestDialThatFails(t *testing.T) {
 		"cut":              {func(p *peer) { p.text(`{"type":"auth_required"}`); p.command() }, CodeLost, "closed the connection"},
 		"cut in a frame":   {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x30{")) }, CodeLost, "closed the connection"},
 		"reserved bits":    {func(p *peer) { _, _ = p.conn.Write([]byte("\xf1\x01{")); p.hangUp() }, CodeOdd, "broke the protocol"},
-		"a huge message":   {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x7f\x00\x00\x00\x00\x7f\x00\x00\x00{")); p.hangUp() }, CodeOdd, "more than 2097152 bytes"},
+		"a huge message": {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x7f\x00\x00\x00\x00\x7f\x00\x00\x00{")); p.hangUp() }, CodeOdd,
+			"more than 2097152 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := serve(t, test.script).Dial(t.Context())

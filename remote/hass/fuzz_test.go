@@ -63,7 +63,8 @@ func FuzzQuote(f *testing.F) {
 		}
 		text := before + plain + after
 		text = text[:max(len(before), len(text)-max(0, cut%64))]
-		if got := c.Quote(text); strings.Contains(got, plain[:8]) || len(got) > 200+3 || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\n\x00\u202e") {
+		if got := c.Quote(text); strings.Contains(got, plain[:8]) || len(got) > 200+3 || !utf8.ValidString(got) ||
+			strings.ContainsAny(got, "\r\n\x00\u202e") {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	})

@@ -53,7 +53,8 @@ func New(o Options) (*Client, error) {
 	}
 	o.Token = strings.TrimSpace(o.Token)
 	if o.Token == "" {
-		return nil, errors.New("no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
+		return nil,
+			errors.New("no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
 	}
 	if len(o.Token) > mostToken || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the token of Home Assistant is one line of plain characters; check the token file")

@@ -71,7 +71,8 @@ func badBackup(format string, args ...any) error {
 // once, and none above its size limit.
 func (m Manifest) check() error {
 	if m.Format > archiveFormat {
-		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
+		return &fault{"newer_backup", http.StatusUnprocessableEntity,
+			fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
 	}
 	if m.Format != archiveFormat || len(m.Files) > mostArchived {
 		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
@@ -173,7 +174,8 @@ func (p *Backup) Size() int64 {
 func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	t := tar.NewWriter(w)
 	head := func(name string, size int64) error {
-		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.Manifest.Created, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg})
+		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.Manifest.Created, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeReg})
 	}
 	err := head(manifestName, int64(len(p.text)))
 	if err == nil {

@@ -39,7 +39,8 @@ func TestImagesComeAndGo(t *testing.T) {
 			sha := fmt.Sprintf("%x", sha256.Sum256(text))
 			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
 			half := filepath.Join(data, "firmware", ".upload-1")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path), table.Put(sha, map[string]string{})); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path),
+				table.Put(sha, map[string]string{})); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Millisecond)

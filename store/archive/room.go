@@ -28,7 +28,8 @@ func hasRoom(dir string, need int64) error {
 		return err
 	}
 	if free < need+spareRoom {
-		return &fault{"disk_full", http.StatusInsufficientStorage, fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
+		return &fault{"disk_full", http.StatusInsufficientStorage,
+			fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
 	}
 	return nil
 }

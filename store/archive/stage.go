@@ -90,7 +90,8 @@ func replaceable(data string) error {
 			return fmt.Errorf("look at what is there: %w", err)
 		}
 		if there.Dev != home.Dev || there.Mode&syscall.S_IFMT == syscall.S_IFLNK {
-			return &fault{"not_replaceable", http.StatusConflict, path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
+			return &fault{"not_replaceable", http.StatusConflict,
+				path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
 		}
 	}
 	return nil

@@ -72,7 +72,8 @@ func image(text string) entry {
 
 // small is a right one.
 func small(t testing.TB) *parcel {
-	return newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"), entry{name: "firmware/assets/fonts", text: []byte("new fonts")})
+	return newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
+		entry{name: "firmware/assets/fonts", text: []byte("new fonts")})
 }
 
 func (p *parcel) tar(t testing.TB) []byte {
@@ -154,7 +155,8 @@ func TestWhatIsNoBackup(t *testing.T) {
 		return p.tar(t)
 	}
 	alone := func(f entry) []byte { return newParcel(0, db, f).tar(t) }
-	newer := newParcel(1, entry{name: "perch.db", text: database(t, "new", store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
+	newer := newParcel(1, entry{name: "perch.db", text: database(t, "new",
+		store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
 	whole := small(t).tar(t)
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
@@ -276,7 +278,8 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told *fault
-		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) || told.code != "not_replaceable" {
+		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) ||
+			told.code != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if exists(filepath.Join(data, stageName)) {
@@ -372,7 +375,8 @@ func TestCutShort(t *testing.T) {
 			if got := which(t, data); got != want {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
-			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" && recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
+			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" &&
+				recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
 			if exists(filepath.Join(data, keptName+".new")) {
@@ -434,7 +438,8 @@ func TestNoRoomToRestore(t *testing.T) {
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
 	var told *fault
-	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" || !strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" ||
+		!strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
 		t.Errorf("after %d bytes: %v", arrived.n, err)
 	}
 	ballast := func() {
@@ -527,7 +532,8 @@ func FuzzManifest(f *testing.F) {
 
 // TestKilledWhileRestoring kills a program that restores, at moments that nobody chose.
 func TestKilledWhileRestoring(t *testing.T) {
-	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"), entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
+	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
+		entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
 	backup := filepath.Join(t.TempDir(), "b.tar")
 	writeFile(t, backup, pack.tar(t))
 	random := rand.New(rand.NewPCG(9, 9))

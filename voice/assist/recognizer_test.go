@@ -32,7 +32,8 @@ func spokenSound(frames int) (*voice.Utterance, []byte) {
 func TestAnUtteranceIsUnderstood(t *testing.T) {
 	u, want := spokenSound(31)
 	h := newFakeHA(t, func(p *peer, m command) {
-		if m.Type != "assist_pipeline/run" || m.Start != "stt" || m.End != "stt" || m.Input.Rate != 16000 || !m.Input.NoVAD || m.Pipeline != "kitchen" {
+		if m.Type != "assist_pipeline/run" || m.Start != "stt" || m.End != "stt" || m.Input.Rate != 16000 || !m.Input.NoVAD ||
+			m.Pipeline != "kitchen" {
 			t.Errorf("%+v", m)
 		}
 		p.began(m)
@@ -127,7 +128,8 @@ func TestRecognizersThatFail(t *testing.T) {
 			p.event(m, "error", `{"code":"stt-stream-failed","message":"x"}`)
 			p.hangUp()
 		}, "speech to text that failed"},
-		"fails at once": {func(p *peer, m command) { p.began(m); p.event(m, "error", `{"code":"stt-stream-failed"}`); p.hangUp() }, "speech to text that failed"},
+		"fails at once": {func(p *peer, m command) { p.began(m); p.event(m, "error", `{"code":"stt-stream-failed"}`); p.hangUp() },
+			"speech to text that failed"},
 		"cut":           {func(*peer, command) {}, "closed the connection"},
 		"cut midway":    {func(p *peer, m command) { p.began(m); _, _, _ = p.Receive() }, "closed the connection"},
 		"garbage":       {func(p *peer, _ command) { p.say("]"); p.hangUp() }, "not of its API"},
@@ -135,7 +137,8 @@ func TestRecognizersThatFail(t *testing.T) {
 		"ends at once":  {func(p *peer, m command) { p.event(m, "run-end", "null"); p.hangUp() }, "before it had begun"},
 		"never begins":  {func(p *peer, _ command) { p.hangUp() }, "did not answer within 100ms"},
 		"never answers": {func(p *peer, m command) { p.began(m); p.hangUp() }, "did not answer within 100ms"},
-		"odd text":      {func(p *peer, m command) { p.began(m); p.event(m, "stt-end", `{"stt_output":{"text":7}}`); p.hangUp() }, "more than a person can say"},
+		"odd text": {func(p *peer, m command) { p.began(m); p.event(m, "stt-end", `{"stt_output":{"text":7}}`); p.hangUp() },
+			"more than a person can say"},
 		"runs in circle": {func(p *peer, m command) {
 			p.began(m)
 			p.event(m, "stt-end", `{"stt_output":{"text":"`+strings.Repeat("a ", 5000)+`"}}`)

@@ -96,12 +96,18 @@ func TestWhatIsOrdered(t *testing.T) {
 		call voice.Options
 		want string
 	}{
-		"the pipeline's":   {Options{}, voice.Options{}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
-		"its language":     {Options{}, voice.Options{Language: "en"}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
-		"another language": {Options{}, voice.Options{Language: "de"}, `{"engine_id":"tts.piper","message":"Hi.","language":"de","options":{"preferred_format":"wav"}}`},
-		"another voice":    {Options{Voice: "a"}, voice.Options{Voice: "b"}, `{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"b"}}`},
-		"an engine":        {Options{Engine: "tts.cloud", Language: "en-US", Voice: "a"}, voice.Options{}, `{"engine_id":"tts.cloud","message":"Hi.","language":"en-US","options":{"preferred_format":"wav","voice":"a"}}`},
-		"converted":        {Options{Engine: "tts.x", Convert: true}, voice.Options{}, `{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
+		"the pipeline's": {Options{}, voice.Options{},
+			`{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
+		"its language": {Options{}, voice.Options{Language: "en"},
+			`{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"alba"}}`},
+		"another language": {Options{}, voice.Options{Language: "de"},
+			`{"engine_id":"tts.piper","message":"Hi.","language":"de","options":{"preferred_format":"wav"}}`},
+		"another voice": {Options{Voice: "a"}, voice.Options{Voice: "b"},
+			`{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"b"}}`},
+		"an engine": {Options{Engine: "tts.cloud", Language: "en-US", Voice: "a"}, voice.Options{},
+			`{"engine_id":"tts.cloud","message":"Hi.","language":"en-US","options":{"preferred_format":"wav","voice":"a"}}`},
+		"converted": {Options{Engine: "tts.x", Convert: true}, voice.Options{},
+			`{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
 	} {
 		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(t, 24000, 20*time.Millisecond))
@@ -150,13 +156,15 @@ func TestSynthesizersThatFail(t *testing.T) {
 		"no sound":        {home, nil, says(500, ""), "makes no sound with tts.piper"},
 		"lost":            {home, nil, says(404, ""), "has no /api/tts_proxy/x-_1.wav (HTTP 404)"},
 		"nothing":         {home, nil, says(200, ""), "answers with nothing though a WAV was asked for"},
-		"MP3":             {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")), "answers with MP3 though a WAV was asked for; update it, or set an engine that gives WAV"},
-		"bare MP3":        {home, nil, gives("audio/wav", []byte("\xff\xfb\x90\x00rest")), "answers with MP3"},
-		"Ogg":             {home, nil, gives("audio/ogg", []byte("OggSrest")), "answers with Ogg"},
-		"words":           {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain though"},
-		"a header alone":  {home, nil, gives("audio/wav", wav[:30]), "is not 16-bit PCM; set convert"},
-		"bytes of 8 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 8, 0}, 1)), "is not 16-bit PCM; set convert"},
-		"silence":         {home, nil, gives("audio/wav", wav[:58]), "answers without a sound; see the log of its text to speech"},
+		"MP3": {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")),
+			"answers with MP3 though a WAV was asked for; update it, or set an engine that gives WAV"},
+		"bare MP3":       {home, nil, gives("audio/wav", []byte("\xff\xfb\x90\x00rest")), "answers with MP3"},
+		"Ogg":            {home, nil, gives("audio/ogg", []byte("OggSrest")), "answers with Ogg"},
+		"words":          {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain though"},
+		"a header alone": {home, nil, gives("audio/wav", wav[:30]), "is not 16-bit PCM; set convert"},
+		"bytes of 8 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 8, 0}, 1)),
+			"is not 16-bit PCM; set convert"},
+		"silence": {home, nil, gives("audio/wav", wav[:58]), "answers without a sound; see the log of its text to speech"},
 		"cut": {home, nil, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99999")
 			_, _ = w.Write(wav)
@@ -219,7 +227,8 @@ func TestCheckOfASynthesizer(t *testing.T) {
 	if err := newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.piper" }).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	sentence(t, newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()), "has no text to speech called tts.x")
+	sentence(t, newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()),
+		"has no text to speech called tts.x")
 	sentence(t, newFakeHA(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
 	sentence(t, newFakeHA(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
 }

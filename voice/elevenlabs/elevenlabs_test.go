@@ -107,7 +107,8 @@ func TestItSpeaksTheProtocol(t *testing.T) {
 		t.Errorf("%s %s", path, body)
 	}
 	for asked, spoke := range map[string]string{"21m00Tcm4TlvDq8ikWAM": "21m00Tcm4TlvDq8ikWAM", "en-us": george, "../../user": george} {
-		if err := e.Synthesize(t.Context(), "x", voice.Options{Voice: asked}, func([]int16) error { return nil }); err != nil || !strings.Contains(path, "/"+spoke+"/stream") {
+		if err := e.Synthesize(t.Context(), "x", voice.Options{Voice: asked}, func([]int16) error { return nil }); err != nil ||
+			!strings.Contains(path, "/"+spoke+"/stream") {
 			t.Errorf("voice %q: %s, %v", asked, path, err)
 		}
 	}
@@ -125,8 +126,10 @@ func TestRefusals(t *testing.T) {
 		status int
 		want   string
 	}{
-		`{"detail":{"status":"invalid_api_key","message":"Invalid API key ` + canary + `"}}`:            {401, "refuses the key (HTTP 401: Invalid API key [key])"},
-		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`:           {401, "no credit left (HTTP 401: This request exceeds your limit)"},
+		`{"detail":{"status":"invalid_api_key","message":"Invalid API key ` + canary + `"}}`: {401,
+			"refuses the key (HTTP 401: Invalid API key [key])"},
+		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`: {401,
+			"no credit left (HTTP 401: This request exceeds your limit)"},
 		`{"detail":{"type":"not_found","code":"voice_not_found","message":"A voice was not found."}}`:   {404, "check voice"},
 		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                             {400, "check model"},
 		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                  {422, "text: Field required"},

@@ -68,7 +68,8 @@ func FuzzSound(f *testing.F) {
 			c := answer(t, kind, r)
 			defer c.Close()
 			var pcm []int16
-			err := c.Sound(t.Context(), remote.Request{Method: http.MethodGet}, Wanted{Text: "Hello.", Rate: 24000}, func(p []int16) error { pcm = append(pcm, p...); return nil })
+			err := c.Sound(t.Context(), remote.Request{Method: http.MethodGet}, Wanted{Text: "Hello.", Rate: 24000},
+				func(p []int16) error { pcm = append(pcm, p...); return nil })
 			if err == nil {
 				return pcm, ""
 			}

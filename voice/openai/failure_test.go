@@ -26,17 +26,22 @@ func TestRefusals(t *testing.T) {
 		want   string
 		says   string // a part of the server's own words; "" where they are not to be shown
 	}{
-		"wrong key":        {401, `{"error":{"message":"Incorrect API key provided: ` + canary + `. Find yours.","code":"invalid_api_key"}}`, "refuses the key", "Incorrect API key provided"},
-		"starred key":      {401, `{"error":{"message":"Incorrect API key provided: sk-can********9a+Zq."}}`, "refuses the key", "provided: [key]"},
-		"somebody's key":   {500, `{"error":"upstream 0123456789abcdef0123456789abcdef failed with Bearer abc.def"}`, "has failed (HTTP 500", "upstream [key] failed"},
-		"forbidden":        {403, `{"detail":"Invalid API key"}`, "refuses the key (HTTP 403", "Invalid API key"},
-		"no such model":    {404, `{"error":{"message":"The model 'Systran/faster-distil-whisper-large-v3' does not exist","code":"model_not_found"}}`, "check model", "Systran/faster-distil-whisper-large-v3"},
-		"no such voice":    {400, `{"detail":{"error":"x","message":"Voice 'nobody' not found"}}`, "check voice", "'nobody'"},
-		"wrong path":       {404, `{"detail":"Not Found"}`, "has no audio/", "ends in /v1"},
-		"wrong method":     {405, `Method Not Allowed`, "has no audio/", "ends in /v1"},
-		"a field too few":  {422, `{"detail":[{"loc":["body","sample"],"msg":"field required"},{"msg":"b"}]}`, "refuses the request (HTTP 422", "sample: field required"},
-		"bad request":      {400, `{"error":{"message":"Audio file is too short.","code":null,"type":7}}`, "refuses the request (HTTP 400", "too short"},
-		"quota":            {429, `{"error":{"message":"You exceeded it.","type":"insufficient_quota","code":"insufficient_quota"}}`, "no credit left", "You exceeded it"},
+		"wrong key": {401, `{"error":{"message":"Incorrect API key provided: ` + canary + `. Find yours.","code":"invalid_api_key"}}`,
+			"refuses the key", "Incorrect API key provided"},
+		"starred key": {401, `{"error":{"message":"Incorrect API key provided: sk-can********9a+Zq."}}`, "refuses the key", "provided: [key]"},
+		"somebody's key": {500, `{"error":"upstream 0123456789abcdef0123456789abcdef failed with Bearer abc.def"}`, "has failed (HTTP 500",
+			"upstream [key] failed"},
+		"forbidden": {403, `{"detail":"Invalid API key"}`, "refuses the key (HTTP 403", "Invalid API key"},
+		"no such model": {404, `{"error":{"message":"The model 'Systran/faster-distil-whisper-large-v3' does not exist","code":"model_not_found"}}`,
+			"check model", "Systran/faster-distil-whisper-large-v3"},
+		"no such voice": {400, `{"detail":{"error":"x","message":"Voice 'nobody' not found"}}`, "check voice", "'nobody'"},
+		"wrong path":    {404, `{"detail":"Not Found"}`, "has no audio/", "ends in /v1"},
+		"wrong method":  {405, `Method Not Allowed`, "has no audio/", "ends in /v1"},
+		"a field too few": {422, `{"detail":[{"loc":["body","sample"],"msg":"field required"},{"msg":"b"}]}`, "refuses the request (HTTP 422",
+			"sample: field required"},
+		"bad request": {400, `{"error":{"message":"Audio file is too short.","code":null,"type":7}}`, "refuses the request (HTTP 400", "too short"},
+		"quota": {429, `{"error":{"message":"You exceeded it.","type":"insufficient_quota","code":"insufficient_quota"}}`, "no credit left",
+			"You exceeded it"},
 		"payment":          {402, ``, "no credit left", "402"},
 		"too many":         {429, `slow down` + "\n" + `please`, "has had too many requests (HTTP 429", "slow down please)"},
 		"loading":          {503, `{"message":"loading"}`, "not ready (HTTP 503", "loading"},
@@ -149,7 +154,8 @@ func TestNetworks(t *testing.T) {
 		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
 		"cannot be used: odd [key]":       errors.New("odd " + canary),
 	} {
-		_, err := synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (net.Conn, error) {
+		_, err := synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (
+			net.Conn, error) {
 			return nil, broken
 		}}))
 		isSentence(t, err, want)

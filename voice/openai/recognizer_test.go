@@ -154,7 +154,8 @@ func TestWhatIsNoSpeech(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"": true, " \n\t ": true, "...": true, "♪♪": true, "[BLANK_AUDIO]": true, "(music)": true, "[Music] (applause).": true,
 		"(拍手)": true, "（音楽）": true, "【拍手】": true, "[a (b) c]": true, "[]": true, "(": true,
-		"Thank you.": false, "you": false, "Hello [noise]": false, "(sighs) no": false, "12": false, "はい": false, "(never closed": false, ") yes": false,
+		"Thank you.": false, "you": false, "Hello [noise]": false, "(sighs) no": false, "12": false, "はい": false, "(never closed": false,
+		") yes": false,
 	} {
 		if wordless(text) != refused {
 			t.Errorf("%q is refused: %v", text, !refused)
@@ -205,7 +206,8 @@ func TestAServerThatWantsWholeFiles(t *testing.T) {
 }
 
 func FuzzTranscript(f *testing.F) {
-	for _, seed := range []string{`{"text":"hello"}`, `{"text":" [BLANK_AUDIO] "}`, `{"error":"x"}`, `{"error":{"message":"x"}}`, `[]`, `{"text":"("}`} {
+	for _, seed := range []string{`{"text":"hello"}`, `{"text":" [BLANK_AUDIO] "}`, `{"error":"x"}`, `{"error":{"message":"x"}}`, `[]`,
+		`{"text":"("}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

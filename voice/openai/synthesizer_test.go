@@ -41,7 +41,8 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	if got != `{"model":"kokoro","input":"Hello.","voice":"af_heart","response_format":"pcm","speed":1.25,"stream":true}` {
 		t.Errorf("sent %s", got)
 	}
-	err := synthesizer(t, Options{URL: url + "?tier=a", Key: canary}).Synthesize(t.Context(), "\"Hé\"", voice.Options{Voice: "nova"}, func([]int16) error { return nil })
+	err := synthesizer(t, Options{URL: url + "?tier=a", Key: canary}).Synthesize(t.Context(), "\"Hé\"", voice.Options{Voice: "nova"},
+		func([]int16) error { return nil })
 	if err != nil || got != `{"model":"tts-1","input":"\"Hé\"","voice":"nova","response_format":"pcm"}` {
 		t.Errorf("sent %s; %v", got, err)
 	}

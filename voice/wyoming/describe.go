@@ -96,7 +96,8 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 	}
 	info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
 	if len(info.ASR)+len(info.TTS) == 0 {
-		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does", errNotServed)
+		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does",
+			errNotServed)
 	}
 	s.log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
 		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))

@@ -105,7 +105,8 @@ func recognize(t *testing.T, e *Engine, o voice.Options) string {
 
 func TestEachTaskFindsItsServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &network{servers: map[string]*fake{two: says(), three: hears("yes", `"en"`)}, order: []string{"bad", one, two, three, three, "192.0.2.9:0", ":1"}}
+		n := &network{servers: map[string]*fake{two: says(), three: hears("yes", `"en"`)}, order: []string{"bad", one, two, three, three,
+			"192.0.2.9:0", ":1"}}
 		e := n.engine(t, Options{})
 		for range 3 {
 			if got := recognize(t, e, voice.Options{}); got != "yes" {
@@ -149,16 +150,19 @@ func TestNothingIsFound(t *testing.T) {
 		words   []string
 		took    time.Duration
 	}{
-		"nobody there":       {&network{takes: time.Hour}, []string{"no Wyoming server announces itself"}, 2 * time.Second},
-		"no multicast":       {&network{failure: errors.New("no network interface\ncarries multicast")}, []string{"cannot be looked for (no network interface carries multicast)"}, 0},
+		"nobody there": {&network{takes: time.Hour}, []string{"no Wyoming server announces itself"}, 2 * time.Second},
+		"no multicast": {&network{failure: errors.New("no network interface\ncarries multicast")},
+			[]string{"cannot be looked for (no network interface carries multicast)"}, 0},
 		"only bad addresses": {&network{order: []string{"x", "[::1", "h:70000", "h:-1"}}, []string{"no Wyoming server announces itself"}, 0},
-		"only a synthesizer": {&network{order: []string{two}, servers: map[string]*fake{two: says()}}, []string{"tcp://" + two, "no speech to text"}, 0},
+		"only a synthesizer": {&network{order: []string{two}, servers: map[string]*fake{two: says()}}, []string{"tcp://" + two, "no speech to text"},
+			0},
 		"no such model": {&network{order: []string{one, two}, servers: map[string]*fake{one: hears("", `"en"`), two: says()}},
 			[]string{"tcp://" + one, `no model "large"`}, 0},
 		"gone meanwhile": {&network{order: []string{one}}, []string{"tcp://" + one, "could not be reached"}, 0},
 		"silent":         {&network{order: []string{one}, servers: map[string]*fake{one: silent()}}, []string{"do not answer"}, 4 * time.Second},
 		"switched off":   {&network{order: []string{one}, servers: map[string]*fake{one: nil}}, nil, 4 * time.Second},
-		"a slow search":  {&network{order: []string{one}, takes: time.Hour, servers: map[string]*fake{one: silent()}}, []string{"do not answer"}, 4 * time.Second},
+		"a slow search": {&network{order: []string{one}, takes: time.Hour, servers: map[string]*fake{one: silent()}}, []string{"do not answer"},
+			4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -62,11 +62,15 @@ func TestTranscripts(t *testing.T) {
 		raw  string
 		want voice.Transcript
 	}{
-		"whole":             {`{"type":"transcript","data":{"text":"hello"}}` + "\n", voice.Transcript{Text: "hello"}},
-		"data behind":       {`{"type": "transcript", "version": "1.9.0", "data_length": 17}` + "\n" + `{"text": "hello"}`[:17] + "", voice.Transcript{Text: "hello"}},
-		"streamed":          {`{"type":"transcript-start"}` + "\n" + part("hel") + part("o") + `{"type":"transcript","data":{"text":"hello"}}` + "\n" + `{"type":"transcript-stop"}` + "\n", voice.Transcript{Text: "hello"}},
-		"never whole":       {`{"type":"transcript-start"}` + "\n" + part("hel") + part("lo") + `{"type":"transcript-stop"}` + "\n", voice.Transcript{Text: "hello"}},
-		"after other words": {`{"type":"ping"}` + "\n" + `{"type":"voice-stopped","data":{"timestamp":1}}` + "\n" + `{"type":"transcript","data":{"text":"hello"}}` + "\n", voice.Transcript{Text: "hello"}},
+		"whole": {`{"type":"transcript","data":{"text":"hello"}}` + "\n", voice.Transcript{Text: "hello"}},
+		"data behind": {`{"type": "transcript", "version": "1.9.0", "data_length": 17}` + "\n" + `{"text": "hello"}`[:17] + "",
+			voice.Transcript{Text: "hello"}},
+		"streamed": {`{"type":"transcript-start"}` + "\n" + part("hel") + part("o") + `{"type":"transcript","data":{"text":"hello"}}` + "\n" +
+			`{"type":"transcript-stop"}` + "\n", voice.Transcript{Text: "hello"}},
+		"never whole": {`{"type":"transcript-start"}` + "\n" + part("hel") + part("lo") + `{"type":"transcript-stop"}` + "\n",
+			voice.Transcript{Text: "hello"}},
+		"after other words": {`{"type":"ping"}` + "\n" + `{"type":"voice-stopped","data":{"timestamp":1}}` + "\n" +
+			`{"type":"transcript","data":{"text":"hello"}}` + "\n", voice.Transcript{Text: "hello"}},
 		"empty":             {`{"type":"transcript","data":{"text":" \n"}}` + "\n", voice.Transcript{Refused: true}},
 		"no text":           {`{"type":"transcript"}` + "\n", voice.Transcript{Refused: true}},
 		"a remark":          {`{"type":"transcript","data":{"text":" [BLANK_AUDIO]"}}` + "\n", voice.Transcript{Refused: true}},
@@ -131,11 +135,12 @@ func TestRecognizersThatFail(t *testing.T) {
 		"complains at once and closes": {func(p *peer, _ Event) {
 			p.event(TypeError, Failure{Text: "no such model"}, nil)
 		}, []string{"no such model"}},
-		"closes":      {func(p *peer, _ Event) { p.until(TypeAudioStop) }, []string{"closed the connection"}},
-		"cuts":        {func(p *peer, _ Event) { p.until(TypeAudioStop); p.say(`{"type":"transcript","da`) }, []string{"closed the connection"}},
-		"is no such":  {func(p *peer, _ Event) { p.say("SSH-2.0-OpenSSH_9.6\r\n"); p.hangUp() }, []string{"SSH-2.0", "another program"}},
-		"floods":      {func(p *peer, _ Event) { p.say(strings.Repeat("x", 2<<20)); p.hangUp() }, []string{"a line of more than"}},
-		"writes data": {func(p *peer, _ Event) { p.say(`{"type":"transcript","data":{"text":7}}` + "\n"); p.hangUp() }, []string{"data of a transcript"}},
+		"closes":     {func(p *peer, _ Event) { p.until(TypeAudioStop) }, []string{"closed the connection"}},
+		"cuts":       {func(p *peer, _ Event) { p.until(TypeAudioStop); p.say(`{"type":"transcript","da`) }, []string{"closed the connection"}},
+		"is no such": {func(p *peer, _ Event) { p.say("SSH-2.0-OpenSSH_9.6\r\n"); p.hangUp() }, []string{"SSH-2.0", "another program"}},
+		"floods":     {func(p *peer, _ Event) { p.say(strings.Repeat("x", 2<<20)); p.hangUp() }, []string{"a line of more than"}},
+		"writes data": {func(p *peer, _ Event) { p.say(`{"type":"transcript","data":{"text":7}}` + "\n"); p.hangUp() },
+			[]string{"data of a transcript"}},
 		"runs in circles": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			for {
@@ -299,15 +304,16 @@ func TestChoosingARecognizer(t *testing.T) {
 		want    Transcribe
 		failure string
 	}{
-		"nothing asked":        {two, Options{}, voice.Options{}, Transcribe{}, ""},
-		"a language":           {two, Options{}, voice.Options{Language: "de-AT"}, Transcribe{Language: "de"}, ""},
-		"the engine's":         {two, Options{Language: "de"}, voice.Options{}, Transcribe{Language: "de"}, ""},
-		"the call's first":     {two, Options{Language: "de"}, voice.Options{Language: "en"}, Transcribe{Language: "en"}, ""},
-		"an unknown language":  {two, Options{}, voice.Options{Language: "fr"}, Transcribe{}, `the language "fr"; it knows en, de`},
-		"a model":              {two, Options{Model: "SMALL-de"}, voice.Options{}, Transcribe{Name: "small-de"}, ""},
-		"a model not its own":  {two, Options{Model: "small-de"}, voice.Options{Language: "en"}, Transcribe{}, "it knows de"},
-		"an unknown model":     {two, Options{Model: "large"}, voice.Options{}, Transcribe{}, `no model "large"; it has small-en, small-de`},
-		"models not told":      {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"}, ""},
+		"nothing asked":       {two, Options{}, voice.Options{}, Transcribe{}, ""},
+		"a language":          {two, Options{}, voice.Options{Language: "de-AT"}, Transcribe{Language: "de"}, ""},
+		"the engine's":        {two, Options{Language: "de"}, voice.Options{}, Transcribe{Language: "de"}, ""},
+		"the call's first":    {two, Options{Language: "de"}, voice.Options{Language: "en"}, Transcribe{Language: "en"}, ""},
+		"an unknown language": {two, Options{}, voice.Options{Language: "fr"}, Transcribe{}, `the language "fr"; it knows en, de`},
+		"a model":             {two, Options{Model: "SMALL-de"}, voice.Options{}, Transcribe{Name: "small-de"}, ""},
+		"a model not its own": {two, Options{Model: "small-de"}, voice.Options{Language: "en"}, Transcribe{}, "it knows de"},
+		"an unknown model":    {two, Options{Model: "large"}, voice.Options{}, Transcribe{}, `no model "large"; it has small-en, small-de`},
+		"models not told": {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"},
+			""},
 		"only a voice":         {piper, Options{}, voice.Options{}, Transcribe{}, "no speech to text"},
 		"only wake words":      {`{"wake":[{"installed":true}]}`, Options{}, voice.Options{}, Transcribe{}, "only wake words"},
 		"only not installed":   {`{"asr":[{"installed":false}]}`, Options{}, voice.Options{}, Transcribe{}, "neither speech to text nor"},
@@ -342,7 +348,8 @@ func TestChoosingARecognizer(t *testing.T) {
 // TestInfoIsWhatTheReferenceReads: its parser takes an absent list, but not a
 // null one, and insists on who made a thing.
 func TestInfoIsWhatTheReferenceReads(t *testing.T) {
-	got, err := json.Marshal(Info{Handle: []Program{{Name: "perch", Installed: true, Models: []Model{{Name: "perch", Installed: true, Languages: []string{"en"}}}}}})
+	got, err := json.Marshal(
+		Info{Handle: []Program{{Name: "perch", Installed: true, Models: []Model{{Name: "perch", Installed: true, Languages: []string{"en"}}}}}})
 	want := `{"handle":[{"name":"perch","attribution":{"name":"","url":""},"installed":true,"description":"","version":"",` +
 		`"models":[{"name":"perch","attribution":{"name":"","url":""},"installed":true,"description":"","version":"","languages":["en"]}]}]}`
 	if err != nil || string(got) != want {

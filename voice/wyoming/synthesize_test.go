@@ -155,12 +155,14 @@ func TestALongTextIsStreamed(t *testing.T) {
 		asked = append(asked, first.Type+string(first.Data))
 		p.speak(f, tone(440, 100*time.Millisecond, f), 2048)
 	}
-	if _, err := hearAll(t.Context(), e, "Good night.", voice.Options{}); err != nil || !slices.Equal(asked, []string{`synthesize{"text":"Good night.","voice":{"name":"en_GB-alba-medium"}}`}) {
+	if _, err := hearAll(t.Context(), e, "Good night.", voice.Options{}); err != nil ||
+		!slices.Equal(asked, []string{`synthesize{"text":"Good night.","voice":{"name":"en_GB-alba-medium"}}`}) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
 	e.fixed.served.forget()
-	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
+	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 ||
+		!strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
 	}
 }
@@ -220,7 +222,8 @@ func TestSynthesizersThatFail(t *testing.T) {
 		"is cut in a chunk": {func(p *peer, _ Event) {
 			p.say(`{"type":"audio-chunk","data":{"rate":22050,"width":2,"channels":1},"payload_length":2048}` + "\nxx")
 		}, "closed the connection"},
-		"claims too much": {func(p *peer, _ Event) { p.say(`{"type":"audio-chunk","payload_length":9999999}` + "\n"); p.hangUp() }, "4194304 at most"},
+		"claims too much": {func(p *peer, _ Event) { p.say(`{"type":"audio-chunk","payload_length":9999999}` + "\n"); p.hangUp() },
+			"4194304 at most"},
 		"has bytes":       {play(Format{22050, 1, 1}), "samples of 1 bytes"},
 		"has floats":      {play(Format{22050, 4, 1}), "samples of 4 bytes"},
 		"surrounds":       {play(Format{22050, 2, 6}), "6 channels"},
@@ -363,18 +366,24 @@ func TestChoosingAVoice(t *testing.T) {
 		want    string // as JSON
 		failure string
 	}{
-		"nothing asked":         {piper, Options{}, voice.Options{}, `{"text":"hi"}`, ""},
-		"the engine's":          {piper, Options{Voice: "EN_gb-alba-medium"}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
-		"the call's":            {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "de_DE-thorsten-low"}, `{"text":"hi","voice":{"name":"de_DE-thorsten-low"}}`, ""},
-		"another engine's":      {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "af_heart"}, `{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
+		"nothing asked": {piper, Options{}, voice.Options{}, `{"text":"hi"}`, ""},
+		"the engine's": {piper, Options{Voice: "EN_gb-alba-medium"}, voice.Options{Language: "de"},
+			`{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
+		"the call's": {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "de_DE-thorsten-low"},
+			`{"text":"hi","voice":{"name":"de_DE-thorsten-low"}}`, ""},
+		"another engine's": {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "af_heart"},
+			`{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
 		"a language":            {piper, Options{}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
 		"the engine's language": {piper, Options{Language: "de-CH"}, voice.Options{}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
 		"the call's language":   {piper, Options{Language: "en"}, voice.Options{Language: "de"}, `{"text":"hi","voice":{"language":"de_DE"}}`, ""},
 		"an unknown language":   {piper, Options{}, voice.Options{Language: "ja"}, "", `language "ja", only for en_GB, de_DE`},
-		"an unknown voice":      {piper, Options{Voice: "af_heart"}, voice.Options{}, "", `no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
-		"voices not told":       {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`, ""},
-		"voices called models":  {`{"tts":[{"installed":true,"models":[{"name":"x","languages":["ja"]}]}]}`, Options{Voice: "x"}, voice.Options{}, `{"text":"hi","voice":{"name":"x"}}`, ""},
-		"only a recognizer":     {whisper, Options{}, voice.Options{}, "", "no text to speech"},
+		"an unknown voice": {piper, Options{Voice: "af_heart"}, voice.Options{}, "",
+			`no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
+		"voices not told": {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`,
+			""},
+		"voices called models": {`{"tts":[{"installed":true,"models":[{"name":"x","languages":["ja"]}]}]}`, Options{Voice: "x"}, voice.Options{},
+			`{"text":"hi","voice":{"name":"x"}}`, ""},
+		"only a recognizer": {whisper, Options{}, voice.Options{}, "", "no text to speech"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Format{24000, 2, 1}

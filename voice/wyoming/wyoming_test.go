@@ -246,7 +246,8 @@ func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
 
 // FuzzInfo reads what a server may say of itself, and chooses among it.
 func FuzzInfo(f *testing.F) {
-	for _, s := range []string{whisper, piper, `{}`, `{"asr":7}`, `{"asr":[{"installed":true,"models":[{"name":"\u001b","languages":["*","en_"]}]}]}`} {
+	for _, s := range []string{whisper, piper, `{}`, `{"asr":7}`,
+		`{"asr":[{"installed":true,"models":[{"name":"\u001b","languages":["*","en_"]}]}]}`} {
 		f.Add([]byte(s), "base-int8", "en-GB")
 	}
 	f.Fuzz(func(t *testing.T, data []byte, name, language string) {
@@ -260,8 +261,10 @@ func FuzzInfo(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, n := range []need{toRecognize(voice.Options{Language: language}), toSynthesize(voice.Options{Language: language, Voice: name}), toServe()} {
-				if err := n.fits(e.fixed, info); err != nil && (!errors.Is(err, voice.ErrUnavailable) || strings.ContainsAny(err.Error(), "\n\r\x1b")) {
+			for _, n := range []need{toRecognize(voice.Options{Language: language}), toSynthesize(voice.Options{Language: language, Voice: name}),
+				toServe()} {
+				if err := n.fits(e.fixed, info); err != nil &&
+					(!errors.Is(err, voice.ErrUnavailable) || strings.ContainsAny(err.Error(), "\n\r\x1b")) {
 					t.Errorf("%q", err)
 				}
 			}

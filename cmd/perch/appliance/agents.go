@@ -33,7 +33,8 @@ type agents struct {
 // newAgents makes the engines, and the mind of its brains. find looks for Wyoming
 // servers on the network, lend opens the tools of a turn to a coding agent, and
 // recognizers are used instead of those configured, where there are any.
-func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), lend func() acp.ToolEndpoint, recognizers voice.Recognizers) (*agents, error) {
+func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), lend func() acp.ToolEndpoint, recognizers voice.Recognizers) (*agents,
+	error) {
 	bus := event.NewBusFor(k.Robots.Trusts)
 	g := &agents{Bus: bus, board: agent.NewBoard(), talks: vccp.NewTalks(b.Log), sounds: sounds.Open(b.soundsDirectory()),
 		Senses: senses{perception.NewIntake(bus, k.Robots, b.Log), perception.NewStates(store.NewTable[perception.State](k.DB, "perception"))}}

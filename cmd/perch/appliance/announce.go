@@ -118,7 +118,8 @@ func TakenBy(name string, rival netip.Addr) string {
 	if rival.IsValid() {
 		at = " (" + rival.String() + ")"
 	}
-	return fmt.Sprintf("another machine%s has %s, and robots that were told that name go there; give one of the two another name (name in the configuration) and restart it",
+	return fmt.Sprintf(
+		"another machine%s has %s, and robots that were told that name go there; give one of the two another name (name in the configuration) and restart it",
 		at, name)
 }
 

@@ -18,7 +18,8 @@ func TestANameThatAnotherMachineHas(t *testing.T) {
 			t.Errorf("%+v does not say %q", part, word)
 		}
 	}
-	if own := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", By: mdns.BySystem}); !own.OK || own.Note != "perch.local, answered by system" {
+	if own := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", By: mdns.BySystem}); !own.OK ||
+		own.Note != "perch.local, answered by system" {
 		t.Errorf("%+v", own)
 	}
 	if waits := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: "no network"}); waits.OK || waits.Note != "no network" {

@@ -155,22 +155,27 @@ func (a core) newRobots() error {
 		Robots: a.Robots, Bus: a.Bus, Senses: a.Senses.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.waiting,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of, Phrases: a.Engines.Book.Phrase,
-		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version, Log: a.Log,
+		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
+		Phrases:  a.Engines.Book.Phrase,
+		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version,
+		Log: a.Log,
 	})
 	if err := a.openFirmware(); err != nil {
 		return err
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL, Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.Log})
+	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
+		Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.Log})
 	return nil
 }
 
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
-		Robots: a.OwnedRobots(), Talk: a.control(), Notifier: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus, Senses: a.Senses,
+		Robots: a.OwnedRobots(), Talk: a.control(), Notifier: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus,
+		Senses:    a.Senses,
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
-		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware, Refused: a.ota.Refused,
+		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
+		Refused:  a.ota.Refused,
 		Archives: newArchives(Directory(a.Data, a.version, a.Log), a.DB, a.askRestart),
 		Version:  a.version, ID: a.ID, Started: a.Started,
 	}

@@ -16,7 +16,8 @@ import (
 func (a *Appliance) newBehaviours() (err error) {
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has told
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, Zone: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways}, Log: a.Log,
+		Tuning: a.Config.Behaviours, Rules: rules, Zone: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
+		Log: a.Log,
 	})
 	return err
 }

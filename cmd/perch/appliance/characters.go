@@ -40,7 +40,8 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 	if err != nil {
 		return nil, err
 	}
-	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person, personas: map[string]agent.Persona{}}
+	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person,
+		personas: map[string]agent.Persona{}}
 	fixed := map[device.ID]device.Settings{}
 	for i, r := range c.Robots.Each {
 		id, err := device.ParseID(r.Robot)
@@ -56,7 +57,8 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		}
 	}
 	for _, hidden := range robots.Fix(fixed) {
-		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename", "robot", hidden.ID, "name", hidden.Settings.Name)
+		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
+			"robot", hidden.ID, "name", hidden.Settings.Name)
 	}
 	for _, r := range robots.List() {
 		if name := r.Settings.Persona; name != "" {

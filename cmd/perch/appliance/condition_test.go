@@ -335,7 +335,8 @@ func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.language = "en"
 		dead := stuck{&scripted{err: voice.ErrUnavailable}, 10 * time.Second}
-		if err := (watchedSynthesizer{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil || dead.uses != 1 {
+		if err := (watchedSynthesizer{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil ||
+			dead.uses != 1 {
 			t.Errorf("asked %d times, %v", dead.uses, err)
 		}
 	})
@@ -350,9 +351,11 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 		if _, err := (watchedRecognizer{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
 			t.Error("it hears German")
 		}
-		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"}, {Language: "de"}} {
+		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"},
+			{Language: "de"}} {
 			said := 0
-			if err := (watchedSynthesizer{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil || said != 1 {
+			if err := (watchedSynthesizer{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil ||
+				said != 1 {
 				t.Errorf("%+v: said %d times, %v", o, said, err)
 			}
 		}
@@ -363,10 +366,12 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 			t.Errorf("told %d times in %s", n, log)
 		}
 		c.Last = true // it is tried, whatever it did before
-		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
+		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(),
+			voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
 			t.Errorf("the house's own language: %v, %d failures", err, c.Failures())
 		}
-		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {
+		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x",
+			voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {
 			t.Errorf("one that does not work at all: %v, %d failures", err, c.Failures())
 		}
 	})

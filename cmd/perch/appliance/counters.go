@@ -13,10 +13,14 @@ func (a *Appliance) counters() []admin.Counter {
 	return append([]admin.Counter{
 		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.Senses.intake.Dropped},
 		{Name: "perch_feed_readers_dropped_total", Help: "Readers of the perception feed that did not read.", Count: a.bridge.Dropped},
-		{Name: "perch_robots_dropped_total", Help: "Robots let go because they did not read what they were sent.", Count: func() uint64 { return uint64(a.Talk.Lost()) }},
-		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.", Count: func() uint64 { return a.Doors.Lingering.Counts().Kept }},
-		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.", Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
-		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.", Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
+		{Name: "perch_robots_dropped_total", Help: "Robots let go because they did not read what they were sent.",
+			Count: func() uint64 { return uint64(a.Talk.Lost()) }},
+		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.",
+			Count: func() uint64 { return a.Doors.Lingering.Counts().Kept }},
+		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.",
+			Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
+		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
+			Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
 	}, a.Engines.counters()...)
 }
@@ -65,7 +69,8 @@ func (a *Appliance) gauges() []admin.Gauge {
 			}
 			return float64(info.Size())
 		}},
-		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.", Read: func() float64 { return truth(a.DB.Err() != nil || a.DB.Readable() != nil) }},
+		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.",
+			Read: func() float64 { return truth(a.DB.Err() != nil || a.DB.Readable() != nil) }},
 		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
 			free, err := store.FreeSpace(a.Data)
 			if err != nil {
@@ -80,6 +85,7 @@ func (a *Appliance) gauges() []admin.Gauge {
 			return n
 		}},
 		{Name: "perch_robots_strangers", Help: "Robots that nobody has adopted.", Read: func() float64 { return float64(a.Robots.Strangers()) }},
-		{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.", Read: func() float64 { return truth(a.mqttPart().OK && !a.Mirror.Status().Connecting) }},
+		{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.",
+			Read: func() float64 { return truth(a.mqttPart().OK && !a.Mirror.Status().Connecting) }},
 	}
 }

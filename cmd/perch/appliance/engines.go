@@ -73,7 +73,8 @@ type BrainOptions struct {
 
 // NewEngines makes all engines. It loads none and makes no connection. find looks for
 // Wyoming servers on the network.
-func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines, error) {
+func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines,
+	error) {
 	book, err := config.Book(c)
 	if err != nil {
 		return nil, err

@@ -131,7 +131,8 @@ func (e *engines) model(b config.Brain, log *slog.Logger) (thinker.Model, error)
 	}
 	if b.Kind == "anthropic" {
 		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
-			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
+			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within),
+			Log: log})
 		if err != nil {
 			return nil, err
 		}
@@ -191,8 +192,10 @@ func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) err
 	if h.senses.Board != nil {
 		hands.Senses = h.senses
 	}
-	brain, err := acp.New(acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env), Idle: time.Duration(b.Idle), Turns: b.Turns,
-		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow, MayAnswer: h.trusts, Log: log})
+	brain, err := acp.New(acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
+		Idle: time.Duration(b.Idle), Turns: b.Turns,
+		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow,
+		MayAnswer: h.trusts, Log: log})
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,8 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 		n.Warm = engine.Warm
 		speak(engine)
 	case "openai":
-		engine, err := openai.NewSynthesizer(openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream, FirstByte: within})
+		engine, err := openai.NewSynthesizer(openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
+			FirstByte: within})
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,8 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 		e.closers = append(e.closers, engine.Close)
 		speak(engine)
 	case "assist":
-		engine, err := assist.NewSynthesizer(assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice, Convert: s.Convert, AnswerWithin: within})
+		engine, err := assist.NewSynthesizer(assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
+			Convert: s.Convert, AnswerWithin: within})
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,9 @@ func RoomFault(free int64, dir string) error {
 	if free >= leastFree {
 		return nil
 	}
-	return fmt.Errorf("%d MB are free for %s, and %d are needed; make room: remove firmware images that are not needed any more, or files of other programs", free>>20, dir, leastFree>>20)
+	return fmt.Errorf(
+		"%d MB are free for %s, and %d are needed; make room: remove firmware images that are not needed any more, or files of other programs",
+		free>>20, dir, leastFree>>20)
 }
 
 // diskPart is whether there is room, and what the last write failed with.

@@ -87,7 +87,8 @@ func (a *Appliance) mqttPart() admin.Part {
 		part.Note = "is the broker itself, on " + a.Config.MQTT.Listen
 	}
 	if s.Ends > 0 {
-		part.Note += fmt.Sprintf("; the embedded broker has ended %d times since perch was started, last at %s: %s", s.Ends, s.Ended.Format(time.DateTime), s.Why)
+		part.Note += fmt.Sprintf("; the embedded broker has ended %d times since perch was started, last at %s: %s", s.Ends,
+			s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part
 }

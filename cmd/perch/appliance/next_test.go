@@ -16,9 +16,11 @@ func TestWhatToDoNext(t *testing.T) {
 		not  []string
 	}{
 		"by name and by number": {nextSteps{name: "http://perch.local:8003", numbers: "http://192.0.2.5:8003"},
-			[]string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    http://192.0.2.5:8003/xiaozhi/ota/\n", "    perch doctor\n"}, []string{"browser"}},
-		"by number":      {nextSteps{numbers: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
-		"with a page":    {nextSteps{name: "http://perch.local:8003", page: "http://perch.local:8003/"}, []string{"In a browser:\n    http://perch.local:8003/\n"}, nil},
+			[]string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    http://192.0.2.5:8003/xiaozhi/ota/\n", "    perch doctor\n"},
+			[]string{"browser"}},
+		"by number": {nextSteps{numbers: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
+		"with a page": {nextSteps{name: "http://perch.local:8003", page: "http://perch.local:8003/"},
+			[]string{"In a browser:\n    http://perch.local:8003/\n"}, nil},
 		"of a folder":    {nextSteps{named: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
 		"for a loopback": {nextSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
 	} {

@@ -95,7 +95,8 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 	for _, i := range images {
 		if i.Stopped != "" {
 			part.OK = false
-			part.Note = fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image", i.Version, i.Stopped)
+			part.Note = fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
+				i.Version, i.Stopped)
 		}
 	}
 	return part

@@ -13,7 +13,8 @@ import (
 // TestPartsOfTheMachine are what /ready says of disk, clock, doors and
 // rollouts where something is wrong.
 func TestPartsOfTheMachine(t *testing.T) {
-	if p := diskPart(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital || !strings.Contains(p.Note, "nothing can be kept: no space left") {
+	if p := diskPart(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital ||
+		!strings.Contains(p.Note, "nothing can be kept: no space left") {
 		t.Errorf("a disk that refuses: %+v", p)
 	}
 	if p := clockPart(time.Unix(0, 0), time.Now()); p.OK || p.Vital || !strings.Contains(p.Note, "time server") {
@@ -30,7 +31,8 @@ func TestPartsOfTheMachine(t *testing.T) {
 		t.Errorf("the doors without a socket: %+v", p)
 	}
 	stopped := ota.Shown{Record: ota.Record{Image: ota.Image{Version: "2.3.0"}, Stopped: "2 of the first 5 robots did not come back with it"}}
-	if p := rolloutsPart([]ota.Shown{stopped}); p.OK || p.Vital || !strings.Contains(p.Note, "2.3.0 has stopped: 2 of the first 5") || !strings.Contains(p.Note, "rollout anew") {
+	if p := rolloutsPart([]ota.Shown{stopped}); p.OK || p.Vital || !strings.Contains(p.Note, "2.3.0 has stopped: 2 of the first 5") ||
+		!strings.Contains(p.Note, "rollout anew") {
 		t.Errorf("a rollout that has stopped: %+v", p)
 	}
 }

@@ -59,7 +59,8 @@ func ownersOnly(path string, log *slog.Logger) error {
 		log.Warn("a secret can be read by others on this machine; its owner should run chmod 600 "+path, "err", err)
 		return nil
 	}
-	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made", "file", path)
+	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made",
+		"file", path)
 	return nil
 }
 

@@ -32,14 +32,17 @@ func (a *Appliance) newSkins() error {
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Trusts: a.Robots.Trusts, Talk: a.Talk, Asker: a.Talk,
 		// In the quiet hours questions are not spoken; screens and the terminal show them.
-		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus, Language: c.Language, Log: a.Log,
+		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus,
+		Language: c.Language, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools, Log: a.Log,
+		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
+		Log: a.Log,
 	})
 	a.skins, err = skin.New(skin.Options{
-		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind, Questions: questions{a.hooks, a.Talk},
-		Words: words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
+		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
+		Questions: questions{a.hooks, a.Talk},
+		Words:     words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
 	return err

@@ -181,7 +181,8 @@ func explainDenied(err error, by Account) error {
 		return err
 	}
 	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
-		return explainedError{fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
+		return explainedError{fmt.Errorf(
+			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
 	if why := by.reads(of.Path); why != nil {
 		return explainedError{why, err}

@@ -69,8 +69,9 @@ func TestWhoCanRead(t *testing.T) {
 		dir, file fs.FileMode
 		says      []string // nothing: it can
 	}{
-		"anybody may":               {stranger(), 0o755, 0o644, nil},
-		"as anybody makes a key":    {stranger(), 0o755, 0o600, []string{"the user other cannot read", "mode 0600", "sudo chgrp other '", "' && sudo chmod g+r '"}},
+		"anybody may": {stranger(), 0o755, 0o644, nil},
+		"as anybody makes a key": {stranger(), 0o755, 0o600, []string{"the user other cannot read", "mode 0600", "sudo chgrp other '",
+			"' && sudo chmod g+r '"}},
 		"its group may, and is not": {stranger(), 0o755, 0o640, []string{"mode 0640", "sudo chgrp other"}},
 		"its group may, and is":     {stranger(group), 0o755, 0o640, nil},
 		"its group alone may not":   {stranger(group), 0o755, 0o604, []string{"mode 0604"}},
@@ -99,7 +100,8 @@ func TestWhoCanRead(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"/home/ann/brain.key", "/root/x", "/tmp/x"} {
-		if err := (Account{"perch", 54321, nil}).reads(path); err == nil || !strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
+		if err := (Account{"perch", 54321, nil}).reads(path); err == nil ||
+			!strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -113,7 +115,8 @@ func TestWhoCanRead(t *testing.T) {
 // they cannot read themselves.
 func TestJudgedAsTheServicesUser(t *testing.T) {
 	key, open := keptIn(t, 0o755, 0o600), keptIn(t, 0o755, 0o644)
-	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key + "\"}\n  - {kind: none}\nmqtt: {broker: none, password_file: \"" + open + "\"}\n"
+	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key +
+		"\"}\n  - {kind: none}\nmqtt: {broker: none, password_file: \"" + open + "\"}\n"
 	path := written(t, text)
 	folder(t)
 	for _, err := range []error{os.Chmod(filepath.Dir(path), 0o755), os.Chmod(path, 0o644)} {
@@ -126,7 +129,8 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "\n") != 0 {
 		t.Fatalf("it is judged %v", err)
 	}
-	for _, word := range []string{path + ":2: brains.0.key_file: ", "the user other cannot read " + key, "chmod g+r", "or move it into /etc/perch/secrets"} {
+	for _, word := range []string{path + ":2: brains.0.key_file: ", "the user other cannot read " + key, "chmod g+r",
+		"or move it into /etc/perch/secrets"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("%q does not say %q", err, word)
 		}
@@ -134,7 +138,8 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err == nil || !strings.Contains(err.Error(), "the user other cannot read "+path) {
+	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err == nil ||
+		!strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)
 	}
 	me := ourselves()

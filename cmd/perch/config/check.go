@@ -123,7 +123,8 @@ func splitAddress(a string) (host string, err error) {
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port") // what it holds may be a password
+		// what it holds may be a password
+		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ func unknownKeys(n *yaml.Node, known ...string) error {
 	var wrong yaml.TypeError
 	for i := 0; i < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(known, key.Value) {
-			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: there is no key %q here; there are %s", key.Line, key.Value, strings.Join(known, ", ")))
+			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: there is no key %q here; there are %s", key.Line, key.Value,
+				strings.Join(known, ", ")))
 		}
 	}
 	if len(wrong.Errors) > 0 {

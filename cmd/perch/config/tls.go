@@ -69,7 +69,8 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	}
 	if err != nil {
 		// The library's words are of the two files' form, never of what they hold.
-		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key,
+			strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return &pair, nil
 }

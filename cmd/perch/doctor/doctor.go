@@ -140,7 +140,8 @@ func (d *Examination) Appliance(ctx context.Context) {
 	}
 	var status admin.Status
 	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
-		d.add("appliance", fmt.Errorf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), "")
+		d.add("appliance",
+			fmt.Errorf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), "")
 		return
 	}
 	d.running, d.status = c, &status
@@ -216,7 +217,8 @@ func (d *Examination) port(key, a string) {
 	l, err := net.Listen("tcp", a)
 	switch {
 	case err == nil && d.status != nil:
-		d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key), l.Close()), "")
+		d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
+			l.Close()), "")
 	case err == nil:
 		d.add("port "+a, l.Close(), "free")
 	case d.status != nil && errors.Is(err, syscall.EADDRINUSE):

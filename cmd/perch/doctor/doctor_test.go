@@ -147,7 +147,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
 		"a model that is not installed": {
 			func(_ *testing.T, d *Examination) { d.Config.Speech.Recognizers[0].Model = "/nowhere" },
-			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us", "check-config"}},
+			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us",
+				"check-config"}},
 
 		"room enough": {nil, func(_ *testing.T, d *Examination) { d.Disk() }, "disk", false, []string{"1048576 MB free"}},
 		"no room": {
@@ -171,7 +172,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			},
 			func(_ *testing.T, d *Examination) { d.Clock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
 
-		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", false, []string{"nobody but their owner"}},
+		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", false,
+			[]string{"nobody but their owner"}},
 		"a token that its group can read": {file("admin-token", "x", 0o640), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
 			[]string{"admin-token", "chmod 600"}},
 		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
@@ -189,7 +191,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 				db := d.kept(t)
 				t.Cleanup(func() { _ = db.Close() })
 			},
-			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"in use by a program that does not answer", "systemctl status perch"}},
+			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"in use by a program that does not answer",
+				"systemctl status perch"}},
 
 		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.Ports() }, "port 127.0.0.1:0", false, []string{"free"}},
 		"a port in use": {
@@ -213,22 +216,26 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", true, []string{"cannot be asked", "start one"}},
 		"none that runs": {nil, func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", false, []string{"does not run"}},
 
-		"no systemd":   {func(t *testing.T, d *Examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
-		"a unit":       {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},
-		"a failed one": {unit("ActiveState=failed\nResult=exit-code\n"), system, "unit", true, []string{"has failed (exit-code)", "journalctl -u perch"}},
+		"no systemd": {func(t *testing.T, d *Examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
+		"a unit":     {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},
+		"a failed one": {unit("ActiveState=failed\nResult=exit-code\n"), system, "unit", true,
+			[]string{"has failed (exit-code)", "journalctl -u perch"}},
 		"one that ends again and again": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=7\n"), system, "unit", true,
 			[]string{"again and again (7 times", "journalctl"}},
 		"one that has ended, and is not counted": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=0\n"), system, "unit", true,
 			[]string{"ends again and again; journalctl -u perch"}},
 		"one that is just starting again": {unit("ActiveState=activating\nSubState=start\nNRestarts=3\n"), system, "unit", true,
 			[]string{"again and again (3 times", "journalctl"}},
-		"one whose configuration has faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n"), system, "unit", true,
+		"one whose configuration has faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n"), system, "unit",
+			true,
 			[]string{"again and again (once", "configuration has faults", "sudo perch check-config"}},
-		"one that is starting":               {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n"), system, "unit", false, []string{"is starting"}},
-		"one that systemd has not read anew": {unit("ActiveState=active\nNeedDaemonReload=yes\n"), system, "unit", true, []string{"systemctl daemon-reload"}},
-		"one that would not start at boot":   {unit("ActiveState=active\nUnitFileState=disabled\n"), system, "unit", true, []string{"systemctl enable perch"}},
-		"one that was restarted":             {unit("ActiveState=active\nNRestarts=2\n"), system, "unit", false, []string{"2 times", "journalctl"}},
-		"one that is stopped":                {unit("ActiveState=inactive\n"), system, "unit", false, []string{"systemctl start perch"}},
+		"one that is starting": {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n"), system, "unit", false, []string{"is starting"}},
+		"one that systemd has not read anew": {unit("ActiveState=active\nNeedDaemonReload=yes\n"), system, "unit", true,
+			[]string{"systemctl daemon-reload"}},
+		"one that would not start at boot": {unit("ActiveState=active\nUnitFileState=disabled\n"), system, "unit", true,
+			[]string{"systemctl enable perch"}},
+		"one that was restarted": {unit("ActiveState=active\nNRestarts=2\n"), system, "unit", false, []string{"2 times", "journalctl"}},
+		"one that is stopped":    {unit("ActiveState=inactive\n"), system, "unit", false, []string{"systemctl start perch"}},
 		"an own one in the place of the package's": {
 			func(t *testing.T, d *Examination) {
 				d.packaged(t)
@@ -248,12 +255,14 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 				d.services = func(context.Context) (string, error) { return "", errors.New("it has no bus") }
 			}, system, "unit", true, []string{"no bus", "systemctl status"}},
 
-		"its name":                           {nil, name, "name", false, []string{"perch.local is 192.0.2.5"}},
-		"a name nobody has":                  {resolves(mdns.ErrNoAnswer), name, "name", false, []string{"perch.local is free"}},
-		"a name that is announced in vain":   {resolves(mdns.ErrNoAnswer, announced), name, "name", true, []string{"not answered on the network", "give robots the address", "5353"}},
-		"no multicast":                       {resolves(mdns.ErrNoMulticast), name, "name", false, []string{"given the address"}},
-		"a name that is known to be taken":   {resolves(mdns.ErrNoAnswer, admin.Part{Name: "mdns", Note: "perch-2.local"}), name, "", false, nil},
-		"a name that is not to be announced": {func(_ *testing.T, d *Examination) { d.Config.MDNS.Enabled = false }, name, "name", false, []string{"mdns.enabled"}},
+		"its name":          {nil, name, "name", false, []string{"perch.local is 192.0.2.5"}},
+		"a name nobody has": {resolves(mdns.ErrNoAnswer), name, "name", false, []string{"perch.local is free"}},
+		"a name that is announced in vain": {resolves(mdns.ErrNoAnswer, announced), name, "name", true,
+			[]string{"not answered on the network", "give robots the address", "5353"}},
+		"no multicast":                     {resolves(mdns.ErrNoMulticast), name, "name", false, []string{"given the address"}},
+		"a name that is known to be taken": {resolves(mdns.ErrNoAnswer, admin.Part{Name: "mdns", Note: "perch-2.local"}), name, "", false, nil},
+		"a name that is not to be announced": {func(_ *testing.T, d *Examination) { d.Config.MDNS.Enabled = false }, name, "name", false,
+			[]string{"mdns.enabled"}},
 		"another machine's name": {
 			func(_ *testing.T, d *Examination) {
 				d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.99"), nil }

@@ -209,7 +209,8 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
 	if words == "" {
-		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), sampleSpeech, t.fastest["synthesizer"].part), nil
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), sampleSpeech,
+			t.fastest["synthesizer"].part), nil
 	}
 	return took, fmt.Sprintf("understands %q as %q after %s", sampleSpeech, words, millis(took)), nil
 }

@@ -79,7 +79,8 @@ func (c *databaseCopy) damage(path string) error {
 		s.Kept = beside
 		return errors.New(s.String())
 	}
-	return fmt.Errorf("%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+	return fmt.Errorf(
+		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
 // there reports whether something has this path.
@@ -115,7 +116,8 @@ func (d *Examination) Database() {
 		d.add("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
-		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path), "")
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
+			"")
 		return
 	case info.Size() > mostCopied:
 		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
@@ -142,7 +144,10 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	defer file.Close()
 	// The same lock as its own program takes; it is given up with the file.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-		return nil, fmt.Errorf("%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)", path)
+		return nil,
+			fmt.Errorf(
+				"%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)",
+				path)
 	}
 	dir, err := os.MkdirTemp("", "perch-doctor-*")
 	if err != nil {
@@ -192,7 +197,9 @@ func (d *Examination) unit(ctx context.Context) {
 		return
 	}
 	if own && packaged {
-		d.add("unit", fmt.Errorf("/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
+		d.add("unit",
+			fmt.Errorf(
+				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)

@@ -46,7 +46,9 @@ func (d *Examination) names(ctx context.Context) {
 	case err != nil && d.status == nil:
 		d.add("name", nil, host+" is free")
 	case err != nil:
-		d.add("name", fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host, err), "")
+		d.add("name",
+			fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host,
+				err), "")
 	case !d.isOurs(addr):
 		d.add("name", errors.New(appliance.TakenBy(host, addr)), "")
 	default:
@@ -73,7 +75,9 @@ func (d *Examination) avahi() {
 		return // it is not there, or does not run
 	}
 	if otherStacks.Match(text) {
-		d.add("avahi", fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon", file), "")
+		d.add("avahi",
+			fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon",
+				file), "")
 	}
 }
 
@@ -111,7 +115,8 @@ func (d *Examination) robots(ctx context.Context) {
 	if len(waiting) == 1 {
 		wait = "waits"
 	}
-	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait, strings.Join(shown, ", ")))
+	d.add("robots", nil, fmt.Sprintf("note: %d %s to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting), wait,
+		strings.Join(shown, ", ")))
 }
 
 // mqtt tries the broker, where no appliance runs that shows its condition.
@@ -158,5 +163,6 @@ type Refused struct {
 }
 
 func (t Refused) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device), t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device),
+		t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }

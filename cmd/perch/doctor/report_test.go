@@ -145,7 +145,8 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 		found[f.Part] = append(found[f.Part], f)
 	}
 	brain := found["brain reflex"]
-	if len(brain) != 1 || !brain[0].Ok || !brain[0].warn || !strings.Contains(brain[0].Note, "it hung") || !strings.Contains(brain[0].Note, "It is ") {
+	if len(brain) != 1 || !brain[0].Ok || !brain[0].warn || !strings.Contains(brain[0].Note, "it hung") ||
+		!strings.Contains(brain[0].Note, "It is ") {
 		t.Errorf("it found %+v", brain)
 	}
 	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
