@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	errAway   = errors.New("Perch is not connected to take commands")
-	errSilent = errors.New("Perch has not confirmed a command")
+	errAway   = errors.New("no connection of Perch takes commands")
+	errSilent = errors.New("a command was not confirmed by Perch")
 )
 
 // confirmations are a hook that confirms commands to their publishers (QoS 1)

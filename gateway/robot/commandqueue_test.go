@@ -13,7 +13,6 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
-	"perch/event"
 )
 
 func TestWhatWaitsForARobot(t *testing.T) {
@@ -156,16 +155,6 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 			t.Errorf("happened %v", kinds)
 		}
 	})
-}
-
-// noticeStates are what was published of notifications.
-func (k *talk) noticeStates() (states []string) {
-	for _, e := range k.envelopes() {
-		if changed, ok := e.Event.(event.NotificationChanged); ok {
-			states = append(states, changed.State)
-		}
-	}
-	return states
 }
 
 func TestHoldingAChannel(t *testing.T) {
