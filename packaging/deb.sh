@@ -79,10 +79,11 @@ licences() {
 # has elsewhere. They are not packed, so that the links hold.
 docs() {
 	doc=$stage/usr/share/doc/perch
-	for page in README.md SECURITY.md $(git ls-files 'docs/*.md'); do
+	for page in README.md SECURITY.md CONTRIBUTING.md $(git ls-files 'docs/*.md'); do
 		mkdir -p "$doc/$(dirname "$page")"
 		sed -E 's#\]\(((\.\./)*)packaging/(home-assistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
+	install -D -m 644 docs/architecture.svg "$doc/docs/architecture.svg"
 }
 
 # pages PROGRAM are its documents: manual, changes, licences, completion.

@@ -87,15 +87,18 @@ func (r *Run) Begin(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
+// Unlimited has Next wait as long as its ctx.
+const Unlimited time.Duration = -1
+
 // Next waits for the next event, for so long at most, or as long as ctx where
-// within is 0. It returns io.EOF after the run's end. An error of the run is a
+// within is Unlimited. It returns io.EOF after the run's end. An error of the run is a
 // *Fault with Home Assistant's code; other errors are a *Fault of ours, or the
 // cause of ctx's end.
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	if r.over {
 		return Event{}, io.EOF
 	}
-	if within > 0 {
+	if within != Unlimited {
 		limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 		defer cancel()
 		ctx = limited

@@ -112,6 +112,8 @@ func TestARunThatIsSlow(t *testing.T) {
 	sentence(t, run.Begin(t.Context(), 20*time.Millisecond), "did not answer within 20ms")
 	_, err := run.Next(t.Context(), 20*time.Millisecond)
 	sentence(t, err, "did not answer within 20ms")
+	_, err = run.Next(t.Context(), 0)
+	sentence(t, err, "did not answer within 0s")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := run.Next(ctx, soon); !errors.Is(err, context.Canceled) {

@@ -143,7 +143,7 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 // understood waits for the text. A run that ends without one recognized nothing.
 func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
 	for {
-		e, err := run.Next(ctx, 0)
+		e, err := run.Next(ctx, hass.Unlimited)
 		if errors.Is(err, io.EOF) {
 			return "", nil
 		}
