@@ -240,6 +240,9 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 // needs a login is found out by the first turn; Check then reports it until a
 // turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil { // which a lock that is free would not show
+		return err
+	}
 	k, err := b.enter("")
 	if err != nil {
 		return err
