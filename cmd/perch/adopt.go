@@ -30,7 +30,7 @@ func adoptCommand() *cobra.Command {
 		},
 	}
 	r.register(c)
-	c.Flags().BoolVar(&replace, "replace", false, "let in whoever waits under ROBOT's address in its place, if it shows no code. "+
+	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
 		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
 	return c
 }

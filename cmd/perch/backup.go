@@ -113,7 +113,7 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 	}
 	if answer.StatusCode >= 300 {
 		var text bytes.Buffer
-		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it the status is what is told
+		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it, the status is the message
 		return nil, errors.Join(errorOf(answer.Status, text.Bytes()), answer.Body.Close())
 	}
 	return answer, nil

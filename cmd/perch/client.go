@@ -215,9 +215,9 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 
 // errorOf is the sentence of an error the appliance answered with.
 func errorOf(status string, answer []byte) error {
-	var told struct{ Error struct{ Message string } }
-	if json.Unmarshal(answer, &told) == nil && told.Error.Message != "" {
-		return errors.New(told.Error.Message)
+	var body struct{ Error struct{ Message string } }
+	if json.Unmarshal(answer, &body) == nil && body.Error.Message != "" {
+		return errors.New(body.Error.Message)
 	}
 	return fmt.Errorf("the appliance answered %s", status)
 }

@@ -93,7 +93,8 @@ func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (
 }
 
 func writeStaged(out io.Writer, s admin.Restored) {
-	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch, s.Appliance, s.Next)
+	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
+		s.Appliance, s.Next)
 	if !s.Restarting {
 		fmt.Fprint(out, ": perch restore --restart does both, systemctl restart perch does it now")
 	}

@@ -235,8 +235,8 @@ func TestCommandsOfRobots(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage || !strings.Contains(out.String(), `"renam"; did you mean rename?`) ||
-		!strings.Contains(out.String(), "perch robot: ") {
+	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage ||
+		!strings.Contains(out.String(), `"renam"; did you mean rename?`) || !strings.Contains(out.String(), "perch robot: ") {
 		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

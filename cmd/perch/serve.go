@@ -21,6 +21,7 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the appliance",
+		Long:  "It needs no configuration. Exit codes: 0 it was stopped, 1 failed, 2 wrong usage or configuration.",
 		Example: `perch serve
 			perch serve --config perch.yaml --data data --log-level debug`,
 		RunE: func(c *cobra.Command, _ []string) error { return serve(c.Context(), s, begin, c.OutOrStdout()) },

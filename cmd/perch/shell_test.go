@@ -52,8 +52,9 @@ fi`)
 func TestEarlierSpellings(t *testing.T) {
 	h := open(t, testConfig(), t.TempDir())
 	for earlier, now := range map[string]string{
-		"devices": "robot list", "say nobody x": "robot say nobody x", "adopt 123456": "robot adopt 123456", "token 020000000001": "robot token 020000000001",
-		"forget --strangers": "robot forget --strangers", "devices --help": "robot list --help", "forget": "robot forget", "say --help": "robot say --help",
+		"devices": "robot list", "devices --help": "robot list --help", "say nobody x": "robot say nobody x", "say --help": "robot say --help",
+		"adopt 123456": "robot adopt 123456", "token 020000000001": "robot token 020000000001", "forget --strangers": "robot forget --strangers",
+		"forget": "robot forget",
 	} {
 		lines := [2]string{}
 		var codes [2]int
