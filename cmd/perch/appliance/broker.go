@@ -165,7 +165,7 @@ func (w *childLog) Write(p []byte) (int, error) {
 
 func (w *childLog) note(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
-	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch: ")
+	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch "+BrokerCommand+": ")
 	if fatal && w.why == "" {
 		w.why = line[:min(len(line), 200)]
 	}

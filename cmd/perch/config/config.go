@@ -125,6 +125,9 @@ type Faults []string
 
 func (f Faults) Error() string { return strings.Join(f, "\n") }
 
+// ExitCode is the program's: 2, as of a wrong usage.
+func (Faults) ExitCode() int { return 2 }
+
 // mostConfig bounds the file.
 const mostConfig = 1 << 20
 
