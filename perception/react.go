@@ -67,7 +67,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 func (b *Behaviours) Run(ctx context.Context, r robots) {
 	ctx, cancel := context.WithCancel(ctx)
 	hands := newHands(r, b.o)
-	defer hands.wait()
+	defer hands.lanes.Wait()
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer cancel()

@@ -213,7 +213,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
 		phrases: b.o.Phrases(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
-	b.used(s)
+	s.used = b.o.Now()
 	if err != nil {
 		s.conn.cancel(s, in, b.o.Grace, r.asking)
 		switch {

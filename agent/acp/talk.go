@@ -165,9 +165,6 @@ func (b *Brain) fresh(s *session) bool {
 	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.begun) < b.o.Age
 }
 
-// used counts a turn.
-func (b *Brain) used(s *session) { s.used = b.o.Now() }
-
 // discard has a talk begin anew.
 func (b *Brain) discard(k *talk) {
 	b.mu.Lock()

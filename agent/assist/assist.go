@@ -101,7 +101,7 @@ func New(o Options) (*Brain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Brain{o: o, client: client, talks: newTalks(o.Now), dialling: make(chan struct{}, 1)}, nil
+	return &Brain{o: o, client: client, talks: &talks{now: o.Now, kept: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
 }
 
 // isEntity reports whether an agent is an entity: then a pipeline's place will

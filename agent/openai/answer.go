@@ -48,9 +48,6 @@ type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
 
-// text passes a piece of text on, without what is thought in it.
-func (a *answer) text(s string) error { return a.say(a.thoughts.take(s)) }
-
 func (a *answer) say(s string) error {
 	if s == "" {
 		return nil

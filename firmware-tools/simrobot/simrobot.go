@@ -129,7 +129,7 @@ func New(o Options) (*Robot, error) {
 	}
 	r := &Robot{
 		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
-		person: person{sentences: o.Say}, commands: make(chan command, 8), script: newTranscript(o.Transcript),
+		person: person{sentences: o.Say}, commands: make(chan command, 8), script: &transcript{o.Transcript},
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 	r.runs(kept.Running)

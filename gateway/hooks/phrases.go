@@ -62,7 +62,7 @@ const (
 // question is one sentence that can be spoken. People decide by it, so it shows
 // where a title is cut.
 func (p phrases) question(w wish) string {
-	kind, title := w.does()
+	kind, title := does(w.Tool, w.Input)
 	words, known := p.does[kind]
 	if !known {
 		words, title = p.other, w.Tool
@@ -80,9 +80,6 @@ func (p phrases) question(w wish) string {
 	}
 	return fill(p.ask, "where", where, "what", fill(words, "title", title))
 }
-
-// does is what kind of tool it is, and what it would do it to.
-func (w wish) does() (kind, title string) { return does(w.Tool, w.Input) }
 
 // fill puts values into a phrase. What stands in a value is left as it is.
 func fill(phrase string, pairs ...string) string {

@@ -266,7 +266,7 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.mic.mode != xiaozhi.Manual {
-			ended = ended.Add(-l.audioIn.silence()) // which the end-pointer waited out
+			ended = ended.Add(-l.audioIn.silenced) // which the end-pointer waited out
 		}
 		l.turn.clock.begin(ended)
 		l.turn.clock.mark(event.StageEndpoint)

@@ -41,9 +41,6 @@ func newAudioInput(silence time.Duration) (audioInput, error) {
 	return audioInput{decoder: decoder, pointer: pointer, silenced: silence}, err
 }
 
-// silence is how long it has been quiet when the end of speech is found.
-func (e *audioInput) silence() time.Duration { return e.silenced }
-
 // reset drops the sound so far: it was before this listen start.
 func (e *audioInput) reset() {
 	e.pointer.Reset()

@@ -120,7 +120,8 @@ func New(o Options) (*Door, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
+	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne),
+		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(),
 		began: time.Now(), skins: map[*skin]bool{}}, nil
 }
 
@@ -168,6 +169,3 @@ func (d *Door) forget(s *skin) {
 	defer d.mu.Unlock()
 	delete(d.skins, s)
 }
-
-// now is the time in the household's zone.
-func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }

@@ -1,7 +1,6 @@
 package skin
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -45,8 +44,6 @@ func index(all bool) int {
 	}
 	return 0
 }
-
-func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
 
 // live reports whether there is something to show of a session: it shows
 // something, or it is open.
@@ -134,8 +131,4 @@ func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
 		v.faces[words] = made
 	}
 	return made
-}
-
-func (v *view) answered(id string) {
-	v.asked = slices.DeleteFunc(v.asked, func(q asked) bool { return q.id == id })
 }

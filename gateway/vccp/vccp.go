@@ -10,6 +10,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"perch/socket"
 	"slices"
 	"sync"
 	"time"
@@ -155,7 +156,7 @@ func (d *Door) Close() {
 	d.mu.Lock()
 	d.stopping = true
 	for c := range d.sockets {
-		c.stop()
+		c.conn.Close(socket.GoingAway, "the appliance is stopping")
 	}
 	d.mu.Unlock()
 	for s := range d.server.Sessions() {

@@ -176,7 +176,7 @@ func (a *Appliance) newAdmin() {
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused:  a.ota.Refused,
-		Archives: newArchives(Directory(a.Data, a.version, a.Log), a.DB, a.askRestart),
+		Archives: &archives{dir: Directory(a.Data, a.version, a.Log), db: a.DB, restart: a.askRestart, busy: make(chan struct{}, 1)},
 		Version:  a.version, ID: a.ID, Started: a.Started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)

@@ -21,10 +21,6 @@ type archives struct {
 	busy    chan struct{} // holds a token while one is made or taken
 }
 
-func newArchives(dir archive.Directory, db *store.DB, restart func()) *archives {
-	return &archives{dir: dir, db: db, restart: restart, busy: make(chan struct{}, 1)}
-}
-
 func (a *archives) begin() error {
 	select {
 	case a.busy <- struct{}{}:
