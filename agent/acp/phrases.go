@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/remote"
+	"perch/device"
 )
 
 // Phrases are what the brain says of its own accord. A sentence may begin with
@@ -96,7 +96,7 @@ func (p Phrases) question(kind, title string, cut bool) string {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); cut || len(title) > mostAloud {
-		title = strings.TrimSpace(remote.Clip(title, mostAloud)) + " " + p.AndOn
+		title = strings.TrimSpace(device.Clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
 		return fill(p.AskOf, "what", what)

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/device"
 	"perch/remote"
 )
 
@@ -158,7 +159,7 @@ func (o *Options) check() error {
 	}
 	for name, value := range o.Headers {
 		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
-			return fmt.Errorf("%q is no header that can be sent", remote.Clip(name, 40))
+			return fmt.Errorf("%q is no header that can be sent", device.Clip(name, 40))
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
@@ -167,7 +168,7 @@ func (o *Options) check() error {
 	}
 	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", remote.Clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {
