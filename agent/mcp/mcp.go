@@ -94,18 +94,23 @@ type Server struct {
 	wg     sync.WaitGroup
 	asked  chan struct{} // a caller wants to use it
 
-	mu       sync.Mutex
-	kept     bool          // the keeper runs
-	closed   bool          // by Close
+	mu     sync.Mutex
+	kept   bool // the keeper runs
+	closed bool // by Close
+	tools  []thinker.Tool
+	listed bool
+	connecting
+}
+
+// connecting is how the connection to a server is, and was.
+type connecting struct {
 	trying   chan struct{} // closed when the attempt under way has ended; nil where there is none
 	link     *link         // nil where there is none
 	why      error         // there is none
-	tools    []thinker.Tool
-	listed   bool
-	away     bool // so it was last logged
-	met      bool // it has been connected at least once
-	failures int  // attempts in a row
-	silent   int  // calls in a row that were not answered in time
+	away     bool          // so it was last logged
+	met      bool          // it has been connected at least once
+	failures int           // attempts in a row
+	silent   int           // calls in a row that were not answered in time
 }
 
 // New checks the options. It starts nothing: the first use does.
