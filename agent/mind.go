@@ -52,7 +52,7 @@ const (
 	mostConversations = 500
 )
 
-// NewMind returns a mind. The brains are asked in their order.
+// NewMind returns a Mind. The brains are asked in their order.
 func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }

@@ -57,7 +57,7 @@ func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	case err != nil:
 		return Robot{}, "", err
 	case !robot.Adopted():
-		return Robot{}, "", fmt.Errorf("%w, and the tokens of strangers are told to nobody", ErrNotAdopted)
+		return Robot{}, "", fmt.Errorf("%w, and a stranger has no token", ErrNotAdopted)
 	case c.Sent && c != robot.Client:
 		return Robot{}, "", ErrOtherClient
 	}

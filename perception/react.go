@@ -30,8 +30,8 @@ type Options struct {
 	Rules  []Rule         // the owner's own; nil is none
 	Zone   *time.Location // time zone of the hours; nil is the machine's
 	Bus    *event.Bus
-	// Outside carries out what rules do that is not done to the robot; nil is a
-	// house that has nothing of that.
+	// Outside carries out what rules do that is not done to the robot; nil is an
+	// appliance that has nothing of that.
 	Outside outside
 	Log     *slog.Logger
 }

@@ -182,7 +182,7 @@ func fault(err error) error {
 		}
 		return err
 	}
-	places := []struct {
+	known := []struct {
 		err  error
 		word string
 		http int
@@ -191,7 +191,7 @@ func fault(err error) error {
 		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
 		{agent.ErrTooMuch, "bad_body", http.StatusBadRequest},
 	}
-	for _, p := range places {
+	for _, p := range known {
 		if errors.Is(err, p.err) {
 			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
 		}

@@ -48,7 +48,7 @@ func (t *turns) enter(conversation string) (leave func(), err error) {
 	}, nil
 }
 
-// chat has a question answered, and passes its text to out while the mind answers.
+// chat has a question answered, and passes its text to out while the agent answers.
 // The turn ends with ctx. Its events are published under the talk's session, so
 // that skins see it.
 func (d *Door) chat(ctx context.Context, q question, out func(text string) error) error {
@@ -114,7 +114,7 @@ func (a *answer) take(r agent.Reply) error {
 	return nil
 }
 
-// end publishes how the turn has ended, and has the mind remember it.
+// end publishes how the turn has ended, and has the agent remember it.
 func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) {
 	mind := a.door.o.Mind
 	if !a.question.talk.kept {

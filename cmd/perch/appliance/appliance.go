@@ -188,7 +188,7 @@ func (a core) OwnedRobots() ownedRobots {
 }
 
 // openWyoming makes the appliance a Wyoming server, where it is to be one. What
-// it offers is its own: the engines in this process, and the mind. An engine
+// it offers is its own: the engines in this process, and the agent. An engine
 // that is a Wyoming server itself is for its owner to name to Home Assistant.
 func (a *Appliance) openWyoming() error {
 	address := a.Config.Wyoming.Listen

@@ -204,7 +204,7 @@ func (d *Examination) Ports() {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
 	if d.reportsFault("mqtt") {
-		delete(keys, "mqtt.listen") // of which it has told
+		delete(keys, "mqtt.listen") // which that part reports
 	}
 	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
 		for _, a := range keys[key] {
