@@ -99,15 +99,7 @@ func (p Phrases) question(kind, title string, cut bool) string {
 		title = strings.TrimSpace(device.Clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
-		return fill(p.AskOf, "what", what)
+		return agent.Fill(p.AskOf, "what", what)
 	}
-	return fill(p.Ask, "what", what, "title", title)
-}
-
-// fill puts values into a phrase. What stands in a value is left as it is.
-func fill(phrase string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(phrase)
+	return agent.Fill(p.Ask, "what", what, "title", title)
 }

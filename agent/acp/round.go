@@ -305,7 +305,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 // ask puts a question to the person in the room, and once more where the
 // answer is not understood.
 func (r *round) ask(ctx context.Context, question string) (verdict, error) {
-	for _, words := range []string{question, fill(r.phrases.Again, "question", question)} {
+	for _, words := range []string{question, agent.Fill(r.phrases.Again, "question", question)} {
 		answered := make(chan agent.Answer, 1)
 		err := r.give(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
 			select {

@@ -182,19 +182,9 @@ func fault(err error) error {
 		}
 		return err
 	}
-	known := []struct {
-		err  error
-		word string
-		http int
-	}{
-		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
-		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
-		{agent.ErrTooMuch, "bad_body", http.StatusBadRequest},
-	}
-	for _, p := range known {
-		if errors.Is(err, p.err) {
-			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
-		}
-	}
-	return err
+	return door.AsFault(err, []door.Known{
+		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+	})
 }

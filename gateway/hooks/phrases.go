@@ -76,15 +76,7 @@ func (p phrases) question(w wish) string {
 	}
 	where := ""
 	if folder := agent.Aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
-		where = fill(p.in, "folder", device.Clip(folder, mostName))
+		where = agent.Fill(p.in, "folder", device.Clip(folder, mostName))
 	}
-	return fill(p.ask, "where", where, "what", fill(words, "title", title))
-}
-
-// fill puts values into a phrase. What stands in a value is left as it is.
-func fill(phrase string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(phrase)
+	return agent.Fill(p.ask, "where", where, "what", agent.Fill(words, "title", title))
 }
