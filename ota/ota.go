@@ -185,9 +185,7 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 // or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
 	body := parseBody(r.Body)
-	if r.DeviceID == "" {
-		r.DeviceID = body.MAC
-	}
+	r.DeviceID = cmp.Or(r.DeviceID, body.MAC)
 	id, err := device.ParseID(r.DeviceID)
 	if err != nil {
 		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,

@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -50,9 +51,7 @@ type Behaviours struct {
 // have yet to be run. They react to what is published from now on. It wraps
 // ErrTuning and ErrRule with a sentence for every key to correct.
 func NewBehaviours(o Options) (*Behaviours, error) {
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -148,15 +149,11 @@ func (o Options) withDefaults() Options {
 	if o.FlushAfter <= 0 {
 		o.FlushAfter = 5 * time.Second
 	}
-	if o.CompactFrom == 0 {
-		o.CompactFrom = 16 << 20
-	}
+	o.CompactFrom = cmp.Or(o.CompactFrom, 16<<20)
 	if o.reached == nil {
 		o.reached = func(string) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

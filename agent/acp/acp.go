@@ -19,6 +19,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,9 +148,7 @@ func (o *Options) fill() {
 	or(&o.Grace, 5*time.Second)
 	or(&o.Turn, 30*time.Minute)
 	or(&o.Words, 300*time.Second)
-	if o.Turns == 0 {
-		o.Turns = 50
-	}
+	o.Turns = cmp.Or(o.Turns, 50)
 	if o.Preamble == "" {
 		o.Preamble = Preamble()
 	}

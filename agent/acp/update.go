@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -56,10 +57,7 @@ type sessionID struct {
 }
 
 func (s sessionID) id() string {
-	if s.SessionID != "" {
-		return s.SessionID
-	}
-	return s.Old
+	return cmp.Or(s.SessionID, s.Old)
 }
 
 // toolCall is a tool as updates and permissions describe it.

@@ -160,10 +160,7 @@ func (b *Brain) check(ctx context.Context) error {
 
 // pipeline is what a run is given for one.
 func (b *Brain) pipeline() string {
-	if b.o.Agent != "" {
-		return b.o.Agent
-	}
-	return b.o.Pipeline
+	return cmp.Or(b.o.Agent, b.o.Pipeline)
 }
 
 // away is err for agent.Mind: ctx's where that has ended, else one by which the

@@ -1,6 +1,7 @@
 package assist
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,9 +110,7 @@ func (r *round) words() string { return device.Clip(r.turn.Text, mostAsked) }
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	language := o.Language
-	if language == "" {
-		language = r.turn.Language
-	}
+	language = cmp.Or(language, r.turn.Language)
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
 		Text: r.words(), Language: language, Agent: o.Agent, Conversation: conversation,
 	})

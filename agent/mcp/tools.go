@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,9 +64,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 		schema = written
 	}
 	description := t.Description
-	if description == "" {
-		description = t.Title
-	}
+	description = cmp.Or(description, t.Title)
 	description = device.Clip(description, mostDescription)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	}
 	if *n.Done {
 		a.finish = n.DoneReason
-		if a.finish == "" {
-			a.finish = "stop"
-		}
+		a.finish = cmp.Or(a.finish, "stop")
 	}
 	return *n.Done, nil
 }

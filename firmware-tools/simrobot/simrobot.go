@@ -17,6 +17,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,9 +162,7 @@ func (o *Options) complete() error {
 		usual := UsualRoom()
 		o.Room = &usual
 	}
-	if o.AnswerWithin == 0 {
-		o.AnswerWithin = 30 * time.Second
-	}
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, 30*time.Second)
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}

@@ -5,6 +5,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,15 +103,9 @@ type Door struct {
 
 // New returns the door.
 func New(o Options) *Door {
-	if o.Short == 0 {
-		o.Short = shortTime
-	}
-	if o.Long == 0 {
-		o.Long = longTime
-	}
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Short = cmp.Or(o.Short, shortTime)
+	o.Long = cmp.Or(o.Long, longTime)
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}

@@ -21,6 +21,7 @@
 package mdns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -104,9 +105,7 @@ func New(o Options) (*Announcer, error) {
 		return nil, err
 	}
 	o.Also = slices.Clone(o.Also)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
 	a.status = a.resting("not started")
 	return a, nil

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -326,9 +327,7 @@ func (l *loop) endTurn(e endTurn) {
 		l.publish(event.Fault{Part: "turn", Cause: e.reason})
 	}
 	if l.turn.start.announcement.sound == nil && (e.end != "" || len(l.spoken) > 0) {
-		if e.end == "" {
-			e.end = event.EndDone
-		}
+		e.end = cmp.Or(e.end, event.EndDone)
 		l.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: l.turn.clock.all()})
 		reboot = l.turn.reboot.Load()
 		l.keepTurn(e.end)

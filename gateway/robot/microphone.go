@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,9 +31,7 @@ const ringSamples = 2 * voice.MicRate
 const preRoll = 500 * time.Millisecond
 
 func newAudioInput(silence time.Duration) (audioInput, error) {
-	if silence == 0 {
-		silence = voice.DefaultSilence
-	}
+	silence = cmp.Or(silence, voice.DefaultSilence)
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
 		return audioInput{}, err

@@ -10,6 +10,7 @@
 package skin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -102,12 +103,8 @@ func New(o Options) (*Door, error) {
 		}
 		o.Words = words
 	}
-	if o.Vocabulary == "" {
-		o.Vocabulary = agent.VocabularyRFC
-	}
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if o.Most <= 0 {
 		o.Most = usualMost
 	}
@@ -117,9 +114,7 @@ func New(o Options) (*Door, error) {
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne),
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(),
 		began: time.Now(), skins: map[*skin]bool{}}, nil

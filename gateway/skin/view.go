@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -124,9 +125,7 @@ func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
 	if made == nil {
 		f := faceFrame{Type: kindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
 			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: v.felt.Intensity}
-		if f.Intensity == 0 {
-			f.Intensity = 1
-		}
+		f.Intensity = cmp.Or(f.Intensity, 1)
 		made = &frame{kind: kindFace, session: f.Session, robot: f.Robot, key: "f " + f.Session, data: encode(f)}
 		v.faces[words] = made
 	}

@@ -7,6 +7,7 @@
 package vccp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -104,9 +105,7 @@ func New(o Options) *Door {
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
-	if o.Idle == 0 {
-		o.Idle = idleFor
-	}
+	o.Idle = cmp.Or(o.Idle, idleFor)
 	if len(o.Presets) == 0 {
 		for _, e := range agent.Emotions() {
 			o.Presets = append(o.Presets, e.Name)

@@ -3,6 +3,7 @@
 package elevenlabs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,12 +49,8 @@ var (
 
 // New checks the options and returns the engine. It opens no connection.
 func New(o Options) (*Engine, error) {
-	if o.URL == "" {
-		o.URL = "https://api.elevenlabs.io/v1"
-	}
-	if o.Model == "" {
-		o.Model = "eleven_flash_v2_5"
-	}
+	o.URL = cmp.Or(o.URL, "https://api.elevenlabs.io/v1")
+	o.Model = cmp.Or(o.Model, "eleven_flash_v2_5")
 	if !id.MatchString(o.Voice) {
 		return nil, errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
 	}

@@ -3,6 +3,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -60,12 +61,8 @@ func New(o Options) (*Client, error) {
 	if o.FirstByte < 0 || o.Idle < 0 {
 		return nil, errors.New("a deadline cannot be negative")
 	}
-	if o.FirstByte == 0 {
-		o.FirstByte = patience
-	}
-	if o.Idle == 0 {
-		o.Idle = patience
-	}
+	o.FirstByte = cmp.Or(o.FirstByte, patience)
+	o.Idle = cmp.Or(o.Idle, patience)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,9 +189,7 @@ func (d *Examination) Configuration() {
 		return
 	}
 	file := d.File
-	if file == "" {
-		file = "no file: the defaults"
-	}
+	file = cmp.Or(file, "no file: the defaults")
 	d.add("configuration", nil, file)
 }
 
