@@ -341,7 +341,6 @@ func sound(data json.RawMessage) (Sound, bool) {
 // The firmware's states that matter here, and directions of a sound.
 const (
 	modeIdle  = "idle"
-	modeTalk  = "talk"
 	modeSleep = "sleep"
 	modeDance = "dance"
 
