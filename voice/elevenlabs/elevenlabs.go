@@ -76,9 +76,6 @@ func (e *Engine) Close() { e.client.Close() }
 // mostVoice bounds the description of a voice, in bytes.
 const mostVoice = 1 << 20
 
-// errEnough ends a trial once there is sound.
-var errEnough = errors.New("enough")
-
 // Check reports whether the engine would speak. It asks for the voice, which
 // costs nothing; where the key may speak but not look at voices, it begins to
 // say "Hi.". Its error is one sentence.
@@ -103,11 +100,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	if !limited {
 		return err
 	}
-	err = e.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+	return media.Speaks(ctx, e)
 }
 
 // longestText is less than any of their models takes at once, in characters.

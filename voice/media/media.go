@@ -81,6 +81,18 @@ func New(o Options) (*Client, error) {
 	})}, nil
 }
 
+// errEnough ends a trial once there is sound.
+var errEnough = errors.New("enough")
+
+// Speaks reports whether an engine begins to say "Hi.".
+func Speaks(ctx context.Context, engine voice.Synthesizer) error {
+	err := engine.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
 // Call is remote.Client's. Hearing or saying something twice changes nothing at
 // a speech server, so a request may be repeated.
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
