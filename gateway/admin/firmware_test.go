@@ -20,6 +20,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/ota"
+	"perch/store/storetest"
 )
 
 // application is one for an ESP32-S3, with one segment.
@@ -43,7 +44,8 @@ func application(version string) string {
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
-	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: table[ota.Record]{}, Units: table[ota.Unit]{}, Key: []byte("key"),
+	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{}, Units: &storetest.Table[ota.Unit]{},
+		Key: []byte("key"),
 		Bus: bus, Zone: time.UTC, Notify: func(string) {}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 const (
@@ -93,8 +94,8 @@ func TestKeptForItsHello(t *testing.T) {
 		deeds[len(deeds)-1] != "reboot" {
 		t.Errorf("done at its hello: %q", deeds)
 	}
-	if kept := h.options.Kept.(*memoryTable[[]Waiting]); len(kept.kept) > 0 {
-		t.Errorf("still kept: %v", kept.kept)
+	if kept := h.options.Kept.(*storetest.Table[[]Waiting]); len(kept.Kept) > 0 {
+		t.Errorf("still kept: %v", kept.Kept)
 	}
 }
 
@@ -292,7 +293,7 @@ func TestPerceived(t *testing.T) {
 // are published with its text, and on the same topic.
 func TestANotificationFromBefore(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) {
-		kept := notice.NewStore(&memoryTable[notice.Notification]{})
+		kept := notice.NewStore(&storetest.Table[notice.Notification]{})
 		if _, err := kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // drained is what a hub would have published by now.
@@ -32,7 +33,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 	degrees := rapid.Ptr(rapid.OneOf(rapid.Float64Range(-200, 200), rapid.SampledFrom([]float64{0, -9999, 1e9, 12.5})), true)
 	rapid.Check(t, func(t *rapid.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
-		harness.options.Announced = &memoryTable[[]string]{}
+		harness.options.Announced = &storetest.Table[[]string]{}
 		hub := newHub(must(New(harness.options)))
 		defer hub.lanes.Wait() // it reads the tools
 		hub.out.connected()

@@ -173,8 +173,8 @@ func TestASynthesizerThatFailsInASentence(t *testing.T) {
 		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
 		}
-		if k.turns.last.End != event.EndDone {
-			t.Errorf("the turn ended %s", k.turns.last.End)
+		if k.turns.Last.End != event.EndDone {
+			t.Errorf("the turn ended %s", k.turns.Last.End)
 		}
 	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&halfway{}, o.Synthesizer} })
 }

@@ -54,7 +54,7 @@ func TestATurnInAutoMode(t *testing.T) {
 		if heard := k.recognizer.durations[0]; heard < 1500*time.Millisecond || heard > 2500*time.Millisecond {
 			t.Errorf("an utterance of %s", heard)
 		}
-		if turn := k.turns.last; turn.End != event.EndDone || turn.Stages["first_packet"] == 0 {
+		if turn := k.turns.Last; turn.End != event.EndDone || turn.Stages["first_packet"] == 0 {
 			t.Errorf("kept %+v", turn)
 		}
 	})
@@ -299,7 +299,7 @@ func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
 		if e := k.mind.remembered; len(e) != 1 || strings.Contains(e[0].Said, "c") || !strings.Contains(e[0].Said, "b") {
 			t.Errorf("remembered %+v", e)
 		}
-		if turn := k.turns.last; turn.End != event.EndCancelled {
+		if turn := k.turns.Last; turn.End != event.EndCancelled {
 			t.Errorf("kept %+v", turn)
 		}
 	})
@@ -351,7 +351,7 @@ func TestIdleTalkIsHungUp(t *testing.T) {
 			t.Error("an idle talk is not hung up")
 		}
 		synctest.Wait()
-		if s := k.sessions.last; s.Why != "idle" || s.Closed.IsZero() {
+		if s := k.sessions.Last; s.Why != "idle" || s.Closed.IsZero() {
 			t.Errorf("kept %+v", s)
 		}
 	})

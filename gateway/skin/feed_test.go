@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -56,7 +57,7 @@ func (s *skin) shows(t testing.TB) (states []string) {
 }
 
 func newFeedOf(t testing.TB, bus *event.Bus, board *agent.Board) *feed {
-	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: stockWords(t)})
+	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: stockWords(t)})
 }
 
 // TestPassingStatesEnd by themselves, on time.
@@ -103,7 +104,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
-		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()),
+		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 			Words: must(agent.NewWords(nil))})
 		at, seq := time.Now(), uint64(0) // join reads the clock
 		var skins []*skin

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +23,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/socket"
+	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,36 +35,6 @@ const (
 	secret = "key-of-the-skins"
 	page   = "https://skin.example"
 )
-
-// memoryTable keeps values in memory.
-type memoryTable[T any] struct {
-	mu   sync.Mutex
-	kept map[string]T
-}
-
-func newMemoryTable[T any]() *memoryTable[T] { return &memoryTable[T]{kept: map[string]T{}} }
-
-func (s *memoryTable[T]) Get(key string) (T, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, there := s.kept[key]
-	return v, there, nil
-}
-func (s *memoryTable[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
-func (s *memoryTable[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
-func (s *memoryTable[T]) DeleteSoon(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, key)
-}
-func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
-func (s *memoryTable[T]) Err() error              { return nil }
-
-func (s *memoryTable[T]) All() iter.Seq2[string, T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.All(maps.Clone(s.kept))
-}
 
 // family are the registered robots.
 type family []device.ID
@@ -140,11 +109,11 @@ type harness struct {
 // newHarness serves the door. change may set its options and its paces.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newMemoryTable[notice.Notification]()), brain: &brain{}}
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
-	timers := notice.NewTimers(newMemoryTable[agent.Timer](), nil)
+	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
-	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newMemoryTable[agent.Entry]()), h.bus, log)
+	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
 	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
 		Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
