@@ -151,6 +151,7 @@ func TestSlowToStop(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	r := build(t, "plain", func(o *acp.Options) { o.Silence = time.Second; o.Grace = 50 * time.Millisecond })
 	// Thoughts are signs of life.
 	r.want("sleep 400;think a;sleep 400;think b;sleep 400;say Now.", "😐|Now.|.done")

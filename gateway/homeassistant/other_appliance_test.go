@@ -107,6 +107,7 @@ func TestSpoiledStatus(t *testing.T) {
 
 func TestEmbedded(t *testing.T) {
 	needMosquitto(t)
+	t.Parallel()
 	h := newHarness()
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
 	m, end := h.run(t)
