@@ -44,7 +44,7 @@ func (k *talk) until(what string) {
 	}
 }
 
-// TestAskedByTheHouse: how a question ends that no brain has put.
+// TestAskedByTheAppliance: how a question ends that no brain has put.
 func TestAskedByTheAppliance(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(k *talk, withdraw func())
