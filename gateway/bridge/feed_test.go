@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 func TestPerceivedEvents(t *testing.T) {
@@ -257,41 +257,13 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h.listen(t, "", "")
 }
 
-// wires is a listener with callers in this process, so that a server runs
-// on virtual time.
-type wires struct {
-	calls chan net.Conn
-	once  sync.Once
-}
-
-func (l *wires) Accept() (net.Conn, error) {
-	c, open := <-l.calls
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (l *wires) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
-func (l *wires) Addr() net.Addr { return &net.TCPAddr{} }
-
 // onWire serves the bridge on virtual time, and returns the client's end.
 func (h *harness) onWire(t testing.TB) net.Conn {
 	t.Helper()
 	e := h.engine(t)
 	h.door.Routes(e)
 	h.door.Admin(e)
-	client, appliance := net.Pipe()
-	l := &wires{calls: make(chan net.Conn, 1)}
-	l.calls <- appliance
-	server, served := &http.Server{Handler: e}, make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), server.Close()); err != nil {
-			t.Error(err)
-		}
-		<-served
-	})
-	return client
+	return doortest.Serve(t, e)
 }
 
 // TestPatience: what the API's document gives tools, to the second.

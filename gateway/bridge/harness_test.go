@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/store/storetest"
 )
 
@@ -232,25 +232,8 @@ func (h *harness) speaks(id device.ID, session string) {
 // ask sends a request over HTTP and returns status and body.
 func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
-			r.Host = header[i+1]
-		}
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	answer, text := doortest.Ask(t, method, server.URL+path, body, header...)
+	return answer.StatusCode, text
 }
 
 // refused reads the code of an error's answer, which has one shape.

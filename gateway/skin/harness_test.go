@@ -22,6 +22,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/socket"
 	"perch/store/storetest"
 )
@@ -303,23 +304,5 @@ func validate(of string, data []byte) error {
 // ask sends a request, and returns its answer whole.
 func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+secret)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer, string(text)
+	return doortest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)
 }
