@@ -178,7 +178,7 @@ func TestEventsMissed(t *testing.T) {
 	}
 }
 
-// TestEventsEndWithTheHouse, and that is no failure.
+// TestEventsEndWithTheAppliance, and that is no failure.
 func TestEventsEndWithTheAppliance(t *testing.T) {
 	h := newAppliance(t)
 	l := h.listen(t, "")

@@ -113,7 +113,7 @@ func TestSayToAClosedRobot(t *testing.T) {
 	})
 }
 
-// TestWhatWasNotSaidIsKept where the channel closes before.
+// TestWhatWasNotSpokenIsKept where the channel closes before.
 func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.recognizer.transcripts = understood("x")

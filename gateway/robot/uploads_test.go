@@ -113,7 +113,7 @@ collecting:
 	}
 }
 
-// TestPlacesForPictures: one for each robot, four in all, and two of them at
+// TestUploadsAreBounded: one for each robot, four in all, and two of them at
 // most for strangers.
 func TestUploadsAreBounded(t *testing.T) {
 	var u uploads
