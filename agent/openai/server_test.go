@@ -135,28 +135,21 @@ func TestErrors(t *testing.T) {
 		status int
 		header http.Header
 		body   string
-		noKey  bool
 		ours   bool // not ErrAway
 		want   string
 	}{
 		"wrong key": {status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + canary + `."}}`,
 			want: "refuses the key (HTTP 401: Incorrect API key provided: [key]); check brains[..].key"},
-		"no key": {status: 401, noKey: true, want: "wants a key and none is set"},
 		"forbidden": {status: 403, body: `{"error":"region; key sk-canary-****cdef, ` + canary + `"}`,
 			want: "refuses the key (HTTP 403: region; key [key], [key]); check brains[..].key"},
 		"no model": {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`,
 			want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
 		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the model qwen3:4b is not there; GET"},
-		"no credit":      {status: 402, body: `{"message":"top up"}`, want: "no credit left (HTTP 402: top up)"},
-		"too many":       {status: 429, header: http.Header{"Retry-After": {"17"}}, want: "asks to wait until 17 s from now (Retry-After)"},
 		"too many, bare": {status: 429, body: `{"error":{"message":"You exceeded your current quota"}}`, want: "You exceeded your current quota"},
 		"loading":        {status: 503, body: `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, want: "still being loaded"},
-		"a failure":      {status: 500, body: "<html>nginx", want: "has failed (HTTP 500)"},
 		"a bad gateway":  {status: 502, body: "bad " + canary + "\nx", want: "has failed (HTTP 502: bad [key] x)"},
 		"elsewhere": {status: 301, header: http.Header{"Location": {"https://other.example/v1?key=x"}},
 			want: "sends elsewhere (HTTP 301 to https://other.example/v1)"},
-		"our fault": {status: 400, ours: true, body: `{"detail":[{"msg":"context too long"}]}`,
-			want: "refuses the request (HTTP 400: context too long)"},
 		"a long story": {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,9 +165,7 @@ func TestErrors(t *testing.T) {
 				io.WriteString(w, c.body)
 			})
 			o := options(s.URL + "/v1")
-			if !c.noKey {
-				o.Key = canary
-			}
+			o.Key = canary
 			_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
 			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
 				t.Error(err)

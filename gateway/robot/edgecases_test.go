@@ -37,8 +37,8 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if k.turns.Last.End != event.EndDone {
-			t.Errorf("the turn was %s: %s", k.turns.Last.End, k.channel.story())
+		if k.turns.Last.End != event.EndDone || len(answers) != 1 || answers[0].Outcome != agent.AnswerTouch {
+			t.Errorf("the turn was %s, answered %+v: %s", k.turns.Last.End, answers, k.channel.story())
 		}
 	})
 }
