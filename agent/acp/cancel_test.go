@@ -57,7 +57,7 @@ func stages(cancel func()) map[string]stage {
 }
 
 // TestCancel: at whatever moment somebody interrupts, Think returns at once,
-// the agent is told, every permission is answered, and the next turn works.
+// the agent is notified, every permission is answered, and the next turn works.
 func TestCancel(t *testing.T) {
 	for name := range stages(nil) {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestListenersError(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a model does not take is left out and told once.
+// TestLeavesOut: what a model does not take is left out and logged once.
 func TestLeavesOut(t *testing.T) {
 	one := 1.0
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
@@ -154,8 +154,8 @@ func TestLeavesOut(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if n, told := len(s.requests()), strings.Count(log.String(), "level=WARN"); n != 5 || told != 3 {
-		t.Errorf("%d requests, told %d times", n, told)
+	if n, warnings := len(s.requests()), strings.Count(log.String(), "level=WARN"); n != 5 || warnings != 3 {
+		t.Errorf("%d requests, logged %d times", n, warnings)
 	}
 }
 

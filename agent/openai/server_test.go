@@ -222,7 +222,7 @@ func TestCut(t *testing.T) {
 }
 
 // TestLeavesOut: what a server does not take is left out at once and from then
-// on, and is told once.
+// on, and is logged once.
 func TestLeavesOut(t *testing.T) {
 	one := 1.0
 	refusals := []struct{ field, body string }{

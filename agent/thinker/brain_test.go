@@ -155,12 +155,12 @@ func TestToolsAreRunAndReported(t *testing.T) {
 	if len(m.asked) != 2 || len(m.asked[0].Tools) != 2 || m.asked[0].Tools[0].Name != "end_talk" || m.asked[0].Tools[1].Name != "self_robot_turn" {
 		t.Fatalf("asked %d times, offered %+v", len(m.asked), m.asked[0].Tools)
 	}
-	told := m.asked[1].Messages
-	if len(told) != 7 || told[1].Text != "😊 Look." || len(told[1].Calls) != 5 {
-		t.Fatalf("%+v", told)
+	given := m.asked[1].Messages
+	if len(given) != 7 || given[1].Text != "😊 Look." || len(given[1].Calls) != 5 {
+		t.Fatalf("%+v", given)
 	}
 	for i, failed := range []bool{false, false, true, true, false} {
-		if a := told[2+i]; a.Role != thinker.RoleTool || a.CallID != fmt.Sprint(i+1) || a.Failed != failed || a.Text == "" {
+		if a := given[2+i]; a.Role != thinker.RoleTool || a.CallID != fmt.Sprint(i+1) || a.Failed != failed || a.Text == "" {
 			t.Errorf("answer %d: %+v", i, a)
 		}
 	}

@@ -204,7 +204,8 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 		}
 	}
 	check(t, series, map[string]float64{
-		`perch_sessions_total`: 300, `perch_turns_total{end="other"}`: 300, `perch_faults_total{part="other"}`: 600, `perch_tool_calls_total{status="done"}`: 300,
+		`perch_sessions_total`: 300, `perch_turns_total{end="other"}`: 300, `perch_faults_total{part="other"}`: 600,
+		`perch_tool_calls_total{status="done"}`: 300,
 		`perch_turn_stage_seconds{stage="recognize"}_sum`: 0, `perch_turn_stage_seconds{stage="recognize"}_count`: 300,
 	})
 }
@@ -216,7 +217,7 @@ func ours(m map[string]float64) string {
 	return strings.Join(all, "\n")
 }
 
-// TestMetricsOfOthers: what other parts count and tell.
+// TestMetricsOfOthers: what other parts count and measure.
 func TestMetricsOfOthers(t *testing.T) {
 	level := 3.0
 	h := newAppliance(t, func(o *admin.Options) {

@@ -163,8 +163,8 @@ func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 // watchedDialer remembers all that a mirror publishes, whatever the broker.
 type watchedDialer struct {
 	dialer
-	mu   sync.Mutex
-	told []message
+	mu        sync.Mutex
+	published []message
 }
 
 type watchedLink struct {
@@ -182,7 +182,7 @@ func (d *watchedDialer) dial(ctx context.Context, s session) (link, error) {
 
 func (l watchedLink) publish(m message) receipt {
 	l.by.mu.Lock()
-	l.by.told = append(l.by.told, m)
+	l.by.published = append(l.by.published, m)
 	l.by.mu.Unlock()
 	return l.link.publish(m)
 }
@@ -190,7 +190,7 @@ func (l watchedLink) publish(m message) receipt {
 func (d *watchedDialer) all() []message {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.told)
+	return slices.Clone(d.published)
 }
 
 // offlineError is a closed channel, as gateway/robot returns it.

@@ -139,7 +139,7 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 // TestEachWrongStateIsSeen keeps the reader able to find something.
 func TestEachWrongStateIsSeen(t *testing.T) {
 	state := func(payload string) message { return message{topic: "a", payload: []byte(payload), retained: true} }
-	told := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
+	sent := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
 	reads := `"state_topic":"a","value_template":"{{ value_json.get('k') }}"`
 	for name, c := range map[string]struct {
 		announced string
@@ -164,7 +164,7 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 		"no switch's word":        {entityOf("switch", reads+`,"command_topic":"b"`), state(`{"k":"on"}`), "no matching payload"},
 		"a state not retained":    {entityOf("sensor", `"state_topic":"a"`), message{topic: "a", payload: []byte("x")}, "not retained"},
 		"an event retained":       {entityOf("event", `"state_topic":"a","event_types":["x"]`), state(`{"event_type":"x"}`), "dropped"},
-		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), told, "invalid event type"},
+		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), sent, "invalid event type"},
 		"a lamp's mode": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
 			state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
 		"a lamp's colour": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),

@@ -102,8 +102,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.comes(stranger)
 		synctest.Wait()
-		if told := s.about(stranger); len(told) > 0 {
-			t.Errorf("of a stranger is told %q", told)
+		if sent := s.about(stranger); len(sent) > 0 {
+			t.Errorf("of a stranger is told %q", sent)
 		}
 		if i := s.info(t); i.Strangers != 1 {
 			t.Errorf("%+v", i)

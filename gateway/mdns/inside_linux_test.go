@@ -100,8 +100,8 @@ func runAppliance(ctx context.Context) int {
 
 // lookForLeaks changes the machine's address six times under an announcer and counts what it left behind.
 func lookForLeaks(ctx context.Context) error {
-	told := make(chan string, 100)
-	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(told), nil)))
+	lines := make(chan string, 100)
+	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	if err != nil {
 		return err
 	}
@@ -115,14 +115,14 @@ func lookForLeaks(ctx context.Context) error {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	<-told
+	<-lines
 	peak := openFiles()
 	for i := range 6 {
 		verb := [...]string{"add", "del"}[i%2]
 		if out, err := exec.Command("ip", "addr", verb, "10.78.0.1/24", "dev", "eth0").CombinedOutput(); err != nil {
 			return fmt.Errorf("ip addr %s: %w: %s", verb, err, out)
 		}
-		<-told
+		<-lines
 	}
 	if now := openFiles(); now > peak {
 		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", now, peak)

@@ -261,7 +261,7 @@ func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.O
 	return ctx.Err()
 }
 
-// shelf has sounds of so many seconds.
+// soundFiles has sounds of so many seconds.
 type soundFiles map[string]float64
 
 func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {

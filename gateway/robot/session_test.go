@@ -169,18 +169,18 @@ func TestGapAfterTTSStart(t *testing.T) {
 				k.speak()
 				time.Sleep(time.Second)
 				synctest.Wait()
-				var told time.Time
+				var started time.Time
 				for _, s := range k.channel.all() {
 					switch s.message.(type) {
 					case xiaozhi.TTSStart, xiaozhi.SentenceStart: // a build begins at one or the other
-						told = s.at
+						started = s.at
 					}
 				}
 				packets := k.channel.packets()
-				if first := packets[0].Sub(told); first != 14*time.Millisecond {
+				if first := packets[0].Sub(started); first != 14*time.Millisecond {
 					t.Errorf("the first packet leaves %s after the robot was told to speak", first)
 				}
-				if second := packets[1].Sub(told); second != 60*time.Millisecond {
+				if second := packets[1].Sub(started); second != 60*time.Millisecond {
 					t.Errorf("the second packet leaves %s after the robot was told to speak", second)
 				}
 			})

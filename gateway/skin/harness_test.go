@@ -113,9 +113,9 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
 	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
-	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
+	o := Options{Board: h.board, Bus: h.bus, Notifier: notifier, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
 		Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
 		c(&o)
@@ -136,7 +136,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
 	wg.Go(func() {
-		if err := herald.Run(ctx, away{}); err != nil {
+		if err := notifier.Run(ctx, away{}); err != nil {
 			t.Error(err)
 		}
 	})
