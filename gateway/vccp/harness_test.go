@@ -179,7 +179,12 @@ func (h *harness) model(t testing.TB) *model {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case m.changed <- struct{}{}:
+			default: // nobody reads them all, and the end of the session waits for this
+			}
+		},
 	})
 	transport := &http.Transport{}
 	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp",
