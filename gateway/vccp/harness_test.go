@@ -175,12 +175,19 @@ type model struct {
 	changed chan struct{}
 }
 
+// onChange keeps a change of the tools for who reads it. The end of the session
+// waits for it, so it waits for nobody.
+func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
 func (h *harness) model(t testing.TB) *model {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} },
-	})
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ToolListChangedHandler: m.onChange})
 	transport := &http.Transport{}
 	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp",
 		HTTPClient: &http.Client{Transport: keyed{transport}}}, nil)

@@ -90,8 +90,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l *lent) agent(t *testing.T, url, bearer string) (*model, error) {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
-	c := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { m.changed <- struct{}{} }})
+	c := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{ToolListChangedHandler: m.onChange})
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearing{transport, bearer}}},
