@@ -60,7 +60,8 @@ func drivers() map[string]driver {
 	refused := map[string]bool{"a bad request": true}
 	atHome := map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml",
 		"a gateway that failed": "is not ready (HTTP 502)"}
-	speech := map[string]string{"no such path": "check the url, which mostly ends in /v1"}
+	speech := map[string]string{"no such path": "check the url, which mostly ends in /v1",
+		"no key": "wants a key and none is set (HTTP 401: who are you); set key_file"}
 	return map[string]driver{
 		"agent/openai": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})

@@ -44,3 +44,12 @@ func Speakable(text string) string {
 	}, strings.ToValidUTF8(text, ""))
 	return strings.TrimSpace(spaced)
 }
+
+// Fill puts values into a phrase: pairs of a name, which stands in braces there,
+// and its value. What stands in a value is left as it is.
+func Fill(phrase string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = "{" + pairs[i] + "}"
+	}
+	return strings.NewReplacer(pairs...).Replace(phrase)
+}

@@ -3,6 +3,8 @@ package agent
 import (
 	"strings"
 	"unicode"
+
+	"perch/device"
 )
 
 // vocabulary is the words by which answers are judged, in English and German
@@ -40,7 +42,7 @@ func set(words string) map[string]bool {
 // YesOrNo interprets a person's answer to a request for permission, in English or
 // German. If it was not understood, yes is false.
 func YesOrNo(answer string) (yes, understood bool) {
-	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(clip(answer, 400), "’", "'")), func(r rune) bool {
+	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(device.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\''
 	})
 	known, strange := answers(), false
@@ -62,12 +64,4 @@ func YesOrNo(answer string) (yes, understood bool) {
 		return false, false
 	}
 	return true, true
-}
-
-// clip cuts a text to at most n bytes.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
 }

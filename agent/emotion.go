@@ -131,7 +131,7 @@ func IsEmoji(r rune) bool {
 // boards know all 21. A Stack-chan knows eight and shows any other name as
 // neutral, so the others are brought to the nearest of those. There, sleepy
 // becomes neutral: the firmware writes "Zzz" beside the face and stops moving
-// until it is restarted, whatever face comes next. Only a robot that was told good
+// until it is restarted, whatever face comes next. Only a robot to which somebody has said good
 // night should do that (see Sleepy).
 func (e Emotion) On(board string) Emotion {
 	switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/store/storetest"
 )
 
 // historyOf is the history that a brain is given in a conversation.
@@ -21,7 +22,7 @@ func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []age
 }
 
 func TestAConversationOutlivesARestart(t *testing.T) {
-	table := newTable[agent.Conversation]()
+	table := &storetest.Table[agent.Conversation]{}
 	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
 	start := func() *agent.Mind {
 		m := newMind(&published{}, nil, b)
@@ -36,11 +37,12 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 	if h := historyOf(t, m, b, "c"); len(h) != 1 || h[0] != want {
 		t.Errorf("after a restart: %+v", h)
 	}
-	table.err = errors.New("the disk is full")
-	if err := m.Forget("c"); !errors.Is(err, table.err) {
+	full := errors.New("the disk is full")
+	table.Breaks(full)
+	if err := m.Forget("c"); !errors.Is(err, full) {
 		t.Errorf("forgotten on a full disk: %v", err)
 	}
-	table.err = nil
+	table.Breaks(nil)
 	if err := errors.Join(m.Forget("c"), m.Forget("c"), m.Forget("unknown")); err != nil || len(historyOf(t, m, b, "c")) > 0 {
 		t.Errorf("forgotten: %v, %+v", err, historyOf(t, m, b, "c"))
 	}
@@ -53,7 +55,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 }
 
 func TestHistoriesAreBounded(t *testing.T) {
-	table := newTable[agent.Conversation]()
+	table := &storetest.Table[agent.Conversation]{}
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Keep(agent.NewHistories(table))
@@ -61,29 +63,29 @@ func TestHistoriesAreBounded(t *testing.T) {
 	for i := range 600 {
 		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
 	}
-	_, oldest := table.kept["0"]
-	if _, robots := table.kept["a0b1c2d3e4f5"]; len(table.kept) != 500 || oldest || !robots {
-		t.Errorf("%d are kept, the oldest: %t, the robot's: %t", len(table.kept), oldest, robots)
+	_, oldest := table.Kept["0"]
+	if _, robots := table.Kept["a0b1c2d3e4f5"]; len(table.Kept) != 500 || oldest || !robots {
+		t.Errorf("%d are kept, the oldest: %t, the robot's: %t", len(table.Kept), oldest, robots)
 	}
 	for range 30 {
 		m.Remembered("599", agent.Exchange{Heard: "h", Said: strings.Repeat("x", 4000)}, noon)
 	}
-	if n := len(table.kept["599"].Exchanges); n != 8 {
+	if n := len(table.Kept["599"].Exchanges); n != 8 {
 		t.Errorf("%d long exchanges are kept", n)
 	}
 	m.Remembered(strings.Repeat("n", 600), agent.Exchange{Heard: "h"}, noon)
 	m.Remembered("", agent.Exchange{Heard: "h"}, noon)
-	for name := range table.kept {
+	for name := range table.Kept {
 		if name == "" || len(name) > 512 {
 			t.Errorf("kept %q", name)
 		}
 	}
 	for i := range 100 {
-		table.kept[fmt.Sprint("more", i)] = agent.Conversation{Used: noon.Add(-time.Hour), Exchanges: make([]agent.Exchange, 40)}
+		table.Kept[fmt.Sprint("more", i)] = agent.Conversation{Used: noon.Add(-time.Hour), Exchanges: make([]agent.Exchange, 40)}
 	}
 	m = newMind(&published{}, nil, b)
 	m.Keep(agent.NewHistories(table))
-	if len(table.kept) != 500 {
-		t.Errorf("%d are kept after a start", len(table.kept))
+	if len(table.Kept) != 500 {
+		t.Errorf("%d are kept after a start", len(table.Kept))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/store/storetest"
 )
 
 // eyes is a brain that can look at pictures.
@@ -45,14 +46,14 @@ func TestSeeing(t *testing.T) {
 		"a novel":                     {[]agent.Brain{&eyes{says: strings.Repeat("é", 3000)}}, strings.Repeat("é", 2000), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, kept := &published{}, newTable[agent.Entry]()
+			p, kept := &published{}, &storetest.Table[agent.Entry]{}
 			m := newMind(p, agent.NewMemory(kept), c.brains...)
 			said, err := m.See(t.Context(), agent.Look{Question: "What is it?", Picture: device.Picture{Type: "image/jpeg", Data: []byte("x")}})
 			if said != c.said || !errors.Is(err, c.err) || c.not != nil && errors.Is(err, c.not) {
 				t.Errorf("%q, %v", said, err)
 			}
-			if len(p.events)+len(kept.kept) > 0 {
-				t.Errorf("published %v, remembered %v", p.events, kept.kept)
+			if len(p.events)+len(kept.Kept) > 0 {
+				t.Errorf("published %v, remembered %v", p.events, kept.Kept)
 			}
 		})
 	}
@@ -76,7 +77,7 @@ func TestSeeingWaitsForNoTurn(t *testing.T) {
 		}
 		return out(agent.Say{Text: text})
 	})
-	m = newMind(&published{}, agent.NewMemory(newTable[agent.Entry]()), taking, see)
+	m = newMind(&published{}, agent.NewMemory(&storetest.Table[agent.Entry]{}), taking, see)
 	replies, err := answers(t, m, "what do you see")
 	if err != nil || len(replies) != 1 || see.seen[0].Question != "what do you see" {
 		t.Errorf("%v, %v", replies, err)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	if e.Body == "" || len(e.Body)+len(e.Name)+len(e.Description) > mostBody {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(e.Body))
 	}
-	if e.Type == "" {
-		e.Type = MemoryUser
-	}
+	e.Type = cmp.Or(e.Type, MemoryUser)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stale, same, count := m.survey(e.Key)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ const (
 	mostConversations = 500
 )
 
-// NewMind returns a mind. The brains are asked in their order.
+// NewMind returns a Mind. The brains are asked in their order.
 func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
@@ -182,9 +183,7 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.Emoji == "" {
-		e.Emoji = c.emoji // a model continues in the style of its own answers
-	}
+	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its own answers
 	c.history = latest(append(c.history, e))
 	if m.histories != nil && !c.stranger {
 		m.histories.put(id, Conversation{Exchanges: c.history, Used: c.used})
@@ -297,9 +296,7 @@ func emotionEvent(r Felt) event.Emotion {
 func (m *Mind) setFirstFace(c *conversation, emoji string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c.emoji == "" {
-		c.emoji = emoji
-	}
+	c.emoji = cmp.Or(c.emoji, emoji)
 }
 
 // marker is how a model asks in its answer that a fact be remembered, for brains

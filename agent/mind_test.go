@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // published records the published events.
@@ -111,7 +112,7 @@ func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{
 		agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{},
 	}}
-	memory := agent.NewMemory(newTable[agent.Entry]())
+	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || len(replies) != 2 || replies[0] != (agent.Say{Text: "Nice."}) {
 		t.Errorf("%v, %v", replies, err)
@@ -150,14 +151,14 @@ func TestTurnsOfAConversationWait(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	table := newTable[agent.Entry]()
+	table := &storetest.Table[agent.Entry]{}
 	m := agent.NewMemory(table)
 	first, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: " Your keys are in the car. "}, noon)
 	if err != nil || first.ID == "" || first.Body != "Your keys are in the car." || first.Type != agent.MemoryUser {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := m.Remember(agent.Entry{Key: "place keys", Name: "keys", Body: "Your keys are in the hall."}, noon)
-	if err != nil || second.ID != first.ID || len(table.kept) != 1 {
+	if err != nil || second.ID != first.ID || len(table.Kept) != 1 {
 		t.Errorf("the same key again: %+v, %v", second, err)
 	}
 	if e, ok := m.Recall("place keys", noon.Add(time.Hour)); !ok || e.Body != second.Body || !e.Used.Equal(noon.Add(time.Hour)) {
@@ -187,7 +188,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
-	table := newTable[agent.Entry]()
+	table := &storetest.Table[agent.Entry]{}
 	m := agent.NewMemory(table)
 	var ids []string
 	for i := range 2000 {
@@ -201,16 +202,16 @@ func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 	if _, err := m.Remember(agent.Entry{Key: "new", Body: "x"}, noon.Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	_, oldest := table.kept[ids[0]]
-	_, second := table.kept[ids[1]]
-	if len(table.kept) != 2000 || !oldest || second {
-		t.Errorf("%d entries; the used one is there: %v, the unused one: %v", len(table.kept), oldest, second)
+	_, oldest := table.Kept[ids[0]]
+	_, second := table.Kept[ids[1]]
+	if len(table.Kept) != 2000 || !oldest || second {
+		t.Errorf("%d entries; the used one is there: %v, the unused one: %v", len(table.Kept), oldest, second)
 	}
 }
 
 func TestNotesAreRememberedAndNotPassedOn(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
-	memory := agent.NewMemory(newTable[agent.Entry]())
+	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
 	if err != nil || !reflect.DeepEqual(replies, b.replies[1:]) {
 		t.Errorf("%v, %v", replies, err)

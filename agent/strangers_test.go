@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/store/storetest"
 )
 
 // TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted cannot read the
@@ -15,7 +16,7 @@ import (
 // strangers are bounded.
 func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-	kept := newTable[agent.Entry]()
+	kept := &storetest.Table[agent.Entry]{}
 	owners := agent.NewMemory(kept)
 	if _, err := owners.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
-	entries, kept := newTable[agent.Entry](), newTable[agent.Conversation]()
+	entries, kept := &storetest.Table[agent.Entry]{}, &storetest.Table[agent.Conversation]{}
 	m := newMind(&published{}, agent.NewMemory(entries), b)
 	m.Keep(agent.NewHistories(kept))
 	talk := func(stranger bool, text string) {
@@ -80,10 +81,10 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	if one, two := b.heard[1].History, b.heard[2].History; len(one) != 0 || len(two) != 1 || two[0].Heard != "what did I say" {
 		t.Errorf("the stranger was told %+v and %+v", one, two)
 	}
-	if text := fmt.Sprint(kept.kept); !strings.Contains(text, "a secret") || strings.Contains(text, "what did I say") {
+	if text := fmt.Sprint(kept.Kept); !strings.Contains(text, "a secret") || strings.Contains(text, "what did I say") {
 		t.Errorf("kept is %s", text)
 	}
-	if n := len(entries.kept); n != 1 {
+	if n := len(entries.Kept); n != 1 {
 		t.Errorf("%d facts are kept", n)
 	}
 	m.Dismiss("a0b1c2d3e4f5")

@@ -20,7 +20,7 @@ type Turn struct {
 	Robot        device.ID // empty if no robot takes part
 	Session      string
 	Untrusted    bool       // may talk, and not act on the home; an untrusted robot is a stranger
-	Unpublished  bool       // the mind publishes no events of it: the caller does
+	Unpublished  bool       // the caller publishes its events, the Mind does not
 	Text         string     // what the person said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
@@ -28,7 +28,7 @@ type Turn struct {
 	Persona      *Persona   // of this robot; nil is the household's
 	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first of all
 	Body         Body       // nil if no robot takes part
-	History      []Exchange // replaced by the mind's own, if it has one
+	History      []Exchange // replaced by the Mind's own, if it has one
 }
 
 // Stranger reports whether the turn is of a robot that nobody has adopted by name.
@@ -72,7 +72,7 @@ type Cue struct {
 	Value string // as the model wrote it: "wave", "1.5"
 }
 
-// Note is a fact to remember. The mind remembers it and does not pass it on.
+// Note is a fact to remember. The Mind remembers it and does not pass it on.
 type Note struct{ Text string }
 
 // Ask is a question whose answer the turn waits for. The receiver of the reply

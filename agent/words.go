@@ -13,7 +13,7 @@ import (
 // Vocabulary names a set of words for faces. Each renderer knows one.
 type Vocabulary string
 
-// The vocabularies that are known without being told.
+// The built-in vocabularies.
 const (
 	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21 names, which all others are mapped from
 	VocabularyRFC       Vocabulary = "rfc"       // the 16 of AniCompanion, the client of the RFC's author

@@ -27,10 +27,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { Help(c.OutOrStdout(), c) })
-	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-	})
+	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -47,6 +44,11 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 func prepare(c *cobra.Command) {
 	for _, each := range c.Commands() {
 		prepare(each)
+	}
+	if c.HasSubCommands() && c.HasParent() {
+		own := helpCommand()
+		own.Hidden = true
+		c.AddCommand(own)
 	}
 	switch {
 	case c.Args != nil:
@@ -67,9 +69,16 @@ func prepare(c *cobra.Command) {
 	}
 }
 
-// help is the command help.
+// helpCommand returns the command help of a program, or of a group of commands.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
 func help(c *cobra.Command, args []string) error {
-	found, rest, err := c.Root().Find(args)
+	found, rest, err := c.Parent().Find(args)
 	if err != nil || found.HasSubCommands() && len(rest) > 0 {
 		return unknown(found, rest)
 	}

@@ -12,19 +12,24 @@ import (
 type Progress struct {
 	to    io.Writer
 	size  int64
+	done  int64 // by Write
 	live  bool
 	shown int // percent
 }
 
-// NewProgress returns the progress of size bytes.
+// NewProgress returns the progress of size bytes. Without a size, nothing is
+// shown.
 func NewProgress(to io.Writer, size int64) *Progress {
-	return &Progress{to: to, size: size, live: ScreenOf(to, os.Getenv).Terminal, shown: -1}
+	return &Progress{to: to, size: size, live: size > 0 && ScreenOf(to, os.Getenv).Terminal, shown: -1}
 }
 
 // At shows that so many bytes are done.
 func (p *Progress) At(done int64) {
-	percent := int(done * 100 / max(p.size, 1))
-	if !p.live || percent == p.shown {
+	if !p.live {
+		return
+	}
+	percent := int(done * 100 / p.size)
+	if percent == p.shown {
 		return
 	}
 	p.shown = percent
@@ -41,18 +46,11 @@ func (p *Progress) End() {
 }
 
 // Reader returns a reader that shows what was read from another one.
-func (p *Progress) Reader(from io.Reader) io.Reader { return &progressReader{progress: p, from: from} }
+func (p *Progress) Reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
 
-type progressReader struct {
-	progress *Progress
-	from     io.Reader
-	read     int64
-}
-
-// Read implements io.Reader.
-func (r *progressReader) Read(b []byte) (int, error) {
-	n, err := r.from.Read(b)
-	r.read += int64(n)
-	r.progress.At(r.read)
-	return n, err
+// Write implements io.Writer: it shows that so many more bytes are done.
+func (p *Progress) Write(b []byte) (int, error) {
+	p.done += int64(len(b))
+	p.At(p.done)
+	return len(b), nil
 }

@@ -122,7 +122,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// TestACrowdOfStrangers gets no more codes than may be guessed at, and the
+// TestManyStrangersAndTheirCodes: they get no more codes than may be guessed at, and the
 // next robot one again when they have expired.
 func TestManyStrangersAndTheirCodes(t *testing.T) {
 	c := device.NewCodes(device.Key("key"))

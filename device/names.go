@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -43,9 +44,7 @@ func modelName(own, suffix string) string {
 		}
 		return '_'
 	}, own)
-	if name == "" {
-		name = "tool"
-	}
+	name = cmp.Or(name, "tool")
 	return name[:min(len(name), mostModelName-len(suffix))] + suffix
 }
 

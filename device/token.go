@@ -16,14 +16,14 @@ type Client struct {
 	Sent bool   `json:"sent"` // false where the header was absent
 }
 
-// maxClient bounds a Client-Id; the firmware's are 36 characters.
-const maxClient = 128
+// MaxClient bounds a Client-Id; the firmware's are 36 characters.
+const MaxClient = 128
 
 // NewClient returns the client a header value stands for; what is longer
 // than any firmware sends is cut. What is no UTF-8 goes, for it would not come
 // back from the store as it was.
 func NewClient(header string) Client {
-	return Client{ID: strings.ToValidUTF8(header[:min(len(header), maxClient)], ""), Sent: header != ""}
+	return Client{ID: strings.ToValidUTF8(header[:min(len(header), MaxClient)], ""), Sent: header != ""}
 }
 
 // Key makes and checks robots' secrets. It is the content of DATA/token-key.
@@ -57,7 +57,7 @@ func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	case err != nil:
 		return Robot{}, "", err
 	case !robot.Adopted():
-		return Robot{}, "", fmt.Errorf("%w, and the tokens of strangers are told to nobody", ErrNotAdopted)
+		return Robot{}, "", fmt.Errorf("%w, and a stranger has no token", ErrNotAdopted)
 	case c.Sent && c != robot.Client:
 		return Robot{}, "", ErrOtherClient
 	}

@@ -8,7 +8,7 @@ import (
 	"perch/device"
 )
 
-// TestAVisitThatTellsNothingNewIsNotWritten spares the SD card.
+// TestAVisitWithNothingNewIsNotWritten spares the SD card.
 func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 	kept := newTable()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)

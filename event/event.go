@@ -143,6 +143,18 @@ type ToolStatus struct {
 	SubAgent bool   `json:"sub_agent,omitempty"` // the tool is another agent that works on its own
 }
 
+// SkinStatus is the status in the words that skins know: running, completed or
+// error.
+func (t ToolStatus) SkinStatus() string {
+	switch t.Status {
+	case ToolDone:
+		return "completed"
+	case ToolFailed:
+		return "error"
+	}
+	return "running"
+}
+
 // Emotion is published when the face that the agent shows changes.
 type Emotion struct {
 	Name      string  `json:"name"`                // one of the firmware's emotions: "happy"

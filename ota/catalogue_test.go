@@ -89,11 +89,11 @@ func (m *memory[T]) All() iter.Seq2[string, T] {
 // shop is a catalogue, and what it stands on.
 type shop struct {
 	*ota.Firmware
-	dir    string
-	images *memory[ota.Record]
-	units  *memory[ota.Unit]
-	bus    *event.Bus
-	told   []string
+	dir      string
+	images   *memory[ota.Record]
+	units    *memory[ota.Unit]
+	bus      *event.Bus
+	notified []string
 }
 
 func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
@@ -108,7 +108,7 @@ func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
 func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Helper()
 	o := ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Key: []byte("key"), Bus: s.bus, Zone: time.UTC,
-		Notify: func(text string) { s.told = append(s.told, text) }, Log: slog.New(slog.DiscardHandler)}
+		Notify: func(text string) { s.notified = append(s.notified, text) }, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&o)
 	}

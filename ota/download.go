@@ -65,7 +65,7 @@ func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) 
 
 // current reports whether a ticket that is good until then is good now. Where
 // the clock has been set since the appliance was started, one from before goes
-// by the time as it was told then.
+// by the time of the clock then.
 func (f *Firmware) current(until, now time.Time) bool {
 	within := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))

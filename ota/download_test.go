@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/door/doortest"
 	"perch/ota"
 )
 
@@ -112,15 +113,10 @@ func TestADownloadThatStalls(t *testing.T) {
 
 // piped serves robots whose network is as slow as they read.
 func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response, stop func()) {
-	calls := &line{calls: make(chan net.Conn, 8)}
-	server := &http.Server{Handler: handler}
-	served := make(chan error)
-	go func() { served <- server.Serve(calls) }()
 	var robots []net.Conn
 	ask = func(path string) *http.Response {
-		robot, appliance := net.Pipe()
+		robot := doortest.Serve(t, handler)
 		robots = append(robots, robot)
-		calls.calls <- appliance
 		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
 		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
 		if err != nil {
@@ -132,8 +128,6 @@ func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Resp
 		for _, c := range robots {
 			_ = c.Close()
 		}
-		_ = server.Close()
-		<-served
 	}
 }
 

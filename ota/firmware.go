@@ -198,7 +198,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	f.o.Notify(fmt.Sprintf("The rollout of firmware %s has stopped: %s.", r.Version, r.Stopped))
 }
 
-// Shown is an image as it is told to its owner.
+// Shown is an image as its owner sees it.
 type Shown struct {
 	Record
 	Robots map[device.ID]Trial `json:"robots"` // that it was offered to
@@ -382,7 +382,7 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 	return file, nil
 }
 
-// progress takes note of what a robot was sent. It is told once a second, and
+// progress takes note of what a robot was sent. It is published once a second, and
 // kept at its end.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()

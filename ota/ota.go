@@ -43,8 +43,7 @@ type Options struct {
 	Framing   int       // binary framing that robots are configured to use: 1, 2 or 3
 	Firmware  *Firmware // nil offers none
 	// Earliest is the first time that the clock may say and be right, such as
-	// that of the program's build: before it robots are not told what the time
-	// is. Zero is any.
+	// that of the program's build: before it robots are not sent the time. Zero is any.
 	Earliest time.Time
 	Log      *slog.Logger
 }
@@ -186,9 +185,7 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 // or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
 	body := parseBody(r.Body)
-	if r.DeviceID == "" {
-		r.DeviceID = body.MAC
-	}
+	r.DeviceID = cmp.Or(r.DeviceID, body.MAC)
 	id, err := device.ParseID(r.DeviceID)
 	if err != nil {
 		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,

@@ -185,7 +185,7 @@ func recordsOf(versions ...string) []Record {
 // it; "got V" is a download to its end; the answer is the offer, and events.
 func story(images []Record, boots ...string) []string {
 	var u Unit
-	var told []string
+	var happened []string
 	for n, boot := range boots {
 		if version, got := strings.CutPrefix(boot, "got "); got {
 			t := u.Trials["sha-"+version]
@@ -209,9 +209,9 @@ func story(images []Record, boots ...string) []string {
 		if v.force {
 			words = append(words, "force")
 		}
-		told = append(told, strings.Join(words, " "))
+		happened = append(happened, strings.Join(words, " "))
 	}
-	return told
+	return happened
 }
 
 // TestStep are robots' lives, check-in by check-in.
@@ -291,16 +291,16 @@ func TestWhatItsOwnerChose(t *testing.T) {
 func TestAnELFFileThatNeverChanges(t *testing.T) {
 	images := recordsOf("1.3")
 	var u Unit
-	var told []string
+	var happened []string
 	for _, version := range []string{"1.2", "1.2", "1.3", "1.3"} {
 		var v verdict
 		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "the same"}, images)
 		for _, e := range v.events {
-			told = append(told, event.Kind(e))
+			happened = append(happened, event.Kind(e))
 		}
 	}
-	if !slices.Equal(told, []string{"firmware_offered", "firmware_installed"}) {
-		t.Errorf("told %q", told)
+	if !slices.Equal(happened, []string{"firmware_offered", "firmware_installed"}) {
+		t.Errorf("told %q", happened)
 	}
 }
 

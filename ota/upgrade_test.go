@@ -181,8 +181,8 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	if got := l.since(t); !slices.Equal(got, want) {
 		t.Errorf("the bus tells %q", got)
 	}
-	if len(l.told) != 0 || l.List()[0].Stopped != "" {
-		t.Errorf("one robot stops it: %q", l.told)
+	if len(l.notified) != 0 || l.List()[0].Stopped != "" {
+		t.Errorf("one robot stops it: %q", l.notified)
 	}
 	const second, third = "a0:b1:c2:d3:e4:01", "a0:b1:c2:d3:e4:02"
 	l.runs(t, third, "1.2.4")
@@ -191,15 +191,15 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	if o := l.runs(t, second, "1.2.4"); o.URL == "" {
 		t.Error("one rollback is enough to give a robot up")
 	}
-	if len(l.told) != 1 || !strings.Contains(l.told[0], "1.3.0 has stopped: 2 of the first 2 robots") {
-		t.Errorf("the owner is told %q", l.told)
+	if len(l.notified) != 1 || !strings.Contains(l.notified[0], "1.3.0 has stopped: 2 of the first 2 robots") {
+		t.Errorf("the owner is told %q", l.notified)
 	}
 	l.runs(t, second, "1.2.4")
 	if o := l.runs(t, third, "1.2.4"); o.URL != "" {
 		t.Errorf("a third robot is offered %+v", o)
 	}
-	if len(l.told) != 1 {
-		t.Errorf("the owner is told %q", l.told)
+	if len(l.notified) != 1 {
+		t.Errorf("the owner is told %q", l.notified)
 	}
 	l.shop.open(t)
 	if l.List()[0].Stopped == "" {
@@ -228,8 +228,8 @@ func TestTheFirstFive(t *testing.T) {
 	for n := 4; n < 9; n++ {
 		l.runs(t, robot(n), "1.2.4")
 	}
-	if r := l.List()[0]; r.Stopped != "" || len(r.First) != 5 || len(l.told) != 0 {
-		t.Errorf("%+v, %q", r.Record, l.told)
+	if r := l.List()[0]; r.Stopped != "" || len(r.First) != 5 || len(l.notified) != 0 {
+		t.Errorf("%+v, %q", r.Record, l.notified)
 	}
 }
 

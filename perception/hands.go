@@ -85,9 +85,6 @@ func (h *hands) logOnce(f failure, err error) {
 	h.failing[f] = true
 }
 
-// wait returns when all acts are done.
-func (h *hands) wait() { h.lanes.Wait() }
-
 // Tools of the firmwares that acts use.
 const (
 	headTool  = "self.robot.set_head_angles"

@@ -244,7 +244,7 @@ func TestNoMoreThanAllowed(t *testing.T) {
 		if d.Dropped() != 60 {
 			t.Errorf("%d are counted", d.Dropped())
 		}
-		if told := strings.Count(d.log.String(), "dropped_before=0"); told != 1 || strings.Count(d.log.String(), "\n") != 1 {
+		if logged := strings.Count(d.log.String(), "dropped_before=0"); logged != 1 || strings.Count(d.log.String(), "\n") != 1 {
 			t.Errorf("told:\n%s", d.log)
 		}
 		time.Sleep(2 * time.Second) // it is quiet again

@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -30,8 +31,8 @@ type Options struct {
 	Rules  []Rule         // the owner's own; nil is none
 	Zone   *time.Location // time zone of the hours; nil is the machine's
 	Bus    *event.Bus
-	// Outside carries out what rules do that is not done to the robot; nil is a
-	// house that has nothing of that.
+	// Outside carries out what rules do that is not done to the robot; nil is an
+	// appliance that has nothing of that.
 	Outside outside
 	Log     *slog.Logger
 }
@@ -50,9 +51,7 @@ type Behaviours struct {
 // have yet to be run. They react to what is published from now on. It wraps
 // ErrTuning and ErrRule with a sentence for every key to correct.
 func NewBehaviours(o Options) (*Behaviours, error) {
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 func (b *Behaviours) Run(ctx context.Context, r robots) {
 	ctx, cancel := context.WithCancel(ctx)
 	hands := newHands(r, b.o)
-	defer hands.wait()
+	defer hands.lanes.Wait()
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer cancel()

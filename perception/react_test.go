@@ -17,7 +17,7 @@ import (
 	"perch/event"
 )
 
-// troupe are robots that do what they are told, and tell when.
+// troupe are robots that do what they are asked to, and note when.
 type troupe struct {
 	began time.Time
 	tools []device.Tool
@@ -105,8 +105,8 @@ func stackchan() []device.Tool {
 	}
 }
 
-// house runs behaviours on a bus.
-type house struct {
+// running is behaviours on a bus.
+type running struct {
 	bus *event.Bus
 	*Behaviours
 	*troupe
@@ -114,9 +114,9 @@ type house struct {
 	stop func()
 }
 
-func newHouse(t *testing.T, change func(*Options)) *house {
+func newRunning(t *testing.T, change func(*Options)) *running {
 	t.Helper()
-	h := &house{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
+	h := &running{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
 	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
 	if change != nil {
@@ -140,7 +140,7 @@ func newHouse(t *testing.T, change func(*Options)) *house {
 }
 
 // live plays a script as stage_test.go writes them, in the bubble's time.
-func (h *house) live(t *testing.T, script string) {
+func (h *running) live(t *testing.T, script string) {
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
@@ -176,7 +176,7 @@ func TestBehavioursAct(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, func(o *Options) {
+				h := newRunning(t, func(o *Options) {
 					o.Tuning.Gaze.On = false
 					if c.change != nil {
 						c.change(o)
@@ -214,7 +214,7 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, func(o *Options) { o.Tuning.Gaze.On = false })
+				h := newRunning(t, func(o *Options) { o.Tuning.Gaze.On = false })
 				defer h.stop()
 				h.live(t, "1s .")
 				h.Moves(c.robot, c.tool)
@@ -230,7 +230,7 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 // TestMovedHeadsAreBounded: of robots that nobody has, little is kept.
 func TestMovedHeadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newRunning(t, nil)
 		defer h.stop()
 		for i := range 1000 {
 			h.Moves(device.ID(fmt.Sprintf("a0b1c2%06x", i)), headTool)
@@ -245,7 +245,7 @@ func TestMovedHeadsAreBounded(t *testing.T) {
 // TestATurnOfTheHeadIsPublished, and is known.
 func TestATurnOfTheHeadIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newRunning(t, nil)
 		defer h.stop()
 		h.live(t, "1s sound left; 2s .")
 		r := h.bus.ReadFrom(3)
@@ -267,7 +267,7 @@ func TestATurnOfTheHeadIsPublished(t *testing.T) {
 // another robot does not wait for it.
 func TestASlowRobotDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newRunning(t, nil)
 		defer h.stop()
 		h.slow = 10 * time.Second
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
@@ -284,7 +284,7 @@ func TestASlowRobotDelaysNoOther(t *testing.T) {
 // TestFailuresAreLoggedOnce, until it works again.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newRunning(t, nil)
 		defer h.stop()
 		h.fail = errors.New("the robot's channel is closed")
 		h.live(t, "1s pet; 11s pet; 21s pet; 31s .")
@@ -301,10 +301,10 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestTooMuchToDo is left out, and told.
+// TestTooMuchToDo is left out, and logged.
 func TestTooMuchToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(o *Options) {
+		h := newRunning(t, func(o *Options) {
 			o.Tuning.Gaze.On = false
 			do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
 			o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do},
@@ -357,7 +357,7 @@ func TestSoManyRobots(t *testing.T) {
 // with the bus.
 func TestBehavioursEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, nil)
+		h := newRunning(t, nil)
 		h.slow = time.Hour
 		h.live(t, "1s sound left; 2s pet")
 		h.stop()
@@ -365,7 +365,7 @@ func TestBehavioursEnd(t *testing.T) {
 			t.Errorf("they end after %s", time.Since(h.began))
 		}
 
-		h = newHouse(t, nil)
+		h = newRunning(t, nil)
 		h.slow, h.deaf = 5*time.Second, true
 		h.live(t, "1s sound left; 2s .")
 		h.stop()
@@ -387,7 +387,7 @@ func TestBehavioursEnd(t *testing.T) {
 // memory is bounded.
 func TestAFloodLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(o *Options) { o.Tuning.Gaze.On = false })
+		h := newRunning(t, func(o *Options) { o.Tuning.Gaze.On = false })
 		defer h.stop()
 		board := NewStates(nil)
 		var reading sync.WaitGroup

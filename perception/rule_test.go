@@ -83,7 +83,7 @@ func TestARuleHasTheHead(t *testing.T) {
 // TestNotifiedInTheQuietHours is shown, and not spoken.
 func TestNotifiedInTheQuietHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(o *Options) {
+		h := newRunning(t, func(o *Options) {
 			o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
 			o.Rules = []Rule{{When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{Notify{Text: "The bell"}, Say{Text: "The bell!"}}}}
 		})
@@ -98,7 +98,7 @@ func TestNotifiedInTheQuietHours(t *testing.T) {
 // TestRulesAct on what is not the robot's, and wait for what comes before.
 func TestRulesAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(o *Options) {
+		h := newRunning(t, func(o *Options) {
 			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
 				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"},
 				Notify{Text: "The bell"}, Say{Text: "The bell!"},

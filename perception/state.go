@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -146,9 +147,7 @@ func Fold(s State, e event.Envelope) State {
 
 // follow is Fold without the memory of single events.
 func follow(s State, e event.Envelope) State {
-	if s.Robot == "" {
-		s.Robot = e.Robot
-	}
+	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
 	case event.Perceived:
 		return s.perceive(ev, e.At)
@@ -342,7 +341,6 @@ func sound(data json.RawMessage) (Sound, bool) {
 // The firmware's states that matter here, and directions of a sound.
 const (
 	modeIdle  = "idle"
-	modeTalk  = "talk"
 	modeSleep = "sleep"
 	modeDance = "dance"
 

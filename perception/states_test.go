@@ -18,16 +18,16 @@ import (
 	"perch/event"
 )
 
-// shelf is a table as the store has them: values go through JSON.
-type shelf struct {
+// jsonTable is a table as the store has them: values go through JSON.
+type jsonTable struct {
 	mu   sync.Mutex
 	rows map[string][]byte
 	puts int
 }
 
-func newShelf() *shelf { return &shelf{rows: map[string][]byte{}} }
+func newJSONTable() *jsonTable { return &jsonTable{rows: map[string][]byte{}} }
 
-func (s *shelf) PutSoon(key string, v State) {
+func (s *jsonTable) PutSoon(key string, v State) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -38,13 +38,13 @@ func (s *shelf) PutSoon(key string, v State) {
 	s.puts++
 }
 
-func (s *shelf) DeleteSoon(key string) {
+func (s *jsonTable) DeleteSoon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.rows, key)
 }
 
-func (s *shelf) All() iter.Seq2[string, State] {
+func (s *jsonTable) All() iter.Seq2[string, State] {
 	return func(yield func(string, State) bool) {
 		for _, key := range slices.Sorted(maps.Keys(s.rows)) {
 			var v State
@@ -59,7 +59,7 @@ func (s *shelf) All() iter.Seq2[string, State] {
 // becomes true only by what is sensed anew.
 func TestBoardThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := newShelf()
+		kept := newJSONTable()
 		bus := event.NewBus()
 		defer bus.Close()
 		board := NewStates(kept)
@@ -114,7 +114,7 @@ func TestBoardThroughARestart(t *testing.T) {
 // nothing while nothing is sensed.
 func TestBoardSparesTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := newShelf()
+		kept := newJSONTable()
 		bus := event.NewBus()
 		defer bus.Close()
 		board := NewStates(kept)
@@ -194,7 +194,7 @@ func BenchmarkStates(b *testing.B) {
 // TestAllSensesAreBounded: however many robots sense however much, what is kept
 // of their events is.
 func TestAllSensesAreBounded(t *testing.T) {
-	kept := newShelf()
+	kept := newJSONTable()
 	b := NewStates(kept)
 	for n := range 500 {
 		for range 5 {

@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -13,9 +14,7 @@ func (s State) Who(now time.Time) string {
 		return ""
 	}
 	who := s.Face.Identity
-	if who == "" {
-		who = "somebody you do not know by name"
-	}
+	who = cmp.Or(who, "somebody you do not know by name")
 	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
 }
 

@@ -36,8 +36,8 @@ type Condition struct {
 		well   bool      // the last went well
 	}
 	look struct {
-		on   bool   // it is checked from time to time
-		told looked // since it failed when it was used
+		on    bool   // it is checked from time to time
+		found looked // since it failed when it was used
 	}
 	reported struct {
 		cause string
@@ -88,8 +88,8 @@ func (c *Condition) Resting() error {
 	defer c.mu.Unlock()
 	now := c.now()
 	rested := !now.Before(c.state.again)
-	if c.look.on && c.look.told != looksFit {
-		rested = c.look.told == looksBack || now.Sub(c.use.at) >= DespiteLooks
+	if c.look.on && c.look.found != looksFit {
+		rested = c.look.found == looksBack || now.Sub(c.use.at) >= DespiteLooks
 	}
 	if c.Last || !c.use.failed || rested {
 		return nil
@@ -138,8 +138,8 @@ func (c *Condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.use.failed {
-		if c.look.told == looksAway {
-			c.look.told = looksBack
+		if c.look.found == looksAway {
+			c.look.found = looksBack
 		}
 		return
 	}
@@ -166,9 +166,9 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.state.again = now.Add(restAfter(took, c.failures))
 	c.failures++
 	c.all++
-	c.look.told = looksAway
+	c.look.found = looksAway
 	if inUse {
-		c.use.at, c.look.told = now, looksFit
+		c.use.at, c.look.found = now, looksFit
 		select {
 		case c.fell <- struct{}{}:
 		default: // it has not been checked yet

@@ -55,14 +55,14 @@ const (
 func Quote(text string, secrets ...string) string {
 	text = withoutSecrets(text, secrets)
 	if len(text) > mostSearched {
-		text = Clip(text, mostSearched)
+		text = clip(text, mostSearched)
 		if at := strings.LastIndexByte(text, ' '); at > 0 {
 			text = text[:at] // half a key looks like none
 		}
 	}
 	text = withoutKeys(text)
 	if len(text) > longestQuote {
-		text = Clip(text, longestQuote) + "…"
+		text = clip(text, longestQuote) + "…"
 	}
 	return text
 }
@@ -129,7 +129,7 @@ func oneLine(text string) string {
 // many bytes.
 func Redact(s string, most int) string {
 	if len(s) > 4*most {
-		s = Clip(s, 4*most)
+		s = clip(s, 4*most)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
 			s = s[:at] // half a key looks like none
 		}
@@ -137,7 +137,7 @@ func Redact(s string, most int) string {
 	for _, key := range shapes {
 		s = key.like.ReplaceAllString(s, key.left)
 	}
-	return Clip(strings.TrimSpace(s), most)
+	return clip(strings.TrimSpace(s), most)
 }
 
 // Conceals reports whether Redact would blank more of a command than a key: what
@@ -153,8 +153,8 @@ func Conceals(command string) bool {
 	return false
 }
 
-// Clip cuts a text to so many bytes, between letters, and keeps nothing of the rest.
-func Clip(s string, most int) string {
+// clip cuts a text to so many bytes, between letters, and keeps nothing of the rest.
+func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

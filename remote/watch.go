@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -82,9 +83,7 @@ func (w *Watch) Lives(within time.Duration) {
 	if w == nil {
 		return
 	}
-	if within == 0 {
-		within = w.idle
-	}
+	within = cmp.Or(within, w.idle)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running := !w.since.IsZero()

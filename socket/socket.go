@@ -134,9 +134,7 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 
 func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	ws.SetReadLimit(int64(o.MaxMessage))
-	if o.SendWithin == 0 {
-		o.SendWithin = 10 * time.Second
-	}
+	o.SendWithin = cmp.Or(o.SendWithin, 10*time.Second)
 	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: over}
 	if o.PerSecond > 0 {
 		c.pace = perSecond(o.PerSecond)

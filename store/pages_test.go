@@ -85,15 +85,15 @@ func lostOf(t *testing.T, db *DB, want map[string]map[string]string) (lost []row
 	return lost
 }
 
-// told reports whether a salvage says that a record may be lost.
-func (s *Salvage) told(r row) bool {
+// reports says whether a salvage says that a record may be lost.
+func (s *Salvage) reports(r row) bool {
 	return slices.ContainsFunc(s.Lost, func(line string) bool {
 		return strings.Contains(line, fmt.Sprintf("%q", r.table)) || strings.Contains(line, "the last change") || line == "and more"
 	})
 }
 
 // TestEveryPageZeroed: of a file of 512 KB each page is zeroed, one at a time. All that is in the other pages is there,
-// what is lost is told, the damaged file stays as it was, and what is acknowledged afterwards is kept.
+// what is lost is reported, the damaged file stays as it was, and what is acknowledged afterwards is kept.
 func TestEveryPageZeroed(t *testing.T) {
 	t.Parallel()
 	file, want := usedDatabase(t)
@@ -132,7 +132,7 @@ func TestEveryPageZeroed(t *testing.T) {
 				t.Errorf("page %d: the damaged file is not kept", page)
 			}
 			for _, r := range lost {
-				if !s.told(r) {
+				if !s.reports(r) {
 					t.Errorf("page %d: %v is lost, and told is %v", page, r, s)
 				}
 			}

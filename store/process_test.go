@@ -119,7 +119,7 @@ func TestLockedNamesTheOtherProcess(t *testing.T) {
 	open(t, path, Options{})
 }
 
-// traceable tells whether /proc/locks names files here by the device that stat gives. Layered ones, btrfs and the overlay
+// traceable reports whether /proc/locks names files here by the device that stat gives. Layered ones, btrfs and the overlay
 // of a container among them, have devices of their own there.
 func traceable(path string) bool {
 	var fs syscall.Statfs_t

@@ -118,7 +118,7 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 	}
 }
 
-// TestNoRoomToSalvage: nothing has changed, and the cause is told.
+// TestNoRoomToSalvage: nothing has changed, and the cause is reported.
 func TestNoRoomToSalvage(t *testing.T) {
 	damaged, _ := harm(t)
 	path := filepath.Join(smallDisk(t, "768k"), "perch.db")

@@ -19,6 +19,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,16 +67,25 @@ type DB struct {
 	writing  sync.Mutex // held for the whole of a commit; taken before mu
 	panicked bool       // under writing: bolt did, and may hold its locks
 
-	mu         sync.Mutex // never held while the disk works
-	closed     bool
-	damage     error // met while reading or writing, after which nothing more is written
+	mu     sync.Mutex // never held while the disk works
+	closed bool
+	damage error // met while reading or writing, after which nothing more is written
+	backlog
+	flusher
+}
+
+// backlog are the changes that are not yet in the file, under DB.mu.
+type backlog struct {
 	pending    map[row]*change
 	size       int   // bytes in pending
 	lost       int   // values PutSoon had no room for since the last good commit
 	err        error // what the last commit failed with
 	complained map[row]bool
 	refused    map[row]error
+}
 
+// flusher is the goroutine that writes the backlog, and its end.
+type flusher struct {
 	wake      chan struct{} // something waits that the flusher does not know of
 	stop      chan struct{}
 	done      chan struct{}
@@ -121,8 +131,8 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	db := &DB{
 		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file, salvaged: salvaged,
-		pending: map[row]*change{}, complained: map[row]bool{}, refused: map[row]error{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		backlog: backlog{pending: map[row]*change{}, complained: map[row]bool{}, refused: map[row]error{}},
+		flusher: flusher{wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})},
 	}
 	db.latest.Store(latest)
 	if migrated {
@@ -139,15 +149,11 @@ func (o Options) withDefaults() Options {
 	if o.FlushAfter <= 0 {
 		o.FlushAfter = 5 * time.Second
 	}
-	if o.CompactFrom == 0 {
-		o.CompactFrom = 16 << 20
-	}
+	o.CompactFrom = cmp.Or(o.CompactFrom, 16<<20)
 	if o.reached == nil {
 		o.reached = func(string) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

@@ -21,12 +21,7 @@ const (
 // with the stamp of the packet that its loudspeaker was playing. Sent and
 // Silence may be called on one goroutine while Heard is called on another.
 type Echo struct {
-	mu      sync.Mutex // guards what follows it, up to the blank line
-	packets [echoPackets]sentPacket
-	sent    int64 // packets
-	talking bool
-	end     int64 // packets sent when Silence was last called
-
+	sentSpeech
 	canceller *canceller
 	ref       *reference
 	align     aligner
@@ -40,6 +35,15 @@ type Echo struct {
 
 	mic, given, left [echoStep]int16
 	clean            []int16
+}
+
+// sentSpeech is what the robot was sent, and is guarded by its lock.
+type sentSpeech struct {
+	mu      sync.Mutex
+	packets [echoPackets]sentPacket
+	sent    int64 // packets
+	talking bool
+	end     int64 // packets sent when Silence was last called
 }
 
 type sentPacket struct {

@@ -26,23 +26,32 @@ const (
 // canceller go on with what it knows. Positions count samples; the
 // microphone's are its own.
 type aligner struct {
-	known  bool  // a base
-	base   int64 // the loudspeaker's position at the microphone's zero, by the stamps
-	recent [stampsKept]int64
-	stamps int
-	absent int // frames since the last stamp
-
-	locked  bool
-	doubt   bool    // the lag may be wrong
-	agreed  int     // looks at it that found it right since
-	last    int64   // stamp's base
-	unrest  float32 // how often the stamps are out of order, 0 to 1
+	stampedBase
+	lock
 	halfway bool
-	lag     int64 // of the echo behind base
-	moved   int64 // where it may have moved to
 	finder  lagFinder
 	room    answerOf
 	wide    [MicFrame + lagRange*thin]int16
+}
+
+// stampedBase is what the stamps give.
+type stampedBase struct {
+	known  bool  // a base
+	base   int64 // the loudspeaker's position at the microphone's zero
+	recent [stampsKept]int64
+	stamps int
+	absent int     // frames since the last stamp
+	last   int64   // stamp's base
+	unrest float32 // how often the stamps are out of order, 0 to 1
+}
+
+// lock is what the correlation gives.
+type lock struct {
+	locked bool
+	doubt  bool  // the lag may be wrong
+	agreed int   // looks at it that found it right since
+	lag    int64 // of the echo behind the base
+	moved  int64 // where it may have moved to
 }
 
 // stamp takes where the stamp of a frame says that the microphone's zero is.

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -66,9 +67,7 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	if err := vad.SetMode(3); err != nil {
 		return nil, fmt.Errorf("set up the voice detector: %w", err)
 	}
-	if silence == 0 {
-		silence = DefaultSilence
-	}
+	silence = cmp.Or(silence, DefaultSilence)
 	e := &EndPointer{vad: vad, silence: int(silence / (20 * time.Millisecond)), rest: make([]int16, 0, window)}
 	e.Reset()
 	return e, nil

@@ -19,6 +19,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,9 +148,7 @@ func (o *Options) fill() {
 	or(&o.Grace, 5*time.Second)
 	or(&o.Turn, 30*time.Minute)
 	or(&o.Words, 300*time.Second)
-	if o.Turns == 0 {
-		o.Turns = 50
-	}
+	o.Turns = cmp.Or(o.Turns, 50)
 	if o.Preamble == "" {
 		o.Preamble = Preamble()
 	}
@@ -213,7 +212,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
 		phrases: b.o.Phrases(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
-	b.used(s)
+	s.used = b.o.Now()
 	if err != nil {
 		s.conn.cancel(s, in, b.o.Grace, r.asking)
 		switch {

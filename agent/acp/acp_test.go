@@ -243,12 +243,12 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	r.want("ask c1 read secrets", "😐|Answer outcome optionId once outcome selected.|.done") // is on the list
-	// What the agent told of the tool before counts where the request is silent.
+	// What the agent reported of the tool before counts where the request is silent.
 	r.want("tool c2 read pending Look;ask c2 -", "<c2 read running Look>|😐|Answer outcome optionId once outcome selected.|<c2 read done Look>|.done")
 	r.want("ask c3 -", "? May I use a tool?|😐|Answer outcome optionId no outcome selected.|.done")
 	r.want("tool c4 read pending Look;ask c4 delete Look",
 		"<c4 read running Look>|? May I delete something: Look?|<c4 read failed Look>|😐|Answer outcome optionId no outcome selected.|.done")
-	// Nobody can allow what he is not told.
+	// A person can allow only what the question says.
 	r.want("ask c6 execute export TOKEN=$(curl|sh)",
 		"😐|I did not do that: a part of the command cannot be told aloud.|Answer outcome optionId no outcome selected.|.done",
 		agent.Answer{Outcome: agent.AnswerTouch})

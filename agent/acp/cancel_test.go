@@ -57,7 +57,7 @@ func stages(cancel func()) map[string]stage {
 }
 
 // TestCancel: at whatever moment somebody interrupts, Think returns at once,
-// the agent is told, every permission is answered, and the next turn works.
+// the agent is notified, every permission is answered, and the next turn works.
 func TestCancel(t *testing.T) {
 	for name := range stages(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -151,6 +151,7 @@ func TestSlowToStop(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	r := build(t, "plain", func(o *acp.Options) { o.Silence = time.Second; o.Grace = 50 * time.Millisecond })
 	// Thoughts are signs of life.
 	r.want("sleep 400;think a;sleep 400;think b;sleep 400;say Now.", "😐|Now.|.done")

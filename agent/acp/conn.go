@@ -220,10 +220,6 @@ func (c *conn) call(method string, params any, then func(json.RawMessage, error)
 	return nil
 }
 
-func (c *conn) notify(method string, params any) {
-	c.send(message{Method: method, Params: encode(params)})
-}
-
 // send queues a message. An agent that lets the queue fill is ended.
 func (c *conn) send(m message) {
 	m.Version = "2.0"

@@ -220,6 +220,7 @@ func TestADeafAgent(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Run("one that ignores SIGTERM, with a child", func(t *testing.T) {
+		t.Parallel()
 		r := build(t, "stays")
 		r.want("spawn;say Up.", "😐|Up.|.done")
 		began := time.Now()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEndlessAgents: a turn, its words and its silence have bounds, and who
-// listens is told politely. The agent is told to stop.
+// listens hears so politely. The agent is asked to stop.
 func TestEndlessAgents(t *testing.T) {
 	const cut, steps = "|I was cut off: the answer was too long.|.done", "|I stopped here: it took too many steps.|.done"
 	for name, c := range map[string]struct {
@@ -35,7 +35,7 @@ func TestEndlessAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := build(t, "plain", func(o *acp.Options) {
-				o.Grace = time.Minute // a slow machine has to see it being told to stop
+				o.Grace = time.Minute // a slow machine has to see it being asked to stop
 				if c.change != nil {
 					c.change(o)
 				}

@@ -152,7 +152,7 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatTakesNoTools of ours is told of none, and the log says so.
+// TestAnAgentThatTakesNoTools of ours is offered none, and the log says so.
 func TestAnAgentThatTakesNoTools(t *testing.T) {
 	r, p := lending(t, "plain")
 	if _, err := r.think("say Hi.", &received{}); err != nil || p.log() != "" || !strings.Contains(r.received(), `"mcpServers":[]`) {

@@ -63,7 +63,7 @@ func TestPreambleNamesTheFaces(t *testing.T) {
 }
 
 // TestRequestsAreAnswered: an agent that asks for what is not there, in
-// whatever way, is told so, by the id it gave.
+// whatever way, is answered so, by the id it gave.
 func TestRequestsAreAnswered(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`:            `"id":7,"error":{"code":-32601`,

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/remote"
+	"perch/device"
 )
 
 // Phrases are what the brain says of its own accord. A sentence may begin with
@@ -96,18 +96,10 @@ func (p Phrases) question(kind, title string, cut bool) string {
 		title = agent.ShellAloud(title, p.language)
 	}
 	if title = agent.Aloud(title); cut || len(title) > mostAloud {
-		title = strings.TrimSpace(remote.Clip(title, mostAloud)) + " " + p.AndOn
+		title = strings.TrimSpace(device.Clip(title, mostAloud)) + " " + p.AndOn
 	}
 	if title == "" {
-		return fill(p.AskOf, "what", what)
+		return agent.Fill(p.AskOf, "what", what)
 	}
-	return fill(p.Ask, "what", what, "title", title)
-}
-
-// fill puts values into a phrase. What stands in a value is left as it is.
-func fill(phrase string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(phrase)
+	return agent.Fill(p.Ask, "what", what, "title", title)
 }

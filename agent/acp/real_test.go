@@ -21,6 +21,7 @@ func TestARealAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the example agent takes its time")
 	}
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "example-agent")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput(); err != nil {
 		t.Fatalf("build the example agent: %v\n%s", err, out)

@@ -34,18 +34,28 @@ type round struct {
 	out     func(agent.Reply) error
 	phrases Phrases
 
-	speech        *thinker.Speech
-	tools         *thinker.TurnTools // lent in it; nil where there are none
-	seen          []*tool
+	speech *thinker.Speech
+	tools  *thinker.TurnTools // lent in it; nil where there are none
+	seen   []*tool
+	face   agent.Felt
+	began  bool // something was seen of it
+	spoke  bool
+	patience
+	permissionState
+}
+
+// patience is how long the agent has let us wait.
+type patience struct {
+	waited time.Duration
+	worded time.Duration // waited since the latest words began
+	words  bool          // it is in the middle of some
+}
+
+// permissionState is how far the permissions of a turn are.
+type permissionState struct {
 	asking        *permission // taken and not yet answered
-	face          agent.Felt
-	began         bool // something was seen of it
-	waited        time.Duration
-	worded        time.Duration // waited since the latest words began
-	words         bool          // it is in the middle of some
-	spoke         bool
-	refusalSpoken bool   // that this robot may not answer
-	how           string // the latest permission was answered
+	refusalSpoken bool        // that this robot may not answer
+	how           string      // the latest permission was answered
 }
 
 // tool is what is known of a tool at work.
@@ -295,7 +305,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 // ask puts a question to the person in the room, and once more where the
 // answer is not understood.
 func (r *round) ask(ctx context.Context, question string) (verdict, error) {
-	for _, words := range []string{question, fill(r.phrases.Again, "question", question)} {
+	for _, words := range []string{question, agent.Fill(r.phrases.Again, "question", question)} {
 		answered := make(chan agent.Answer, 1)
 		err := r.give(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
 			select {

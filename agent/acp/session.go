@@ -189,7 +189,7 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 		if c.isOld() {
 			spelling = "session_id"
 		}
-		c.notify("session/cancel", map[string]any{spelling: s.id})
+		c.send(message{Method: "session/cancel", Params: encode(map[string]any{spelling: s.id})})
 	}
 	if asking != nil {
 		c.answer(*asking, cancelled)

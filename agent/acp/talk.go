@@ -9,7 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/remote"
+	"perch/device"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -165,9 +165,6 @@ func (b *Brain) fresh(s *session) bool {
 	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.begun) < b.o.Age
 }
 
-// used counts a turn.
-func (b *Brain) used(s *session) { s.used = b.o.Now() }
-
 // discard has a talk begin anew.
 func (b *Brain) discard(k *talk) {
 	b.mu.Lock()
@@ -260,10 +257,10 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
 	if s.introduced {
-		return []string{remote.Clip(t.Text, mostPrompt)}
+		return []string{device.Clip(t.Text, mostPrompt)}
 	}
 	s.introduced = true
-	return []string{b.o.Preamble + recent(t), remote.Clip(t.Text, mostPrompt)}
+	return []string{b.o.Preamble + recent(t), device.Clip(t.Text, mostPrompt)}
 }
 
 // What is sent.
@@ -277,14 +274,14 @@ const (
 func recent(t agent.Turn) string {
 	var to strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&to, " Answer in the language %q.", remote.Clip(t.Language, 35))
+		fmt.Fprintf(&to, " Answer in the language %q.", device.Clip(t.Language, 35))
 	}
 	history := t.History[max(0, len(t.History)-mostRecent):]
 	if len(history) > 0 {
 		to.WriteString("\n\nWhat was said before:")
 	}
 	for _, e := range history {
-		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", remote.Clip(e.Heard, mostExchange), remote.Clip(e.Said, mostExchange))
+		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", device.Clip(e.Heard, mostExchange), device.Clip(e.Said, mostExchange))
 	}
 	return to.String()
 }

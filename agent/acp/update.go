@@ -1,11 +1,12 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
 
-	"perch/remote"
+	"perch/device"
 )
 
 // item is something that happens within a turn: text, toolChange, permission,
@@ -56,10 +57,7 @@ type sessionID struct {
 }
 
 func (s sessionID) id() string {
-	if s.SessionID != "" {
-		return s.SessionID
-	}
-	return s.Old
+	return cmp.Or(s.SessionID, s.Old)
 }
 
 // toolCall is a tool as updates and permissions describe it.
@@ -116,8 +114,8 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
-	return toolChange{id: remote.Clip(t.ID, mostID), title: remote.Clip(t.Title, mostRead), kind: kind, status: status,
-		name: remote.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
+	return toolChange{id: device.Clip(t.ID, mostID), title: device.Clip(t.Title, mostRead), kind: kind, status: status,
+		name: device.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -221,5 +219,5 @@ func parseEnded(result json.RawMessage) ended {
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: string(r.Reason), content: remote.Clip(string(r.Content), mostText)}
+	return ended{reason: string(r.Reason), content: device.Clip(string(r.Content), mostText)}
 }

@@ -13,6 +13,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ const (
 
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
-	if o.URL == "" {
-		o.URL = Home
-	}
+	o.URL = cmp.Or(o.URL, Home)
 	base, err := parseBase(o.URL)
 	if err != nil {
 		return nil, err
@@ -88,18 +87,10 @@ func New(o Options) (*Engine, error) {
 	if err := check(o, base); err != nil {
 		return nil, err
 	}
-	if o.FirstWithin == 0 {
-		o.FirstWithin = defaultFirst
-	}
-	if o.IdleWithin == 0 {
-		o.IdleWithin = defaultIdle
-	}
-	if o.MaxTokens == 0 {
-		o.MaxTokens = defaultTokens
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
+	o.IdleWithin = cmp.Or(o.IdleWithin, defaultIdle)
+	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {
 		o.Transport = remote.NewTransport()
 	}

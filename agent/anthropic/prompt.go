@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 
@@ -76,9 +77,7 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
 		text := m.Text
-		if text == "" {
-			text = nothing
-		}
+		text = cmp.Or(text, nothing)
 		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, text, m.Failed)), nil
 	}
 	if one, ok := e.kept.find(m.Calls); ok && len(m.Calls) > 0 {

@@ -101,7 +101,7 @@ func New(o Options) (*Brain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Brain{o: o, client: client, talks: newTalks(o.Now), dialling: make(chan struct{}, 1)}, nil
+	return &Brain{o: o, client: client, talks: &talks{now: o.Now, kept: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
 }
 
 // isEntity reports whether an agent is an entity: then a pipeline's place will
@@ -160,10 +160,7 @@ func (b *Brain) check(ctx context.Context) error {
 
 // pipeline is what a run is given for one.
 func (b *Brain) pipeline() string {
-	if b.o.Agent != "" {
-		return b.o.Agent
-	}
-	return b.o.Pipeline
+	return cmp.Or(b.o.Agent, b.o.Pipeline)
 }
 
 // away is err for agent.Mind: ctx's where that has ended, else one by which the

@@ -43,7 +43,7 @@ func TestAWholeAnswer(t *testing.T) {
 	eventually(t, "runs are let go of", func() bool { return len(h.commands("unsubscribe_events")) == 2 })
 }
 
-// TestAnAnswerIsSpokenAsItIsWritten: the first sentence is told before the
+// TestAnAnswerIsSpokenAsItIsWritten: the first sentence is sent before the
 // second is there.
 func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 	spoken := make(chan struct{})

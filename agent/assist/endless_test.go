@@ -12,7 +12,7 @@ import (
 )
 
 // TestEndlessAnswers: an answer, and the time it takes, have bounds, and who
-// listens is told politely that it was cut off.
+// listens hears politely that it was cut off.
 func TestEndlessAnswers(t *testing.T) {
 	goesOn := func(n int, piece string, pause time.Duration) func(*peer, command) bool {
 		return func(p *peer, m command) bool {

@@ -31,9 +31,9 @@ type fakeHA struct {
 	// answer says what comes of a command; it returns false to cut.
 	answer func(p *peer, m command) bool
 
-	mu   sync.Mutex
-	told []command
-	live []*socket.Conn
+	mu       sync.Mutex
+	received []command
+	live     []*socket.Conn
 }
 
 type command struct {
@@ -60,12 +60,12 @@ func (p *peer) say(format string, args ...any) {
 	_ = p.SendText(fmt.Appendf(nil, format, args...)) // whoever has left has left
 }
 
-// event tells of a run.
+// event sends an event of a run.
 func (p *peer) event(m command, kind, data string) {
 	p.say(`{"id":%d,"type":"event","event":{"type":"%s","data":%s}}`, m.ID, kind, data)
 }
 
-// delta tells a piece of the conversation.
+// delta sends a piece of the conversation.
 func (p *peer) delta(m command, data string) {
 	p.event(m, "intent-progress", `{"chat_log_delta":`+data+`}`)
 }
@@ -127,7 +127,7 @@ func (h *fakeHA) serve(p *peer) {
 			return
 		}
 		h.mu.Lock()
-		h.told = append(h.told, m)
+		h.received = append(h.received, m)
 		h.mu.Unlock()
 		switch m.Type {
 		case "auth":
@@ -157,7 +157,7 @@ func (h *fakeHA) serve(p *peer) {
 func (h *fakeHA) commands(kind string) (all []command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, m := range h.told {
+	for _, m := range h.received {
 		if m.Type == kind {
 			all = append(all, m)
 		}

@@ -27,8 +27,6 @@ type talk struct {
 	used time.Time
 }
 
-func newTalks(now func() time.Time) *talks { return &talks{now: now, kept: map[string]talk{}} }
-
 // id is the conversation's, or empty where a new one begins.
 func (k *talks) id(conversation string) string {
 	k.mu.Lock()

@@ -1,6 +1,7 @@
 package assist
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,8 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/device"
 	"perch/event"
-	"perch/remote"
 	"perch/remote/hass"
 )
 
@@ -103,15 +104,13 @@ func (r *round) send(replies ...agent.Reply) error {
 }
 
 // words are what was said, bounded.
-func (r *round) words() string { return remote.Clip(r.turn.Text, mostAsked) }
+func (r *round) words() string { return device.Clip(r.turn.Text, mostAsked) }
 
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	language := o.Language
-	if language == "" {
-		language = r.turn.Language
-	}
+	language = cmp.Or(language, r.turn.Language)
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
 		Text: r.words(), Language: language, Agent: o.Agent, Conversation: conversation,
 	})
@@ -157,7 +156,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = remote.Clip(e.Conversation(), longestID)
+			r.conversation = device.Clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
 			lives, err := r.progress(e)
 			if err != nil {
@@ -241,7 +240,7 @@ func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
 		return nil
 	}
-	t := &event.ToolStatus{ID: remote.Clip(call.ID, mostName), Name: remote.Clip(call.Name, mostName), Status: event.ToolRunning}
+	t := &event.ToolStatus{ID: device.Clip(call.ID, mostName), Name: device.Clip(call.Name, mostName), Status: event.ToolRunning}
 	for _, known := range r.tools {
 		if known.ID == t.ID {
 			return nil
@@ -253,7 +252,7 @@ func (r *round) begun(call hass.ToolCall) error {
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
-		if t.ID == remote.Clip(id, mostName) && t.Status == event.ToolRunning {
+		if t.ID == device.Clip(id, mostName) && t.Status == event.ToolRunning {
 			t.Status = status
 			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
@@ -274,7 +273,7 @@ func (r *round) finish(reply hass.Reply) error {
 		}
 	}
 	said := r.spoken.String()
-	rest := remote.Clip(reply.Speech, mostSpoken)
+	rest := device.Clip(reply.Speech, mostSpoken)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
 		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err

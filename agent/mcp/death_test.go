@@ -187,21 +187,13 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 	const canary = "canary-0123456789"
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another machine is told the key") }))
 	defer thief.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + free.Addr().String()
-	_ = free.Close()
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
 	}{
 		"401":           {answering(401, "application/json", `{"error":"bad key `+canary+`"}`), "refuses the key"},
-		"403":           {answering(403, "application/json", `{"message":"not you, `+canary+`"}`), "refuses the key (HTTP 403: not you, [key])"},
 		"404":           {answering(404, "text/plain", "404 page not found"), "there is no MCP server at"},
 		"405":           {answering(405, "text/plain", ""), "there is no MCP server at"},
-		"500":           {answering(500, "text/html", "<h1>no</h1>"), "has failed (HTTP 500)"},
 		"a web page":    {answering(200, "text/html", "<h1>welcome "+canary+"</h1>"), "is not an MCP server"},
 		"other JSON":    {answering(200, "application/json", `{"welcome":"`+canary+`"}`), "is not an MCP server"},
 		"JSON for ever": {answering(200, "application/json", strings.Repeat("[", 5<<20)), "longer than 4 MB"},
@@ -216,11 +208,6 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 				}
 			}
 		}, "exceeded"},
-		"a cut": {func(w http.ResponseWriter, _ *http.Request) {
-			if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-				_ = c.Close()
-			}
-		}, "cut the connection"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief.URL+"/?key="+canary, http.StatusTemporaryRedirect)
 		}, "sends elsewhere (HTTP 307 to " + thief.URL + "/)"},
@@ -255,26 +242,9 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 			}
 		})
 	}
-	for want, address := range map[string]string{
-		"nothing listens at " + nobody: nobody,
-		"there is no host":             "http://no-such-host.invalid/mcp",
-		"does not speak TLS":           "",
-	} {
-		if address == "" {
-			web := httptest.NewServer(http.NotFoundHandler())
-			defer web.Close()
-			address = strings.Replace(web.URL, "http:", "https:", 1)
-		}
-		s, _ := open(t, mcp.Options{URL: address})
-		if err := s.Check(soon(t)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-	web := httptest.NewServer(answering(401, "text/plain", ""))
-	defer web.Close()
-	s, _ := open(t, mcp.Options{URL: web.URL})
-	if err := s.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "wants a key and none is set") {
-		t.Errorf("without a key: %v", err)
+	s, _ := open(t, mcp.Options{URL: "http://no-such-host.invalid/mcp"})
+	if err := s.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "there is no host") {
+		t.Error(err)
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/device"
 	"perch/remote"
 )
 
@@ -93,18 +94,23 @@ type Server struct {
 	wg     sync.WaitGroup
 	asked  chan struct{} // a caller wants to use it
 
-	mu       sync.Mutex
-	kept     bool          // the keeper runs
-	closed   bool          // by Close
+	mu     sync.Mutex
+	kept   bool // the keeper runs
+	closed bool // by Close
+	tools  []thinker.Tool
+	listed bool
+	connecting
+}
+
+// connecting is how the connection to a server is, and was.
+type connecting struct {
 	trying   chan struct{} // closed when the attempt under way has ended; nil where there is none
 	link     *link         // nil where there is none
 	why      error         // there is none
-	tools    []thinker.Tool
-	listed   bool
-	away     bool // so it was last logged
-	met      bool // it has been connected at least once
-	failures int  // attempts in a row
-	silent   int  // calls in a row that were not answered in time
+	away     bool          // so it was last logged
+	met      bool          // it has been connected at least once
+	failures int           // attempts in a row
+	silent   int           // calls in a row that were not answered in time
 }
 
 // New checks the options. It starts nothing: the first use does.
@@ -158,7 +164,7 @@ func (o *Options) check() error {
 	}
 	for name, value := range o.Headers {
 		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
-			return fmt.Errorf("%q is no header that can be sent", remote.Clip(name, 40))
+			return fmt.Errorf("%q is no header that can be sent", device.Clip(name, 40))
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
@@ -167,7 +173,7 @@ func (o *Options) check() error {
 	}
 	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", remote.Clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {

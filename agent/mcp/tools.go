@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,12 +11,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perch/remote"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent/thinker"
+	"perch/device"
 )
 
 // list reads the list of tools. A server without any may say so by not knowing
@@ -64,10 +64,8 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 		schema = written
 	}
 	description := t.Description
-	if description == "" {
-		description = t.Title
-	}
-	description = strings.ToValidUTF8(remote.Clip(description, mostDescription), "")
+	description = cmp.Or(description, t.Title)
+	description = device.Clip(description, mostDescription)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
@@ -101,7 +99,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 				said.WriteByte('\n')
 				room--
 			}
-			said.WriteString(strings.ToValidUTF8(remote.Clip(text, room), ""))
+			said.WriteString(device.Clip(text, room))
 		}
 	}
 	words := false
@@ -122,7 +120,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 		case *sdk.AudioContent:
 			add("(A sound came with it, which cannot be played here.)")
 		case *sdk.ResourceLink:
-			add("(It points to " + remote.Clip(c.Name, mostName) + ", " + remote.Clip(c.URI, 500) + ".)")
+			add("(It points to " + device.Clip(c.Name, mostName) + ", " + device.Clip(c.URI, 500) + ".)")
 		default:
 			add("(Something came with it that cannot be shown here.)")
 		}

@@ -14,8 +14,6 @@ type clock interface {
 // systemClock is the clock of the computer.
 type systemClock struct{ began time.Time }
 
-func newSystemClock() systemClock { return systemClock{time.Now()} }
-
 // Now returns the time without Go's monotonic reading, which would hide a jump
 // from a comparison.
 func (systemClock) Now() time.Time { return time.Now().Round(0) }

@@ -55,7 +55,7 @@ type Notifier struct {
 // New returns a notifier that does not run yet.
 func New(o Options) *Notifier {
 	if o.Clock == nil {
-		o.Clock = newSystemClock()
+		o.Clock = systemClock{time.Now()}
 	}
 	return &Notifier{store: o.Store, timers: o.Timers, bus: o.Bus, clock: o.Clock, log: o.Log}
 }

@@ -16,6 +16,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // fixture is a notifier that runs, among robots that the test controls.
@@ -26,8 +27,8 @@ type fixture struct {
 	store    *notice.Store
 	bus      *event.Bus
 	clock    *jumpingClock
-	table    *table[notice.Notification]
-	rings    *table[agent.Timer]
+	table    *storetest.Table[notice.Notification]
+	rings    *storetest.Table[agent.Timer]
 	log      *strings.Builder
 	stop     func()
 	robots
@@ -44,7 +45,7 @@ type robots struct {
 }
 
 // newFixture runs a notifier on two tables, in a bubble of synctest.
-func newFixture(t *testing.T, table *table[notice.Notification], rings *table[agent.Timer]) *fixture {
+func newFixture(t *testing.T, table *storetest.Table[notice.Notification], rings *storetest.Table[agent.Timer]) *fixture {
 	h := &fixture{t: t, table: table, rings: rings, clock: newJumpingClock(), bus: event.NewBus(), log: &strings.Builder{}}
 	h.run()
 	return h
@@ -69,7 +70,7 @@ func (h *fixture) run() {
 }
 
 func emptyFixture(t *testing.T) *fixture {
-	return newFixture(t, newTable[notice.Notification](), newTable[agent.Timer]())
+	return newFixture(t, &storetest.Table[notice.Notification]{}, &storetest.Table[agent.Timer]{})
 }
 
 func (h *fixture) Open() []device.ID {
@@ -229,7 +230,7 @@ func TestANotificationReachesAnOpenRobot(t *testing.T) {
 		if want := []string{"notification a", "notification b", "notification c", "notification d"}; !slices.Equal(h.published(), want) {
 			t.Errorf("published %v", h.published())
 		}
-		h.table.breaks(errors.New("disk full"))
+		h.table.Breaks(errors.New("disk full"))
 		if _, err := h.notifier.Notify(notice.Notification{Text: "x"}); err == nil || len(h.published()) != 4 {
 			t.Errorf("accepted what was not kept: %v", err)
 		}
@@ -261,7 +262,7 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 		h.hello(chan2, "s5")
 		h.expects("5: now!") // a session in the place of another, without a word of its end
 		for id, want := range map[string]string{"own": notice.Spoken, "all": notice.Spoken, "now": notice.Received} {
-			if got := h.table.kept[id].State; got != want {
+			if got := h.table.Kept[id].State; got != want {
 				t.Errorf("%s is kept as %s, want %s", id, got, want)
 			}
 		}
@@ -314,9 +315,9 @@ func TestAReportAboutAReplacedNotification(t *testing.T) {
 
 func TestANotificationExpiresOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := newTable[notice.Notification]()
-		table.kept["old"] = notice.Notification{ID: "old", Text: "old", State: notice.Received, Expires: time.Now().Add(-time.Hour)}
-		h := newFixture(t, table, newTable[agent.Timer]())
+		table := &storetest.Table[notice.Notification]{}
+		table.PutSoon("old", notice.Notification{ID: "old", Text: "old", State: notice.Received, Expires: time.Now().Add(-time.Hour)})
+		h := newFixture(t, table, &storetest.Table[agent.Timer]{})
 		defer h.stop()
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true})
@@ -341,8 +342,8 @@ func TestANotificationExpiresOnce(t *testing.T) {
 				t.Errorf("%q was published %d times, want %d", event, n, want)
 			}
 		}
-		if len(h.table.kept) != 0 {
-			t.Errorf("%d are still kept", len(h.table.kept))
+		if len(h.table.Kept) != 0 {
+			t.Errorf("%d are still kept", len(h.table.Kept))
 		}
 	})
 }
@@ -401,7 +402,7 @@ func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 		h := emptyFixture(t)
 		h.stop()
 		h.bus = event.NewBus()
-		notices := notice.NewStore(newTable[notice.Notification]())
+		notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 		h.notifier = notice.New(notice.Options{Store: notices, Timers: h.timers, Bus: h.bus, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
 		if _, err := h.notifier.Notify(notice.Notification{Text: "one", Speak: true}); err != nil {
 			t.Fatal(err)
@@ -462,8 +463,8 @@ func TestAFailingStore(t *testing.T) {
 		n := h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true})
 		h.expects("5: one")
 		full := errors.New("disk full")
-		h.table.breaks(full)
-		h.rings.breaks(full)
+		h.table.Breaks(full)
+		h.rings.Breaks(full)
 		h.changed(n.ID, notice.Spoken)
 		time.Sleep(10*time.Minute + time.Second)
 		h.expects("5: Tea is ready.!")
@@ -473,15 +474,15 @@ func TestAFailingStore(t *testing.T) {
 		if n := strings.Count(h.log.String(), "disk full"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, h.log)
 		}
-		h.table.breaks(nil)
-		h.rings.breaks(nil)
+		h.table.Breaks(nil)
+		h.rings.Breaks(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := h.table.kept["a"].State; got != notice.Spoken {
+		if got := h.table.Kept["a"].State; got != notice.Spoken {
 			t.Errorf("what was spoken is kept as %s", got)
 		}
-		if _, kept := h.table.kept[timer.ID]; !kept || h.rings.len() > 0 {
-			t.Errorf("the ring is kept: %v; %d timers are", kept, h.rings.len())
+		if _, kept := h.table.Kept[timer.ID]; !kept || len(h.rings.Kept) > 0 {
+			t.Errorf("the ring is kept: %v; %d timers are", kept, len(h.rings.Kept))
 		}
 		if h.count("rang "+timer.ID) != 1 || h.count("notification "+timer.ID) != 1 {
 			t.Errorf("published %v", h.published())

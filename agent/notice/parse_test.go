@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent/notice"
+	"perch/store/storetest"
 )
 
 func TestParse(t *testing.T) {
@@ -70,7 +71,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		past := !n.Expires.IsZero() && !noon.Before(n.Expires)
-		kept, err := notice.NewStore(newTable[notice.Notification]()).Accept(n, noon)
+		kept, err := notice.NewStore(&storetest.Table[notice.Notification]{}).Accept(n, noon)
 		if (err != nil) != past {
 			t.Fatalf("%+v: %v", n, err)
 		}

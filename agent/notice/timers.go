@@ -53,7 +53,7 @@ type pending struct {
 // is the computer's.
 func NewTimers(kept timerTable, c clock) *Timers {
 	if c == nil {
-		c = newSystemClock()
+		c = systemClock{time.Now()}
 	}
 	s := &Timers{kept: kept, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()

@@ -10,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 const years = 3 * 365 * 24 * time.Hour
@@ -33,8 +34,8 @@ func TestATimerRings(t *testing.T) {
 		if want := []string{"rang " + short.ID, "notification " + short.ID, "spoken " + short.ID}; !slices.Equal(h.published(), want) {
 			t.Errorf("published %v, want %v; %s was cancelled", h.published(), want, long.ID)
 		}
-		if h.rings.len() > 0 {
-			t.Errorf("%d timers are kept", h.rings.len())
+		if len(h.rings.Kept) > 0 {
+			t.Errorf("%d timers are kept", len(h.rings.Kept))
 		}
 	})
 }
@@ -62,17 +63,17 @@ func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
 		h := emptyFixture(t)
 		defer h.stop()
 		timer := h.set(tea(time.Minute))
-		h.table.breaks(errors.New("disk full"))
+		h.table.Breaks(errors.New("disk full"))
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if h.rings.len() != 1 {
+		if len(h.rings.Kept) != 1 {
 			t.Error("its only copy is deleted")
 		}
-		h.table.breaks(nil)
+		h.table.Breaks(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, kept := h.table.kept[timer.ID]; !kept || h.rings.len() != 0 || h.count("rang "+timer.ID) != 1 {
-			t.Errorf("kept as a notification: %v; %d timers; published %v", kept, h.rings.len(), h.published())
+		if _, kept := h.table.Kept[timer.ID]; !kept || len(h.rings.Kept) != 0 || h.count("rang "+timer.ID) != 1 {
+			t.Errorf("kept as a notification: %v; %d timers; published %v", kept, len(h.rings.Kept), h.published())
 		}
 	})
 }
@@ -89,8 +90,8 @@ func TestATimerThatTheRobotRings(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		h.expects()
 		h.expectsHeld()
-		if !slices.Equal(h.published(), []string{"rang " + timer.ID}) || h.rings.len() > 0 {
-			t.Errorf("published %v, %d are kept", h.published(), h.rings.len())
+		if !slices.Equal(h.published(), []string{"rang " + timer.ID}) || len(h.rings.Kept) > 0 {
+			t.Errorf("published %v, %d are kept", h.published(), len(h.rings.Kept))
 		}
 	})
 }
@@ -150,20 +151,20 @@ func TestTimersWhenTheClockJumps(t *testing.T) {
 				time.Sleep(time.Minute) // it looks once in a minute
 				synctest.Wait()
 				due := h.clock.Now().Add(5 * time.Minute)
-				if kept := h.rings.kept[timer.ID]; kept.Due.Sub(due).Abs() > time.Second {
+				if kept := h.rings.Kept[timer.ID]; kept.Due.Sub(due).Abs() > time.Second {
 					t.Errorf("kept as due at %s, want %s", kept.Due, due)
 				}
 				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 5*time.Minute {
 					t.Errorf("%s left", left)
 				}
 				h.expects()
-				puts := h.rings.puts
+				puts := h.rings.Puts
 				time.Sleep(5*time.Minute - time.Millisecond)
 				h.expects()
 				time.Sleep(time.Millisecond)
 				h.expects("5: Tea is ready.!")
-				if h.rings.puts != puts {
-					t.Errorf("written %d times more", h.rings.puts-puts)
+				if h.rings.Puts != puts {
+					t.Errorf("written %d times more", h.rings.Puts-puts)
 				}
 			})
 		})
@@ -184,10 +185,10 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rings := newTable[agent.Timer]()
+				rings := &storetest.Table[agent.Timer]{}
 				timer := tea(10 * time.Minute)
 				timer.ID, timer.Set, timer.Due = "tea", time.Now().Round(0), time.Now().Round(0).Add(10*time.Minute)
-				rings.kept["tea"] = timer
+				rings.PutSoon("tea", timer)
 				h := emptyFixture(t)
 				h.stop()
 				h.clock.jump(-c.behind)

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/store/storetest"
 )
 
 const chan1, chan2 device.ID = "a0b1c2d3e4f5", "a0b1c2d3e4f6"
@@ -55,12 +56,12 @@ func tea(length time.Duration) agent.Timer {
 
 func TestSettingATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := newTable[agent.Timer]()
+		table := &storetest.Table[agent.Timer]{}
 		s := notice.NewTimers(table, nil)
 		now := time.Now()
 		set, err := s.Set(t.Context(), nil, tea(3*time.Minute), now)
-		if err != nil || set.ID == "" || !set.Due.Equal(now.Add(3*time.Minute)) || set.OnRobot || table.kept[set.ID] != set {
-			t.Fatalf("%+v, %v, kept %+v", set, err, table.kept)
+		if err != nil || set.ID == "" || !set.Due.Equal(now.Add(3*time.Minute)) || set.OnRobot || table.Kept[set.ID] != set {
+			t.Fatalf("%+v, %v, kept %+v", set, err, table.Kept)
 		}
 		if _, err := s.Set(t.Context(), nil, tea(time.Minute), now); err != nil {
 			t.Fatal(err)
@@ -73,17 +74,17 @@ func TestSettingATimer(t *testing.T) {
 		if n, err := s.Cancel(t.Context(), nil, chan2); n != 0 || err != nil {
 			t.Errorf("another robot's: %d, %v", n, err)
 		}
-		if n, err := s.Cancel(t.Context(), nil, chan1, set.ID); n != 1 || err != nil || len(table.kept) != 1 {
-			t.Errorf("one of them: %d, %v, %d kept", n, err, len(table.kept))
+		if n, err := s.Cancel(t.Context(), nil, chan1, set.ID); n != 1 || err != nil || len(table.Kept) != 1 {
+			t.Errorf("one of them: %d, %v, %d kept", n, err, len(table.Kept))
 		}
-		if n, err := s.Cancel(t.Context(), nil, chan1); n != 1 || err != nil || len(table.kept) != 0 {
-			t.Errorf("the rest: %d, %v, %d kept", n, err, len(table.kept))
+		if n, err := s.Cancel(t.Context(), nil, chan1); n != 1 || err != nil || len(table.Kept) != 0 {
+			t.Errorf("the rest: %d, %v, %d kept", n, err, len(table.Kept))
 		}
 	})
 }
 
 func TestInvalidTimers(t *testing.T) {
-	s := notice.NewTimers(newTable[agent.Timer](), nil)
+	s := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	for name, bad := range map[string]agent.Timer{
 		"no time":      {Text: "x"},
 		"no text":      {Text: " \n", Length: time.Minute},
@@ -116,8 +117,8 @@ func TestInvalidTimers(t *testing.T) {
 // TestATimerThatIsNotStored: if the store fails, the timer is set neither here nor
 // on the robot.
 func TestATimerThatIsNotStored(t *testing.T) {
-	table, full := newTable[agent.Timer](), errors.New("disk full")
-	table.broken = full
+	table, full := &storetest.Table[agent.Timer]{}, errors.New("disk full")
+	table.Breaks(full)
 	s, b := notice.NewTimers(table, nil), ringing()
 	if _, err := s.Set(t.Context(), b, tea(time.Minute), noon); !errors.Is(err, full) || len(s.Pending(chan1, noon)) > 0 {
 		t.Errorf("%v, pending %v", err, s.Pending(chan1, noon))
@@ -128,23 +129,23 @@ func TestATimerThatIsNotStored(t *testing.T) {
 }
 
 func TestTheRobotRingsByItself(t *testing.T) {
-	table := newTable[agent.Timer]()
+	table := &storetest.Table[agent.Timer]{}
 	s, b := notice.NewTimers(table, nil), ringing()
 	set, err := s.Set(t.Context(), b, tea(90*time.Second), noon)
 	want := []string{"self.robot.create_reminder" + fmt.Sprint(map[string]any{"duration_seconds": 90, "message": "Tea is ready.", "repeat": false})}
-	if err != nil || !set.OnRobot || set.RobotID != "7" || !reflect.DeepEqual(b.calls, want) || !table.kept[set.ID].OnRobot {
+	if err != nil || !set.OnRobot || set.RobotID != "7" || !reflect.DeepEqual(b.calls, want) || !table.Kept[set.ID].OnRobot {
 		t.Fatalf("%+v, %v, called %v", set, err, b.calls)
 	}
 	b.fails = errors.New("closed")
-	if n, err := s.Cancel(t.Context(), b, chan1); n != 0 || err == nil || len(table.kept) != 1 {
-		t.Errorf("one that cannot be stopped: %d, %v, %d kept", n, err, len(table.kept))
+	if n, err := s.Cancel(t.Context(), b, chan1); n != 0 || err == nil || len(table.Kept) != 1 {
+		t.Errorf("one that cannot be stopped: %d, %v, %d kept", n, err, len(table.Kept))
 	}
 	if n, err := s.Cancel(t.Context(), nil, chan1); n != 0 || err == nil {
 		t.Errorf("without the robot: %d, %v", n, err)
 	}
 	b.fails = nil
-	if n, err := s.Cancel(t.Context(), b, chan1); n != 1 || err != nil || len(table.kept) != 0 {
-		t.Errorf("%d, %v, %d kept", n, err, len(table.kept))
+	if n, err := s.Cancel(t.Context(), b, chan1); n != 1 || err != nil || len(table.Kept) != 0 {
+		t.Errorf("%d, %v, %d kept", n, err, len(table.Kept))
 	}
 }
 
@@ -162,7 +163,7 @@ func TestTimersThatTheRobotDoesNotRing(t *testing.T) {
 	} {
 		b := ringing()
 		change(b)
-		set, err := notice.NewTimers(newTable[agent.Timer](), nil).Set(t.Context(), b, tea(time.Hour), noon)
+		set, err := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil).Set(t.Context(), b, tea(time.Hour), noon)
 		if err != nil || set.OnRobot {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
@@ -170,7 +171,7 @@ func TestTimersThatTheRobotDoesNotRing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := ringing()
 	b.began = cancel
-	s := notice.NewTimers(newTable[agent.Timer](), nil)
+	s := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	if _, err := s.Set(ctx, b, tea(time.Hour), noon); err != context.Canceled || len(s.Pending(chan1, noon)) > 0 || len(b.calls) != 2 {
 		t.Errorf("a turn that was interrupted: %v, called %v", err, b.calls)
 	}

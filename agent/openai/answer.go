@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,9 +49,6 @@ type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
 
-// text passes a piece of text on, without what is thought in it.
-func (a *answer) text(s string) error { return a.say(a.thoughts.take(s)) }
-
 func (a *answer) say(s string) error {
 	if s == "" {
 		return nil
@@ -79,12 +77,8 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 		}
 		a.calls = append(a.calls, c)
 	}
-	if c.id == "" {
-		c.id = id
-	}
-	if c.name == "" {
-		c.name = name
-	}
+	c.id = cmp.Or(c.id, id)
+	c.name = cmp.Or(c.name, name)
 	c.arguments = append(c.arguments, arguments...)
 	if a.args += len(arguments); a.args > mostArguments || len(c.name) > longestName || len(c.id) > longestID {
 		return errors.New("a tool call is too long")

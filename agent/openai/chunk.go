@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (a *answer) delta(d *delta) error {
 		return err
 	}
 	a.alive = a.alive || text != ""
-	if err := a.text(text); err != nil {
+	if err := a.say(a.thoughts.take(text)); err != nil {
 		return err
 	}
 	for _, t := range d.ToolCalls {
@@ -183,7 +184,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	}
 	a.begin()
 	a.alive = a.alive || n.Message.Content != "" || n.Message.Thinking != "" || len(n.Message.ToolCalls) > 0
-	if err := a.text(n.Message.Content); err != nil {
+	if err := a.say(a.thoughts.take(n.Message.Content)); err != nil {
 		return false, err
 	}
 	for _, t := range n.Message.ToolCalls {
@@ -194,9 +195,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	}
 	if *n.Done {
 		a.finish = n.DoneReason
-		if a.finish == "" {
-			a.finish = "stop"
-		}
+		a.finish = cmp.Or(a.finish, "stop")
 	}
 	return *n.Done, nil
 }

@@ -16,7 +16,7 @@ import (
 
 // TestModelsWithoutTools: servers say in their own ways that tools are not for
 // a model. It is asked again without them, in the same turn, and from then on;
-// that is told once, and by Check, with what the server said.
+// that is logged once, and reported by Check, with what the server said.
 func TestModelsWithoutTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		native bool

@@ -13,6 +13,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,15 +108,9 @@ func New(o Options) (*Engine, error) {
 			"set dialect to ollama, or leave them out", remote.Address(base))
 	}
 	e.native = o.Dialect == DialectOllama || ollama && wants
-	if e.o.FirstWithin == 0 {
-		e.o.FirstWithin = defaultFirst
-	}
-	if e.o.IdleWithin == 0 {
-		e.o.IdleWithin = defaultIdle
-	}
-	if e.o.Log == nil {
-		e.o.Log = slog.New(slog.DiscardHandler)
-	}
+	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
+	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
+	e.o.Log = cmp.Or(e.o.Log, slog.New(slog.DiscardHandler))
 	e.server = remote.NewClient(remote.Options{
 		Server: remote.Server{Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings",
 			Kind: agent.ErrAway},

@@ -310,6 +310,7 @@ func TestClose(t *testing.T) {
 		ended(t, p, "signal: terminated", true)
 	})
 	t.Run("one that ignores SIGTERM, with a child", func(t *testing.T) {
+		t.Parallel()
 		p := start(t, "child;stubborn;sleep")
 		said := bufio.NewReader(p)
 		_, child := line(t, said)
@@ -342,6 +343,7 @@ func TestClose(t *testing.T) {
 // went, when it is closed and when it ends by itself. What only wears our
 // clothes is left alone.
 func TestNobodyEscapes(t *testing.T) {
+	t.Parallel()
 	other := start(t, "stranger;sleep")
 	_, bystander := line(t, other)
 	for _, steps := range []string{"stranger;sleep", "daemon;sleep", "bare;sleep", "brood;sleep", "daemon;stubborn;sleep", "daemon;exit 0"} {

@@ -86,9 +86,7 @@ func New(o Options) *Brain {
 	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
 	o.Done = cmp.Or(o.Done, "Done.")
 	o.Unspeakable = cmp.Or(o.Unspeakable, "That cannot be said aloud.")
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Brain{Options: o}
 }
 

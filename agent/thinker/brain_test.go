@@ -19,6 +19,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // model answers with a script, one entry for each message. The last entry repeats.
@@ -154,12 +155,12 @@ func TestToolsAreRunAndReported(t *testing.T) {
 	if len(m.asked) != 2 || len(m.asked[0].Tools) != 2 || m.asked[0].Tools[0].Name != "end_talk" || m.asked[0].Tools[1].Name != "self_robot_turn" {
 		t.Fatalf("asked %d times, offered %+v", len(m.asked), m.asked[0].Tools)
 	}
-	told := m.asked[1].Messages
-	if len(told) != 7 || told[1].Text != "😊 Look." || len(told[1].Calls) != 5 {
-		t.Fatalf("%+v", told)
+	given := m.asked[1].Messages
+	if len(given) != 7 || given[1].Text != "😊 Look." || len(given[1].Calls) != 5 {
+		t.Fatalf("%+v", given)
 	}
 	for i, failed := range []bool{false, false, true, true, false} {
-		if a := told[2+i]; a.Role != thinker.RoleTool || a.CallID != fmt.Sprint(i+1) || a.Failed != failed || a.Text == "" {
+		if a := given[2+i]; a.Role != thinker.RoleTool || a.CallID != fmt.Sprint(i+1) || a.Failed != failed || a.Text == "" {
 			t.Errorf("answer %d: %+v", i, a)
 		}
 	}
@@ -293,7 +294,7 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	if err != nil || !slices.Equal(says(got), []string{"Did it."}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	timers := notice.NewTimers(table[agent.Timer]{}, nil)
+	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	for untrusted, want := range map[bool]int{false: 2, true: 0} {
 		m := &model{script: []message{{texts: []string{"Hello."}}}}
 		if _, err := think(t, thinker.Options{Model: m, Timers: timers}, agent.Turn{Untrusted: untrusted}); err != nil ||
@@ -414,12 +415,12 @@ func TestToolsOfSources(t *testing.T) {
 
 func TestTheAppliancesOwnTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := agent.NewMemory(table[agent.Entry]{})
+		memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 		bus := event.NewBus()
 		defer bus.Close()
 		deep := []thinker.Model{&model{script: []message{{err: agent.ErrAway}}},
 			&model{script: []message{{texts: []string{"42"}, wait: 20 * time.Second}}}}
-		timers := notice.NewTimers(table[agent.Timer]{}, nil)
+		timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 		m := &model{script: []message{{calls: []thinker.ToolCall{
 			call("1", "remember", `{"fact":"The cat is called Tom."}`), call("2", "recall", `{"query":"name cat"}`),
 			call("3", "recall", `{"query":"dog"}`),
@@ -429,7 +430,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 			call("10", "think_hard", `{"question":"Why?"}`),
 		}}, {texts: []string{"Done."}}}}
 		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
-			Notify: notice.New(notice.Options{Store: notice.NewStore(table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
+			Notify: notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
 		got, err := think(t, o, agent.Turn{})
 		if err != nil {
 			t.Fatal(err)
@@ -461,7 +462,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 }
 
 func TestThePrompt(t *testing.T) {
-	memory := agent.NewMemory(table[agent.Entry]{})
+	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for i := range 200 {
 		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))},
 			noon.Add(time.Duration(i)*time.Second)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // mostHeard bounds one utterance in a prompt, in bytes.
@@ -130,7 +131,7 @@ func (k *Brain) messages(t agent.Turn) []Message {
 	for _, pair := range slices.Backward(turns) {
 		all = append(all, pair[0], pair[1])
 	}
-	return append(all, Message{Role: RoleUser, Text: clip(t.Text, mostHeard)})
+	return append(all, Message{Role: RoleUser, Text: device.Clip(t.Text, mostHeard)})
 }
 
 // tokens estimates the number of tokens in a text: one for four letters, and one

@@ -26,15 +26,15 @@ func TestAPersonaInThePrompt(t *testing.T) {
 		if _, err := think(t, thinker.Options{Model: m, Persona: household}, c.turn); err != nil {
 			t.Fatal(err)
 		}
-		told := m.asked[0].System
+		given := m.asked[0].System
 		for _, w := range c.want {
-			if !strings.Contains(told, w) {
-				t.Errorf("%q is not told %q in %s", c.turn.Name, w, told)
+			if !strings.Contains(given, w) {
+				t.Errorf("%q is not told %q in %s", c.turn.Name, w, given)
 			}
 		}
 		for _, n := range c.not {
-			if strings.Contains(told, n) {
-				t.Errorf("%q is told %q in %s", c.turn.Name, n, told)
+			if strings.Contains(given, n) {
+				t.Errorf("%q is told %q in %s", c.turn.Name, n, given)
 			}
 		}
 	}

@@ -70,14 +70,14 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) too
 	var left []string
 	for _, tool := range all {
 		if len(kept) == mostTools || len(tool.Schema) > mostSchema || !json.Valid(tool.Schema) {
-			left = append(left, clip(tool.Name, mostDetail))
+			left = append(left, device.Clip(tool.Name, mostDetail))
 			continue
 		}
-		tool.shown = clip(tool.Name, mostDetail)
+		tool.shown = device.Clip(tool.Name, mostDetail)
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
-		tool.Description = clip(plain(tool.Description), mostDescription)
+		tool.Description = device.Clip(plain(tool.Description), mostDescription)
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
@@ -231,7 +231,7 @@ func (s toolset) find(safe string) (turnTool, bool) {
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.find(call.Name)
 	if !found {
-		tool.shown = clip(call.Name, mostDetail)
+		tool.shown = device.Clip(call.Name, mostDetail)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
 			return "", errNoTool
 		}
@@ -244,8 +244,8 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
-		m.Text, m.Failed = "Error: "+clip(err.Error(), mostAnswer), true
-		status.Status, status.Detail = event.ToolFailed, clip(agent.Speakable(err.Error()), mostDetail)
+		m.Text, m.Failed = "Error: "+device.Clip(err.Error(), mostAnswer), true
+		status.Status, status.Detail = event.ToolFailed, device.Clip(agent.Speakable(err.Error()), mostDetail)
 	}
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
@@ -274,13 +274,5 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	if text = strings.TrimSpace(text); text == "" {
 		text = "Done."
 	}
-	return clip(text, mostAnswer), nil
-}
-
-// clip is at most n bytes of a text.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
+	return device.Clip(text, mostAnswer), nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // TurnTools are the tools of a turn for a model that runs elsewhere, such as a
@@ -69,7 +70,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 	u.acted.Store(true)
 	text, err := u.k.attempt(ctx, tool, args)
 	if err != nil {
-		return "", errors.New(clip(err.Error(), mostAnswer))
+		return "", errors.New(device.Clip(err.Error(), mostAnswer))
 	}
 	return text, nil
 }

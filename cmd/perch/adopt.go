@@ -1,49 +1,70 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"perch/command"
 )
 
-func adopt(ctx context.Context, args []string, out io.Writer) error {
-	f := newFlags("adopt")
-	replace := f.Bool("replace", false,
-		"let in whoever waits under ROBOT's address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
-	return withAppliance(f, args, 1, 1, func(c *client, rest []string) error {
-		var d deviceLine
-		if err := c.do(ctx, http.MethodPost, "/api/v1/adopt", map[string]any{"robot": rest[0], "replace": *replace}, &d); err != nil {
-			return err
-		}
-		if !d.Adopted {
-			fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
-			return nil
-		}
-		fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
-		return nil
-	})
+func adoptCommand() *cobra.Command {
+	r, replace := &target{}, false
+	c := &cobra.Command{
+		Use:   "adopt ROBOT|CODE",
+		Short: "Make a robot yours, also one that waits",
+		Example: `perch robot adopt 123456
+			perch robot adopt a0b1c2d3e4f5 --replace`,
+		RunE: func(c *cobra.Command, args []string) error {
+			var d deviceLine
+			body := map[string]any{"robot": args[0], "replace": replace}
+			return r.ask(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
+				if !d.Adopted {
+					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
+					return
+				}
+				fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
+			})
+		},
+	}
+	r.register(c)
+	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
+		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
+	return c
 }
 
-func forget(ctx context.Context, args []string, out io.Writer) error {
-	f := newFlags("forget")
-	strangers := f.Bool("strangers", false, "forget every robot that nobody has adopted, instead of one")
-	return withAppliance(f, args, 0, 1, func(c *client, rest []string) error {
-		if *strangers != (len(rest) == 0) {
-			return usageError("forget takes a robot, or --strangers")
-		}
-		if *strangers {
-			var gone struct{ Forgotten int }
-			if err := c.do(ctx, http.MethodDelete, "/api/v1/strangers", nil, &gone); err != nil {
+func forgetCommand() *cobra.Command {
+	r, strangers := &target{}, false
+	c := &cobra.Command{
+		Use:   "forget [ROBOT]",
+		Short: "Forget a robot, or all that nobody has adopted",
+		Example: `perch robot forget kitchen
+			perch robot forget --strangers`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if strangers != (len(args) == 0) {
+				return command.Usagef("it takes a robot, or --strangers")
+			}
+			gone := struct {
+				Forgotten int `json:"forgotten"`
+			}{len(args)}
+			if strangers {
+				return r.ask(c, http.MethodDelete, "/api/v1/strangers", nil, &gone, func(out io.Writer) {
+					fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
+				})
+			}
+			a, err := r.client()
+			if err == nil {
+				err = a.do(c.Context(), http.MethodDelete, robotAt(args[0]), nil, nil)
+			}
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
-			return nil
-		}
-		if err := c.do(ctx, http.MethodDelete, robotAt(rest[0]), nil, nil); err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s is forgotten\n", rest[0])
-		return nil
-	})
+			return r.print(c, gone, func(out io.Writer) { fmt.Fprintf(out, "%s is forgotten\n", args[0]) })
+		},
+	}
+	r.register(c)
+	c.Flags().BoolVar(&strangers, "strangers", false, "forget every robot that nobody has adopted, instead of one")
+	return c
 }

@@ -22,10 +22,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/command"
+	"perch/command/commandtest"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
 )
@@ -34,7 +37,15 @@ import (
 // that a test can kill it.
 const asProgram = "RUN_AS_PERCH"
 
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
 func TestMain(m *testing.M) {
+	commandtest.Main(main)
 	if os.Getenv(asAgent) != "" {
 		serveAgent()
 		return
@@ -601,16 +612,18 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	if out := h.command(t, "say a0b1c2d3e4f5 hello", 0); !strings.Contains(out, "queued until the robot next connects") {
 		t.Errorf("say to a closed robot says %s", out)
 	}
-	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "it is used as: perch say ROBOT TEXT") {
+	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "perch say: it takes ROBOT TEXT..., not 1 arguments") {
 		t.Errorf("wrong use says %s", out)
 	}
 	if out := h.command(t, "doctor --config "+elsewherePorts(t), 1); !strings.Contains(out, "ok    store") {
 		t.Errorf("doctor says %s", out)
 	}
-	for _, c := range commands() {
+	groups := command.Visible(commands())
+	for _, c := range append(groups, command.Visible(groups[slices.IndexFunc(groups, (*cobra.Command).HasSubCommands)])...) {
 		var out bytes.Buffer
-		if code := run(t.Context(), []string{c.name, "--help"}, &out, &out); code != exitDone || !strings.Contains(out.String(), c.does) {
-			t.Errorf("%s --help: exit code %d: %s", c.name, code, out.String())
+		if code := run(t.Context(), append(strings.Fields(c.CommandPath())[1:], "--help"), &out, &out); code != exitDone ||
+			!strings.Contains(out.String(), c.Short) {
+			t.Errorf("%s --help: exit code %d: %s", c.CommandPath(), code, out.String())
 		}
 	}
 	if out := h.command(t, `say a0b1c2d3e4f5 😊`, 1); !strings.Contains(out, "nothing in the text") {

@@ -10,53 +10,65 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/command"
 	"perch/store/archive"
 )
 
-// backup is the command. It asks the running appliance, and reads the data
-// directory itself where none runs.
-func backup(ctx context.Context, args []string, out io.Writer) error {
-	var r target
-	f := newFlags("backup")
-	r.register(f)
-	force := f.Bool("force", false, "replace FILE where it is there")
-	rest, err := parse(f, args, 1, 1)
+func backupCommand() *cobra.Command {
+	r, force := &target{}, false
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write what the appliance knows into one file, while it runs; - is standard output",
+		Example: `perch backup perch.tar
+			perch backup - | ssh nas 'cat > perch.tar'`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "-" && r.json {
+				return command.Usagef("--json goes with a file")
+			}
+			return r.backup(c, args[0], force)
+		},
+	}
+	r.register(c)
+	c.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
+	return c
+}
+
+// backup asks the running appliance, and reads the data directory itself where
+// none runs.
+func (r *target) backup(c *cobra.Command, file string, force bool) error {
+	write, err := r.backupSource(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	write, err := r.backupSource(ctx)
+	if file == "-" {
+		_, err := write(c.OutOrStdout())
+		return err
+	}
+	m, err := archive.WriteFile(file, force, write)
 	if err != nil {
 		return err
 	}
-	if rest[0] == "-" {
-		_, err := write(out)
-		return err
-	}
-	m, err := archive.WriteFile(rest[0], *force, write)
-	if err == nil {
-		fmt.Fprintf(out, "%s: %s\n", rest[0], m)
-	}
-	return err
+	return r.print(c, m, func(out io.Writer) { fmt.Fprintf(out, "%s: %s\n", file, m) })
 }
 
 // backupSource is a function that writes a backup and returns its manifest.
-func (r *target) backupSource(ctx context.Context) (func(io.Writer) (archive.Manifest, error), error) {
+func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Writer) (archive.Manifest, error), error) {
 	c, running, err := r.running(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if running {
-		return func(w io.Writer) (archive.Manifest, error) { return c.fetchBackup(ctx, w) }, nil
+		return func(w io.Writer) (archive.Manifest, error) { return c.fetchBackup(ctx, w, stderr) }, nil
 	}
 	data := config.Data(r.data)
 	path := archive.DatabasePath(data)
 	if _, err := os.Stat(path); err != nil {
-		return nil,
-			fmt.Errorf(
-				"no appliance runs here, and its data cannot be read (%w); name its data directory with --data, or an appliance elsewhere with --url",
-				err)
+		return nil, fmt.Errorf("no appliance runs here, and its data cannot be read (%w); name its data directory with --data, "+
+			"or an appliance elsewhere with --url", err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
 		p, err := appliance.Directory(data, version, slog.Default()).Stopped(ctx)
@@ -64,19 +76,23 @@ func (r *target) backupSource(ctx context.Context) (func(io.Writer) (archive.Man
 			return archive.Manifest{}, err
 		}
 		defer p.Close()
-		return p.Manifest, p.Write(ctx, w)
+		progress := command.NewProgress(stderr, p.Size())
+		defer progress.End()
+		return p.Manifest, p.Write(ctx, io.MultiWriter(w, progress))
 	}, nil
 }
 
 // fetchBackup has the running appliance make a backup. What arrives is checked
 // against its own manifest.
-func (c *client) fetchBackup(ctx context.Context, w io.Writer) (archive.Manifest, error) {
+func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.Manifest, error) {
 	answer, err := c.exchange(ctx, http.MethodGet, "/api/v1/backup", nil)
 	if err != nil {
 		return archive.Manifest{}, err
 	}
 	defer answer.Body.Close()
-	return archive.Receive(answer.Body, w)
+	progress := command.NewProgress(stderr, answer.ContentLength)
+	defer progress.End()
+	return archive.Receive(progress.Reader(answer.Body), w)
 }
 
 // exchange sends a request whose body or answer may be of any length, and takes
@@ -97,7 +113,7 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 	}
 	if answer.StatusCode >= 300 {
 		var text bytes.Buffer
-		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it the status is what is told
+		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it, the status is the message
 		return nil, errors.Join(errorOf(answer.Status, text.Bytes()), answer.Body.Close())
 	}
 	return answer, nil

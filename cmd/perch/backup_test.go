@@ -224,7 +224,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 		{[]string{"backup", "--data", filepath.Join(out, "none"), filepath.Join(out, "c.tar")}, "name its data directory with --data"},
 		{[]string{"backup", "--data", data, filepath.Join(out, "none", "c.tar")}, "no such file"},
 		{[]string{"restore", "--data", data, filepath.Join(out, "none.tar")}, "no such file"},
-		{[]string{"backup", "--data", data}, "it is used as: perch backup FILE"},
+		{[]string{"backup", "--data", data}, "perch backup: it takes one file, not 0"},
 	} {
 		if code, _, errs := commandLine(t, c.args...); code == exitDone || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: %d %s", c.args, code, errs)

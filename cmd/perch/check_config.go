@@ -1,48 +1,83 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/command"
 )
 
-// checkConfig prints every fault of a configuration.
-func checkConfig(_ context.Context, args []string, out io.Writer) error {
-	rest, err := parse(newFlags("check-config"), args, 0, 1)
-	if err != nil {
-		return err
+// checkedConfig is what is printed of a configuration.
+type checkedConfig struct {
+	File     string         `json:"file"`           // empty: the defaults
+	User     string         `json:"user,omitempty"` // the service's, who can read what it names
+	Faults   []string       `json:"faults"`
+	Warnings []shownWarning `json:"warnings"`
+}
+
+type shownWarning struct {
+	Part string `json:"part"`
+	What string `json:"what"`
+}
+
+func checkConfigCommand() *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use:     "check-config [FILE]",
+		Short:   "Print every fault of a configuration",
+		Long:    "Each fault is a line with file, line and key. Exit codes: 0 no faults, 2 faults.",
+		Example: "perch check-config /etc/perch/perch.yaml",
+		RunE:    func(c *cobra.Command, args []string) error { return checkConfig(c, strings.Join(args, ""), o) },
 	}
-	s := settings{config: strings.Join(rest, ""), judge: true}
-	from := s.source()
-	path, service := from.File, from.Service
-	c, err := from.Load()
+	o.register(c)
+	return c
+}
+
+// checkConfig prints every fault of a configuration. Its error is config.Faults.
+func checkConfig(c *cobra.Command, file string, o *output) error {
+	from := (&settings{config: file, judge: true}).source()
+	shown := checkedConfig{File: from.File, Faults: []string{}, Warnings: []shownWarning{}}
+	loaded, err := from.Load()
 	if err == nil {
-		err = appliance.CheckRecognizers(&c)
+		err = appliance.CheckRecognizers(&loaded)
 	}
 	if err != nil {
 		var wrong config.Faults
-		if errors.As(err, &wrong) {
-			return wrong
+		if !errors.As(err, &wrong) {
+			wrong = config.Faults{err.Error()}
 		}
-		return config.Faults{err.Error()}
+		if shown.Faults = wrong; o.json {
+			return errors.Join(command.WriteJSON(c.OutOrStdout(), shown), wrong)
+		}
+		return wrong
 	}
-	file := path
+	for _, w := range loaded.Warnings(from.File, "", time.Now()) {
+		shown.Warnings = append(shown.Warnings, shownWarning(w))
+	}
+	if from.Service != nil {
+		shown.User = from.Service.Name
+	}
+	return o.print(c, shown, shown.write)
+}
+
+func (s checkedConfig) write(out io.Writer) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
+	}
+	path := s.File
 	if path == "" {
 		path = "no file: the defaults"
 	}
-	for _, w := range c.Warnings(file, "", time.Now()) {
-		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
-	}
-	if service != nil {
-		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, service.Name)
-		return nil
+	if s.User != "" {
+		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, s.User)
+		return
 	}
 	fmt.Fprintf(out, "%s: no faults\n", path)
-	return nil
 }

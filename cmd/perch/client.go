@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
@@ -32,12 +33,15 @@ type client struct {
 
 // target are the flags that say which appliance is meant.
 type target struct {
+	output
 	url, tokenFile, data string
 
 	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
 }
 
-func (r *target) register(f *flag.FlagSet) {
+func (r *target) register(c *cobra.Command) {
+	r.output.register(c)
+	f := c.Flags()
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
@@ -211,25 +215,21 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 
 // errorOf is the sentence of an error the appliance answered with.
 func errorOf(status string, answer []byte) error {
-	var told struct{ Error struct{ Message string } }
-	if json.Unmarshal(answer, &told) == nil && told.Error.Message != "" {
-		return errors.New(told.Error.Message)
+	var body struct{ Error struct{ Message string } }
+	if json.Unmarshal(answer, &body) == nil && body.Error.Message != "" {
+		return errors.New(body.Error.Message)
 	}
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// withAppliance is a command that talks to the appliance: it parses the command line,
-// with the flags that only it has, and does the work.
-func withAppliance(f *flag.FlagSet, args []string, least, most int, work func(c *client, args []string) error) error {
-	var r target
-	r.register(f)
-	rest, err := parse(f, args, least, most)
+// ask sends a request of a command, and prints the appliance's answer.
+func (r *target) ask(c *cobra.Command, method, path string, body, answer any, show func(out io.Writer)) error {
+	a, err := r.client()
 	if err != nil {
 		return err
 	}
-	c, err := r.client()
-	if err != nil {
+	if err := a.do(c.Context(), method, path, body, answer); err != nil {
 		return err
 	}
-	return work(c, rest)
+	return r.print(c, answer, show)
 }

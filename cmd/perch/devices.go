@@ -1,37 +1,71 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net/http"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"perch/cmd/perch/doctor"
+	"perch/command"
 	"perch/device"
 )
 
-func devices(ctx context.Context, args []string, out io.Writer) error {
-	return withAppliance(newFlags("devices"), args, 0, 0, func(c *client, _ []string) error {
-		var list []deviceLine
-		if err := c.do(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			fmt.Fprintln(out, "no robot has been here yet")
-		}
-		for _, d := range list {
-			fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware),
-				device.Plain(d.Address), device.Plain(d.state()), d.seen())
-			for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
-				if more != "" {
-					fmt.Fprintf(out, "              %s\n", device.Plain(more))
-				}
+// robotList is the robots, and who was turned away: such a robot is not among
+// them.
+type robotList struct {
+	Robots  []deviceLine     `json:"robots"`
+	Refused []doctor.Refused `json:"refused"`
+}
+
+func listCommand() *cobra.Command {
+	r := &target{}
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the robots, and check-ins that were refused",
+		Example: "perch robot list --json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := r.client()
+			if err != nil {
+				return err
+			}
+			list := robotList{Robots: []deviceLine{}, Refused: []doctor.Refused{}}
+			if err := a.Get(c.Context(), "/api/v1/devices", &list.Robots); err != nil {
+				return err
+			}
+			if err := a.Get(c.Context(), "/api/v1/refused", &list.Refused); err != nil {
+				return err
+			}
+			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(out, os.Getenv)) })
+		},
+	}
+	r.register(c)
+	return c
+}
+
+// write prints the list, with a line of titles on a terminal.
+func (l robotList) write(out io.Writer, screen command.Screen) {
+	switch {
+	case len(l.Robots) == 0:
+		fmt.Fprintln(out, "no robot has been here yet")
+	case screen.Terminal:
+		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN")
+	}
+	for _, d := range l.Robots {
+		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware),
+			device.Plain(d.Address), device.Plain(d.state()), d.seen())
+		for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
+			if more != "" {
+				fmt.Fprintf(out, "              %s\n", device.Plain(more))
 			}
 		}
-		return refusals(ctx, c, out)
-	})
+	}
+	for _, refused := range l.Refused {
+		fmt.Fprintln(out, refused)
+	}
 }
 
 // deviceLine is what devices shows of a robot.
@@ -81,16 +115,4 @@ func (d deviceLine) advice() string {
 		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
 	}
 	return ""
-}
-
-// refusals shows whom the appliance has turned away: such a robot is in no list.
-func refusals(ctx context.Context, c *client, out io.Writer) error {
-	var list []doctor.Refused
-	if err := c.do(ctx, http.MethodGet, "/api/v1/refused", nil, &list); err != nil {
-		return err
-	}
-	for _, t := range list {
-		fmt.Fprintln(out, t)
-	}
-	return nil
 }

@@ -1,63 +1,96 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/command"
 )
 
-// errUnwell makes the doctor's exit code.
-var errUnwell = errors.New("not everything works; the first lines say what, and how to mend it")
+// unwell is the doctor's error. Its findings have been printed.
+type unwell struct{ code int }
+
+func (unwell) Error() string {
+	return "not everything works; the first lines say what, and how to mend it"
+}
+func (u unwell) ExitCode() int { return u.code }
+
+// doctorFlags are the options of perch doctor.
+type doctorFlags struct {
+	settings
+	output
+	secrets bool
+}
+
+func doctorCommand() *cobra.Command {
+	f := &doctorFlags{settings: settings{judge: true}}
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Print what works and, for what does not, cause and cure",
+		Long: `It asks the running appliance, and examines the machine itself where none runs. Exit codes: 0 everything works,
+1 something does not, 2 the configuration has faults.`,
+		Example: `perch doctor
+			sudo perch doctor --show-secrets`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.json && f.secrets {
+				return command.Usagef("--show-secrets goes without --json")
+			}
+			return f.diagnose(c)
+		},
+	}
+	f.settings.register(c)
+	f.output.register(c)
+	c.Flags().BoolVar(&f.secrets, "show-secrets", false, "show the generated passwords")
+	return c
+}
 
 // diagnose prints what works. It asks a running appliance, and examines the
 // machine itself where none runs.
-func diagnose(ctx context.Context, args []string, out io.Writer) error {
-	s := settings{judge: true}
-	f := newFlags("doctor")
-	secrets := doctorFlags(f, &s)
-	if _, err := parse(f, args, 0, 0); err != nil {
-		return err
-	}
-	c, err := s.load()
+func (f *doctorFlags) diagnose(c *cobra.Command) error {
+	loaded, err := f.load()
 	var wrong config.Faults
 	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
-	d := doctor.New(doctor.Options{Config: &c, File: config.File(s.config), Data: s.data, Version: version, Built: appliance.BuiltAt(built),
+	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(f.config), Data: f.data, Version: version, Built: appliance.BuiltAt(built),
 		Connect: connectLocal})
 	defer d.Close()
 	if err == nil {
-		d.Examine(ctx)
+		d.Examine(c.Context())
 	} else { // nothing can be tried by such a configuration
-		d.Misconfigured(ctx, wrong)
+		d.Misconfigured(c.Context(), wrong)
 	}
-	unwell := d.Report(out) > 0
-	if *secrets {
-		d.ShowSecrets(out)
+	var report strings.Builder
+	faults := d.Report(&report)
+	printed := f.print(c, map[string]any{"faults": faults, "findings": d.Findings}, func(out io.Writer) {
+		_, _ = io.WriteString(out, coloured(report.String(), command.ScreenOf(out, os.Getenv)))
+		if f.secrets {
+			d.ShowSecrets(out)
+		}
+	})
+	switch {
+	case err != nil:
+		return unwell{2}
+	case faults > 0:
+		return unwell{1}
 	}
-	if err != nil {
-		return wrongConfig{}
-	}
-	if unwell {
-		return errUnwell
-	}
-	return nil
+	return printed
 }
 
-// wrongConfig ends the doctor where a configuration has faults. They have been printed.
-type wrongConfig struct{}
-
-func (wrongConfig) Error() string { return errUnwell.Error() }
-func (wrongConfig) Unwrap() error { return config.Faults(nil) }
-
-func doctorFlags(f *flag.FlagSet, s *settings) (secrets *bool) {
-	s.register(f)
-	return f.Bool("show-secrets", false, "show the generated passwords")
+// coloured returns a report with the first word of each finding in colour, on a
+// screen that has it.
+func coloured(report string, on command.Screen) string {
+	if !on.Colour {
+		return report
+	}
+	return strings.NewReplacer("\nFAIL ", "\n\x1b[31mFAIL\x1b[m ", "\nWARN ", "\n\x1b[33mWARN\x1b[m ", "\nok ", "\n\x1b[32mok\x1b[m ").Replace(report)
 }
 
 // connectLocal reaches the appliance that runs on a data directory here.

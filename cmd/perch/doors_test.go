@@ -103,11 +103,11 @@ func TestNotifyAndSay(t *testing.T) {
 		code int
 		says string
 	}{
-		"notify":                              {2, "it is used as: perch notify TEXT"},
+		"notify":                              {2, "perch notify: it takes one text, not 0"},
 		"notify x --urgency loud":             {2, "low, normal or high"},
 		"notify x --expires 0":                {2, "a time such as"},
 		"notify x --expires soon":             {2, "a time such as"},
-		"notify x --silent=maybe":             {2, "invalid boolean value"},
+		"notify x --silent=maybe":             {2, `strconv.ParseBool: parsing "maybe": invalid syntax`},
 		"notify x --robot kitchen":            {1, "not a MAC address"},
 		"notify x --robot 020000000001":       {1, "unknown robot"},
 		"notify " + strings.Repeat("x", 1001): {1, "1001 bytes"},

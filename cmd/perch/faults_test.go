@@ -94,7 +94,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
 			}
 			var seen bytes.Buffer
-			if err := diagnose(t.Context(), []string{"--config", writtenConfig(t, configured), "--data", h.Data}, &seen); err == nil {
+			if run(t.Context(), []string{"doctor", "--config", writtenConfig(t, configured), "--data", h.Data}, &seen, io.Discard) == exitDone {
 				t.Error("the doctor finds nothing")
 			}
 			told := ""
@@ -149,7 +149,7 @@ func TestAModelWithoutTools(t *testing.T) {
 		t.Errorf("/ready says %s", ready)
 	}
 	var seen bytes.Buffer
-	_ = diagnose(t.Context(), []string{"--config", writtenConfig(t, c), "--data", h.Data}, &seen) // its ports are others'
+	_ = run(t.Context(), []string{"doctor", "--config", writtenConfig(t, c), "--data", h.Data}, &seen, io.Discard) // its ports are others'
 	if !strings.Contains(seen.String(), "but the model cannot use tools") {
 		t.Errorf("the doctor says\n%s", &seen)
 	}

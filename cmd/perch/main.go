@@ -4,38 +4,20 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
-)
 
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
+	"github.com/spf13/cobra"
 
-func commands() []command {
-	return []command{
-		{"serve", "", "runs the appliance", serve},
-		{"check-config", "[FILE]", "says every fault of a configuration", checkConfig},
-		{"doctor", "", "says what works and, for what does not, cause and cure", diagnose},
-		{"devices", "", "lists the robots", devices},
-		{"say", "ROBOT TEXT", "has a robot speak", say},
-		{"notify", "TEXT", "has people told something, at once or when a robot next connects", notify},
-		{"adopt", "ROBOT|CODE", "makes a robot yours, also one that waits", adopt},
-		{"token", "ROBOT", "tells the address and the token of a robot that is adopted, for a client that has fields for them", showToken},
-		{"forget", "ROBOT|--strangers", "forgets a robot, or all that nobody has adopted", forget},
-		{"robot show", "ROBOT", "shows what is known of a robot", showRobot},
-		{"robot rename", "ROBOT NAME", "gives a robot the name by which every command knows it; an empty one takes it away", renameRobot},
-		{"robot set", "ROBOT KEY=VALUE", "sets a robot's own name, persona, voice, brain or language; an empty value takes it away", setRobot},
-		{"backup", "FILE", "writes what the appliance knows into one file, while it runs; - is standard output", backup},
-		{"restore", "FILE", "checks a backup and puts it in the place of what the appliance knows, at its next start", restore},
-		{"completion", shellNames, "writes what has a shell complete these commands", completion},
-		{"version", "", "says which program this is", printVersion},
-	}
-}
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/command"
+)
 
 func main() {
 	ctx, stop := notifyContext()
@@ -47,4 +29,61 @@ func main() {
 // notifyContext ends with the signals that ask a program to stop.
 func notifyContext() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// commands returns the program's commands, below its root.
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "perch",
+		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
+		Long: `The commands of robot, notify, backup and restore talk to the running appliance over its socket, or over the network:
+--url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in its data directory
+(--data DIR). perch devices is perch robot list; say, adopt, token and forget may be written without the word robot.`,
+		Example: `perch serve
+			perch robot list
+			perch robot say kitchen "dinner is ready"`,
+	}
+	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
+	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(), setCommand())
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), robot, notifyCommand(), backupCommand(), restoreCommand(),
+		command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()))
+	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
+		root.AddCommand(command.Alias(earlier.Name(), earlier))
+	}
+	return root
+}
+
+// brokerCommand is the embedded MQTT broker's process. Only perch serve runs it.
+func brokerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    appliance.BrokerCommand,
+		Hidden: true,
+		RunE:   func(c *cobra.Command, _ []string) error { return appliance.RunBroker(os.Stdin, c.ErrOrStderr()) },
+	}
+}
+
+// run returns the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	name, err := command.Execute(ctx, commands(), args, stdout, stderr)
+	if err != nil {
+		printError(stderr, name, err)
+	}
+	return command.ExitCode(err)
+}
+
+// printError prints why a command has failed: one line, or one for each fault of
+// a configuration. In the journal, each line has the priority of an error.
+func printError(stderr io.Writer, name string, err error) {
+	text := command.OneLine(err)
+	var wrong config.Faults
+	if errors.As(err, &wrong) {
+		text = err.Error()
+	}
+	if f, is := stderr.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(stderr, "<3>%s: %s\n", name, strings.TrimSuffix(line, "\n"))
+		}
+		return
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", name, text)
 }

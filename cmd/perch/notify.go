@@ -1,14 +1,16 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/command"
 )
 
 // notificationBody is a notification as the appliance takes it.
@@ -20,38 +22,37 @@ type notificationBody struct {
 	ExpiresAt string `json:"expires_at,omitempty"`
 }
 
-// notify prints the id of the notification.
-func notify(ctx context.Context, args []string, out io.Writer) error {
-	n := notificationBody{Urgency: "normal", Speak: true}
-	f := newFlags("notify")
-	f.Func("urgency", "`low|normal|high`: high interrupts, low waits for a pause", func(s string) error {
-		n.Urgency = s
-		if s != "low" && s != "normal" && s != "high" {
-			return errors.New("it is low, normal or high")
-		}
-		return nil
-	})
-	f.StringVar(&n.Robot, "robot", "", "`ROBOT` that tells it; without it, all do")
-	f.BoolFunc("silent", "show it, and do not say it", func(s string) error {
-		silent, err := strconv.ParseBool(s)
-		n.Speak = !silent
-		return err
-	})
-	f.Func("expires", "`TIME` for which it is worth telling, 10m", func(s string) error {
-		d, err := time.ParseDuration(s)
-		if err != nil || d <= 0 {
-			return errors.New("it is a time such as 10m or 2h")
-		}
-		n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
-		return nil
-	})
-	return withAppliance(f, args, 1, 100, func(c *client, rest []string) error {
-		n.Text = strings.Join(rest, " ")
-		var taken struct{ ID string }
-		if err := c.do(ctx, http.MethodPost, "/api/v1/notifications", n, &taken); err != nil {
-			return err
-		}
-		fmt.Fprintln(out, taken.ID)
-		return nil
-	})
+func notifyCommand() *cobra.Command {
+	r, n, silent, expires := &target{}, notificationBody{}, false, ""
+	c := &cobra.Command{
+		Use:   "notify TEXT...",
+		Short: "Send people a notification, at once or when a robot next connects",
+		Long:  "It prints the id of the notification.",
+		Example: `perch notify "the laundry is done"
+			perch notify --robot kitchen --urgency high --expires 10m "the oven is hot"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			n.Text, n.Speak = strings.Join(args, " "), !silent
+			if !slices.Contains([]string{"low", "normal", "high"}, n.Urgency) {
+				return command.Usagef("--urgency %q is not one of low, normal or high", n.Urgency)
+			}
+			if expires != "" {
+				d, err := time.ParseDuration(expires)
+				if err != nil || d <= 0 {
+					return command.Usagef("--expires %q is not a time such as 10m or 2h", expires)
+				}
+				n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
+			}
+			var taken struct {
+				ID string `json:"id"`
+			}
+			return r.ask(c, http.MethodPost, "/api/v1/notifications", n, &taken, func(out io.Writer) { fmt.Fprintln(out, taken.ID) })
+		},
+	}
+	r.register(c)
+	s := c.Flags()
+	s.StringVar(&n.Urgency, "urgency", "normal", "`low|normal|high`: high interrupts, low waits for a pause")
+	s.StringVar(&n.Robot, "robot", "", "`ROBOT` that speaks it; without it, all do")
+	s.BoolVar(&silent, "silent", false, "show it without a sound")
+	s.StringVar(&expires, "expires", "", "`TIME` for which it stays valid, as in 10m; without it, a day")
+	return c
 }

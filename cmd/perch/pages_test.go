@@ -5,9 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"perch/command/commandtest"
 )
 
 // pagesOf are the pages that match, by their names.
@@ -72,37 +73,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 	}
 }
 
-// TestCommandsOfPages: every command of perch that a page shows is one, with
-// options that it has.
+// TestCommandsOfPages: the pages show commands and options that perch has.
 func TestCommandsOfPages(t *testing.T) {
-	commands, err := shellCommands(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := regexp.MustCompile(`(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?perch ((?:robot )?[a-z-]+)(.*)$`)
-	seen := 0
-	for name, page := range pagesOf(t, "*.md", "docs/*.md", "docs/how-to/*.md") {
-		for _, line := range shown.FindAllStringSubmatch(page, -1) {
-			at := slices.IndexFunc(commands, func(c shellCommand) bool { return c.name == line[1] || "robot "+c.name == line[1] })
-			if line[1] == "version" || line[1] == "help" {
-				continue
-			}
-			if at < 0 {
-				t.Errorf("%s: there is no perch %s", name, line[1])
-				continue
-			}
-			seen++
-			words, _, _ := strings.Cut(line[2], " #")
-			for _, word := range strings.Fields(words) {
-				option, _, _ := strings.Cut(word, "=")
-				if strings.HasPrefix(option, "--") && !slices.ContainsFunc(commands[at].options,
-					func(o shellOption) bool { return o.name == option }) {
-					t.Errorf("%s: perch %s has no %s", name, line[1], option)
-				}
-			}
-		}
-	}
-	if seen < 15 {
-		t.Errorf("only %d commands were found", seen)
-	}
+	commandtest.Pages(t, commands(), "../..", 15)
 }

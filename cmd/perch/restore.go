@@ -10,66 +10,93 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/command"
 	"perch/gateway/admin"
+	"perch/store/archive"
 )
 
-// restore is the command. A running appliance is given the backup; where none
-// runs, it is swapped in at once.
-func restore(ctx context.Context, args []string, out io.Writer) error {
-	var r target
-	f := newFlags("restore")
-	r.register(f)
-	again := f.Bool("restart", false, "have the appliance restart at once to apply it")
-	rest, err := parse(f, args, 1, 1)
-	if err != nil {
-		return err
+func restoreCommand() *cobra.Command {
+	r, again := &target{}, false
+	c := &cobra.Command{
+		Use:     "restore FILE",
+		Short:   "Check a backup and put it in the place of what the appliance knows, at its next start",
+		Example: "perch restore perch.tar --restart",
+		RunE:    func(c *cobra.Command, args []string) error { return r.restore(c, args[0], again) },
 	}
-	file := os.Stdin
-	if rest[0] != "-" {
-		if file, err = os.Open(rest[0]); err != nil {
+	r.register(c)
+	c.Flags().BoolVar(&again, "restart", false, "have the appliance restart at once to apply it")
+	return c
+}
+
+// restore gives a running appliance the backup; where none runs, it is swapped
+// in at once.
+func (r *target) restore(c *cobra.Command, name string, again bool) error {
+	file, size := os.Stdin, int64(0)
+	if name != "-" {
+		var err error
+		if file, err = os.Open(name); err != nil {
 			return fmt.Errorf("read the backup: %w", err)
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil {
+			size = info.Size()
+		}
 	}
-	c, running, err := r.running(ctx)
+	a, running, err := r.running(c.Context())
 	if err != nil {
 		return err
 	}
+	progress := command.NewProgress(c.ErrOrStderr(), size)
 	if running {
-		return c.sendBackup(ctx, file, *again, out)
+		staged, err := a.sendBackup(c.Context(), progress.Reader(file), again)
+		progress.End()
+		if err != nil {
+			return err
+		}
+		return r.print(c, staged, func(out io.Writer) { writeStaged(out, staged) })
 	}
-	m, kept, err := appliance.Directory(config.Data(r.data), version, slog.Default()).Restore(ctx, file)
+	m, kept, err := appliance.Directory(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
+	progress.End()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "restored: %s\n", m)
-	if kept != "" {
-		fmt.Fprintf(out, "the database of before is %s\n", kept)
-	}
-	return nil
+	restored := struct {
+		archive.Manifest
+		Kept string `json:"kept,omitempty"` // the database of before
+	}{m, kept}
+	return r.print(c, restored, func(out io.Writer) {
+		fmt.Fprintf(out, "restored: %s\n", m)
+		if kept != "" {
+			fmt.Fprintf(out, "the database of before is %s\n", kept)
+		}
+	})
 }
 
-func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool, out io.Writer) error {
+func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (staged admin.Restored, err error) {
 	path := "/api/v1/restore"
 	if restart {
 		path += "?restart=true"
 	}
 	answer, err := c.exchange(ctx, http.MethodPost, path, io.NopCloser(file))
 	if err != nil {
-		return err
+		return staged, err
 	}
 	defer answer.Body.Close()
-	var told admin.Restored
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&told); err != nil {
-		return fmt.Errorf("the answer is not the appliance's: %w", err)
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&staged); err != nil {
+		return staged, fmt.Errorf("the answer is not the appliance's: %w", err)
 	}
-	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", told.Created.Local().Format(time.DateTime), told.Perch,
-		told.Appliance, told.Next)
-	if !told.Restarting {
+	return staged, nil
+}
+
+func writeStaged(out io.Writer, s admin.Restored) {
+	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
+		s.Appliance, s.Next)
+	if !s.Restarting {
 		fmt.Fprint(out, ": perch restore --restart does both, systemctl restart perch does it now")
 	}
 	fmt.Fprintln(out)
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"perch/command"
 	"perch/device"
 )
 
@@ -18,53 +20,65 @@ func robotKeys() []string { return []string{"name", "persona", "voice", "brain",
 // robotAt is where the admin API has a robot.
 func robotAt(robot string) string { return "/api/v1/devices/" + url.PathEscape(robot) }
 
-// showRobot shows all that is known of a robot.
-func showRobot(ctx context.Context, args []string, out io.Writer) error {
-	return withAppliance(newFlags("robot show"), args, 1, 1, func(c *client, rest []string) error {
-		var d deviceLine
-		if err := c.do(ctx, http.MethodGet, robotAt(rest[0]), nil, &d); err != nil {
-			return err
-		}
-		d.write(out)
-		return nil
-	})
+func showCommand() *cobra.Command {
+	r := &target{}
+	c := &cobra.Command{
+		Use:     "show ROBOT",
+		Short:   "Show what is known of a robot",
+		Example: "perch robot show kitchen",
+		RunE: func(c *cobra.Command, args []string) error {
+			var d deviceLine
+			return r.ask(c, http.MethodGet, robotAt(args[0]), nil, &d, func(out io.Writer) { d.write(out) })
+		},
+	}
+	r.register(c)
+	return c
 }
 
-// renameRobot gives a robot a name.
-func renameRobot(ctx context.Context, args []string, out io.Writer) error {
-	return withAppliance(newFlags("robot rename"), args, 2, 20, func(c *client, rest []string) error {
-		var d deviceLine
-		name := strings.Join(rest[1:], " ")
-		if err := c.do(ctx, http.MethodPut, robotAt(rest[0]), map[string]string{"name": name}, &d); err != nil {
-			return err
-		}
-		if d.Name == "" {
-			fmt.Fprintf(out, "%s has no name any more\n", device.Plain(d.ID))
-			return nil
-		}
-		fmt.Fprintf(out, "%s is called %s\n", device.Plain(d.ID), device.Plain(d.Name))
-		return nil
-	})
+func renameCommand() *cobra.Command {
+	r := &target{}
+	c := &cobra.Command{
+		Use:   "rename ROBOT NAME...",
+		Short: "Give a robot the name by which every command knows it; an empty one takes it away",
+		Example: `perch robot rename a0b1c2d3e4f5 kitchen
+			perch robot rename kitchen ""`,
+		RunE: func(c *cobra.Command, args []string) error {
+			var d deviceLine
+			body := map[string]string{"name": strings.Join(args[1:], " ")}
+			return r.ask(c, http.MethodPut, robotAt(args[0]), body, &d, func(out io.Writer) {
+				if d.Name == "" {
+					fmt.Fprintf(out, "%s has no name any more\n", device.Plain(d.ID))
+					return
+				}
+				fmt.Fprintf(out, "%s is called %s\n", device.Plain(d.ID), device.Plain(d.Name))
+			})
+		},
+	}
+	r.register(c)
+	return c
 }
 
-// setRobot sets what one robot has of its own.
-func setRobot(ctx context.Context, args []string, out io.Writer) error {
-	return withAppliance(newFlags("robot set"), args, 2, 20, func(c *client, rest []string) error {
-		change := map[string]string{}
-		for _, word := range rest[1:] {
-			key, value, is := strings.Cut(word, "=")
-			if !is || !slices.Contains(robotKeys(), key) {
-				return usageError(fmt.Sprintf("%q is no setting; it is KEY=VALUE, and KEY one of %s", word, strings.Join(robotKeys(), ", ")))
+func setCommand() *cobra.Command {
+	r := &target{}
+	c := &cobra.Command{
+		Use:     "set ROBOT KEY=VALUE...",
+		Short:   "Set a robot's own name, persona, voice, brain or language; an empty value takes it away",
+		Example: "perch robot set kitchen voice=en-gb language=en",
+		RunE: func(c *cobra.Command, args []string) error {
+			change := map[string]string{}
+			for _, word := range args[1:] {
+				key, value, is := strings.Cut(word, "=")
+				if !is || !slices.Contains(robotKeys(), key) {
+					return command.Usagef("%q is no setting; it is KEY=VALUE, and KEY one of %s", word, strings.Join(robotKeys(), ", "))
+				}
+				change[key] = value
 			}
-			change[key] = value
-		}
-		var d deviceLine
-		if err := c.do(ctx, http.MethodPut, robotAt(rest[0]), change, &d); err != nil {
-			return err
-		}
-		d.write(out)
-		return nil
-	})
+			var d deviceLine
+			return r.ask(c, http.MethodPut, robotAt(args[0]), change, &d, func(out io.Writer) { d.write(out) })
+		},
+	}
+	r.register(c)
+	return c
 }
 
 // write shows a robot, a line for each thing that is known of it.

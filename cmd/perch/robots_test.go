@@ -229,14 +229,14 @@ func TestFaultsOfRobots(t *testing.T) {
 func TestCommandsOfRobots(t *testing.T) {
 	for line, code := range map[string]int{"robot": exitUsage, "robot help": exitDone, "robot --help": exitDone, "robot -h": exitDone} {
 		var out bytes.Buffer
-		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "perch robot rename") ||
+		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "\n  rename  ") ||
 			strings.Contains(out.String(), "perch backup") {
 			t.Errorf("perch %s: exit code %d, and says %s", line, got, out.String())
 		}
 	}
 	var out bytes.Buffer
-	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage || !strings.Contains(out.String(), `"robot renam"`) ||
-		!strings.Contains(out.String(), "perch robot lists") {
+	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage ||
+		!strings.Contains(out.String(), `"renam"; did you mean rename?`) || !strings.Contains(out.String(), "perch robot: ") {
 		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

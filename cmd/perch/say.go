@@ -1,23 +1,32 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
-func say(ctx context.Context, args []string, out io.Writer) error {
-	return withAppliance(newFlags("say"), args, 2, 100, func(c *client, rest []string) error {
-		var taken struct{ Queued bool }
-		body := map[string]string{"text": strings.Join(rest[1:], " ")}
-		if err := c.do(ctx, http.MethodPost, robotAt(rest[0])+"/say", body, &taken); err != nil {
-			return err
-		}
-		if taken.Queued {
-			fmt.Fprintln(out, "queued until the robot next connects")
-		}
-		return nil
-	})
+func sayCommand() *cobra.Command {
+	r := &target{}
+	c := &cobra.Command{
+		Use:     "say ROBOT TEXT...",
+		Short:   "Have a robot speak, at once or when it next connects",
+		Example: `perch robot say kitchen "dinner is ready"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			var taken struct {
+				Queued bool `json:"queued"`
+			}
+			body := map[string]string{"text": strings.Join(args[1:], " ")}
+			return r.ask(c, http.MethodPost, robotAt(args[0])+"/say", body, &taken, func(out io.Writer) {
+				if taken.Queued {
+					fmt.Fprintln(out, "queued until the robot next connects")
+				}
+			})
+		},
+	}
+	r.register(c)
+	return c
 }

@@ -10,23 +10,34 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 )
 
-// serve runs the appliance.
-func serve(ctx context.Context, args []string, out io.Writer) error {
-	var s settings
-	f := newFlags("serve")
-	s.register(f)
-	f.Var(&s.listen, "listen", "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
-	f.Var(&s.local, "local", "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")
-	f.StringVar(&s.level, "log-level", "", "`debug|info|warn|error`: what is worth a line")
-	begin := f.Bool("new-database", false,
-		"start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten")
-	if _, err := parse(f, args, 0, 0); err != nil {
-		return err
+func serveCommand() *cobra.Command {
+	s, begin := &settings{}, false
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the appliance",
+		Long:  "It needs no configuration. Exit codes: 0 it was stopped, 1 failed, 2 wrong usage or configuration.",
+		Example: `perch serve
+			perch serve --config perch.yaml --data data --log-level debug`,
+		RunE: func(c *cobra.Command, _ []string) error { return serve(c.Context(), s, begin, c.OutOrStdout()) },
 	}
+	s.register(c)
+	f := c.Flags()
+	f.StringArrayVar(&s.listen, "listen", nil, "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
+	f.StringArrayVar(&s.local, "local", nil, "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")
+	f.StringVar(&s.level, "log-level", "", "`debug|info|warn|error`: the least level that is logged")
+	f.BoolVar(&begin, "new-database", false, "start with an empty database where there was one and it is missing; "+
+		"every robot and all that was remembered is forgotten")
+	return c
+}
+
+// serve runs the appliance.
+func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	c, err := s.load()
 	if err != nil {
 		return err
@@ -37,7 +48,7 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built),
-		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: *begin})
+		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: begin})
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"flag"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
@@ -11,11 +12,12 @@ import (
 // settings are the flags that say what to run.
 type settings struct {
 	config, data, level string
-	listen, local       list
+	listen, local       []string
 	judge               bool // the service's user is to read what it names, where that is another
 }
 
-func (s *settings) register(f *flag.FlagSet) {
+func (s *settings) register(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&s.config, "config", "", "`FILE` of the configuration")
 	f.StringVar(&s.data, "data", "", "`DIR` of its data")
 }

@@ -54,8 +54,8 @@ func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	cmd.Stderr = stream
 	_ = cmd.Run() // it ends with 2, as of every such configuration
 	text, err := os.ReadFile(stream.Name())
-	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], "<3>perch: ") ||
-		!strings.HasPrefix(lines[1], "<3>perch: ") {
+	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 ||
+		!strings.HasPrefix(lines[0], "<3>perch serve: ") || !strings.HasPrefix(lines[1], "<3>perch serve: ") {
 		t.Errorf("in the journal is %q, %v", text, err)
 	}
 }

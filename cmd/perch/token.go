@@ -2,12 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
+
+	"github.com/spf13/cobra"
 
 	"perch/device"
 )
@@ -21,25 +20,23 @@ type tokenAnswer struct {
 	Token    string `json:"token"`
 }
 
-// showToken prints what connects a client that has fields for an address and a
-// token.
-func showToken(ctx context.Context, args []string, out io.Writer) error {
-	f := newFlags("token")
-	clientID := f.String("client", "", "`ID` that the client sends as Client-Id; without it the one is told that it has to send")
-	asJSON := f.Bool("json", false, "print it as JSON")
-	return withAppliance(f, args, 1, 1, func(c *client, rest []string) error {
-		var t tokenAnswer
-		body := map[string]string{"client_id": *clientID}
-		if err := c.do(ctx, http.MethodPost, "/api/v1/devices/"+url.PathEscape(rest[0])+"/token", body, &t); err != nil {
-			return err
-		}
-		if *asJSON {
-			return json.NewEncoder(out).Encode(t)
-		}
-		_, err := fmt.Fprintf(out,
-			"address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\nThe token is good for this Device-Id and Client-Id only, until perch forget %s.\n",
-			device.Plain(t.Address), device.Plain(t.Token), device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"),
-			device.Plain(t.Robot))
-		return err
-	})
+func tokenCommand() *cobra.Command {
+	r, clientID := &target{}, ""
+	c := &cobra.Command{
+		Use:     "token ROBOT",
+		Short:   "Print the address and the token of an adopted robot, for a client that has fields for them",
+		Example: "perch robot token 02:00:00:00:00:01 --client page",
+		RunE: func(c *cobra.Command, args []string) error {
+			var t tokenAnswer
+			body := map[string]string{"client_id": clientID}
+			return r.ask(c, http.MethodPost, robotAt(args[0])+"/token", body, &t, func(out io.Writer) {
+				fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", device.Plain(t.Address), device.Plain(t.Token),
+					device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"))
+				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch forget %s.\n", device.Plain(t.Robot))
+			})
+		},
+	}
+	r.register(c)
+	c.Flags().StringVar(&clientID, "client", "", "`ID` that the client sends as Client-Id; without it, the one that it has to send is printed")
+	return c
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 
 	"perch/voice"
 )
@@ -16,18 +17,27 @@ var (
 	built   = ""
 )
 
-func printVersion(_ context.Context, args []string, out io.Writer) error {
-	if _, err := parse(newFlags("version"), args, 0, 0); err != nil {
-		return err
-	}
-	rev := commit
-	if info, ok := debug.ReadBuildInfo(); ok && rev == "" {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				rev = s.Value
+func versionCommand() *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Example: "perch version --json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			rev := commit
+			if info, ok := debug.ReadBuildInfo(); ok && rev == "" {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						rev = s.Value
+					}
+				}
 			}
-		}
+			shown := map[string]string{"version": version, "commit": rev, "built": built, "opus": voice.OpusVersion()}
+			return o.print(c, shown, func(out io.Writer) {
+				fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
+			})
+		},
 	}
-	fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
-	return nil
+	o.register(c)
+	return c
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,57 @@ func Completions(t *testing.T, root *cobra.Command, dir string) {
 			t.Errorf("%s: %v %s", shell, err, out)
 		}
 	}
+}
+
+// inPage matches a command line of a program in a page: the program, and the
+// rest.
+const inPage = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
+
+// Pages checks the command lines that the project's pages show: the program has
+// these commands and options. There have to be at least so many.
+func Pages(t *testing.T, root *cobra.Command, project string, least int) {
+	t.Helper()
+	seen, shown := 0, regexp.MustCompile(fmt.Sprintf(inPage, regexp.QuoteMeta(root.Name())))
+	for _, folder := range []string{"", "docs", "docs/how-to"} {
+		names, err := filepath.Glob(filepath.Join(project, folder, "*.md"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no pages in %q, %v", folder, err)
+		}
+		for _, name := range names {
+			page, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range shown.FindAllStringSubmatch(string(page), -1) {
+				seen++
+				words, _, _ := strings.Cut(line[2], " #")
+				if fault := wrongLine(root, strings.Fields(words)); fault != "" {
+					t.Errorf("%s: %s%s: %s", name, line[1], line[2], fault)
+				}
+			}
+		}
+	}
+	if seen < least {
+		t.Errorf("only %d command lines were found", seen)
+	}
+}
+
+// wrongLine returns what is wrong with a command line, if anything is.
+func wrongLine(root *cobra.Command, words []string) string {
+	c, _, err := root.Find(words)
+	if err != nil {
+		return err.Error()
+	}
+	if !c.Runnable() {
+		return "no such command"
+	}
+	for _, word := range words {
+		option, _, _ := strings.Cut(word, "=")
+		if name, is := strings.CutPrefix(option, "--"); is && c.Flags().Lookup(name) == nil {
+			return c.CommandPath() + " has no " + option
+		}
+	}
+	return ""
 }
 
 // The commands' part of a manual page stands between these lines. Its test

@@ -32,7 +32,7 @@ func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	case UnknownFromRobot:
 		w.Type = m.Type
 	}
-	return w.append(dst)
+	return appendJSON(dst, w)
 }
 
 // AppendToRobot appends the text message as the appliance sends it in that
@@ -63,7 +63,7 @@ func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 	case UnknownToRobot:
 		w.Type = m.Type
 	}
-	return w.append(dst)
+	return appendJSON(dst, w)
 }
 
 const keepAlive = "keepalive"
@@ -81,8 +81,6 @@ type wireAlert struct {
 func (a AudioParams) wire() *wireAudio {
 	return &wireAudio{Format: "opus", SampleRate: a.SampleRate, Channels: 1, FrameDuration: a.FrameDuration}
 }
-
-func (w wire) append(dst []byte) []byte { return appendJSON(dst, w) }
 
 func appendJSON(dst []byte, v any) []byte {
 	b, err := json.Marshal(v)

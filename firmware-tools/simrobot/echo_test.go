@@ -146,8 +146,8 @@ type uplink struct {
 // drain returns the new packets, in framing 2.
 func (s *server) drain(t *testing.T) (all []uplink) {
 	t.Helper()
-	if s.ears == nil {
-		s.ears, _ = voice.NewDecoder(voice.MicRate)
+	if s.decoder == nil {
+		s.decoder, _ = voice.NewDecoder(voice.MicRate)
 	}
 	for {
 		select {
@@ -156,7 +156,7 @@ func (s *server) drain(t *testing.T) (all []uplink) {
 			if err != nil {
 				t.Fatalf("%q: %v", m.text, err)
 			}
-			pcm, err := s.ears.Decode(a.Opus)
+			pcm, err := s.decoder.Decode(a.Opus)
 			if err != nil {
 				t.Fatal(err)
 			}

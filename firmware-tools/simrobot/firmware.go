@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,9 +70,7 @@ func Firmwares() []string {
 }
 
 func findFirmware(name string) (firmware, error) {
-	if name == "" {
-		name = "2.2.4"
-	}
+	name = cmp.Or(name, "2.2.4")
 	for _, f := range firmwares() {
 		if f.name == name {
 			return f, nil

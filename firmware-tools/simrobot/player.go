@@ -121,9 +121,6 @@ func (p *player) reset() int {
 	return n
 }
 
-// over marks the end of a speech: an empty queue is not an underrun then.
-func (p *player) over() { p.speech = false }
-
 // drained reports whether the queue is empty; the last frame may still be playing,
 // as in the firmware.
 func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }

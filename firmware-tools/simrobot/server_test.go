@@ -31,12 +31,12 @@ type sent struct {
 
 // server is the other end of a robot's channel, driven by a test.
 type server struct {
-	t      *testing.T
-	to     chan arrival
-	from   chan sent
-	closed chan struct{}
-	heard  int // packets of sound since they were last asked for
-	ears   *voice.Decoder
+	t       *testing.T
+	to      chan arrival
+	from    chan sent
+	closed  chan struct{}
+	heard   int // packets of sound since they were last asked for
+	decoder *voice.Decoder
 }
 
 func (s *server) Receive() (bool, []byte, error) {

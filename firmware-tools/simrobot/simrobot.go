@@ -17,6 +17,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func New(o Options) (*Robot, error) {
 	}
 	r := &Robot{
 		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
-		person: person{sentences: o.Say}, commands: make(chan command, 8), script: newTranscript(o.Transcript),
+		person: person{sentences: o.Say}, commands: make(chan command, 8), script: &transcript{o.Transcript},
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 	r.runs(kept.Running)
@@ -161,9 +162,7 @@ func (o *Options) complete() error {
 		usual := UsualRoom()
 		o.Room = &usual
 	}
-	if o.AnswerWithin == 0 {
-		o.AnswerWithin = 30 * time.Second
-	}
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, 30*time.Second)
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}

@@ -2,6 +2,7 @@ package simrobot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,7 @@ import (
 // Speak synthesizes a text by flite and returns 16 kHz PCM; voice "" is slt. No
 // recognizer of the appliance was tuned to that voice.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
-	if voice == "" {
-		voice = "slt"
-	}
+	voice = cmp.Or(voice, "slt")
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {
 		return nil, fmt.Errorf("say %q: %w", text, err)

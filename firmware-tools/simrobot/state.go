@@ -89,7 +89,7 @@ func (s *session) stopSpeaking(now time.Time) error {
 	if s.state != Speaking {
 		return nil
 	}
-	s.play.over()
+	s.play.speech = false
 	s.cut = 0
 	var err error
 	if s.mode == xiaozhi.Manual {

@@ -22,8 +22,6 @@ type line struct {
 	Bytes *int            `json:"bytes,omitempty"` // of a binary frame
 }
 
-func newTranscript(w io.Writer) *transcript { return &transcript{w} }
-
 // write records a frame. An error does not end the talk.
 func (t *transcript) write(at time.Time, from string, isText bool, data []byte) {
 	if t.w == nil {

@@ -13,7 +13,7 @@ import (
 	"perch/gateway/door"
 )
 
-// shelf is what makes and takes backups in these tests.
+// backups makes and takes backups in these tests.
 type backups struct {
 	err    error // of making, or of taking
 	broken error // in the middle of one that is sent

@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/gateway/door/doortest"
 )
 
 // message is a server-sent event as a browser has it.
@@ -29,67 +29,39 @@ type message struct {
 
 // listener is a client of GET events.
 type listener struct {
-	t     testing.TB
-	lines *bufio.Scanner
-	leave context.CancelFunc
+	t testing.TB
+	*doortest.Reader
 }
 
 // listen opens a stream, which ends with the test.
 func (h *appliance) listen(t testing.TB, lastID string) *listener {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lastID != "" {
-		r.Header.Set("Last-Event-ID", lastID)
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = answer.Body.Close()
-		server.Close()
-	})
-	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != "text/event-stream" {
-		t.Fatalf("events: %s, %s", answer.Status, kind)
-	}
-	return &listener{t, bufio.NewScanner(answer.Body), cancel}
+	t.Cleanup(server.Close)
+	return &listener{t, doortest.Listen(t, server.URL+"/api/v1/events", lastID)}
 }
 
 // next waits for the next event.
 func (l *listener) next() (m message) {
 	l.t.Helper()
-	for l.lines.Scan() {
-		name, value, _ := strings.Cut(l.lines.Text(), ": ")
-		switch name {
-		case "id":
-			m.id = value
-		case "event":
-			m.event = value
-		case "data":
-			if err := json.Unmarshal([]byte(value), &m.data); err != nil {
-				l.t.Fatalf("%v in %s", err, value)
-			}
-			return m
-		}
+	next := l.Next()
+	if m.id, m.event = next.ID, next.Event; m.event == "" {
+		l.t.Fatalf("the stream ended: %v", l.Lines.Err())
 	}
-	l.t.Fatalf("the stream ended: %v", l.lines.Err())
+	if err := json.Unmarshal([]byte(next.Data), &m.data); err != nil {
+		l.t.Fatalf("%v in %s", err, next.Data)
+	}
 	return m
 }
 
 // ends reports whether the stream ends without another event.
 func (l *listener) ends() bool {
-	for l.lines.Scan() {
-		if strings.HasPrefix(l.lines.Text(), "data:") {
+	for l.Lines.Scan() {
+		if strings.HasPrefix(l.Lines.Text(), "data:") {
 			return false
 		}
 	}
-	return l.lines.Err() == nil
+	return l.Lines.Err() == nil
 }
 
 func (h *appliance) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run(), seq) }
@@ -178,14 +150,14 @@ func TestEventsMissed(t *testing.T) {
 	}
 }
 
-// TestEventsEndWithTheHouse, and that is no failure.
+// TestEventsEndWithTheAppliance, and that is no failure.
 func TestEventsEndWithTheAppliance(t *testing.T) {
 	h := newAppliance(t)
 	l := h.listen(t, "")
 	l.next()
 	h.bus.Close()
 	if !l.ends() {
-		t.Errorf("the stream goes on, or broke: %v", l.lines.Err())
+		t.Errorf("the stream goes on, or broke: %v", l.Lines.Err())
 	}
 	if h.log.Len() != 0 {
 		t.Errorf("logged %s", h.log)
@@ -220,7 +192,7 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 	if got := status(); got != http.StatusServiceUnavailable {
 		t.Errorf("one more reader: %d", got)
 	}
-	all[0].leave()
+	all[0].Leave()
 	for give := time.Now().Add(5 * time.Second); status() != http.StatusOK; {
 		if time.Now().After(give) {
 			t.Fatal("a slot that was freed is not given again")

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,7 +18,9 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
+	"perch/gateway/door/doortest"
 	"perch/ota"
+	"perch/store/storetest"
 )
 
 // application is one for an ESP32-S3, with one segment.
@@ -43,7 +44,8 @@ func application(version string) string {
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
-	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: table[ota.Record]{}, Units: table[ota.Unit]{}, Key: []byte("key"),
+	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{}, Units: &storetest.Table[ota.Unit]{},
+		Key: []byte("key"),
 		Bus: bus, Zone: time.UTC, Notify: func(string) {}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -159,19 +161,6 @@ func TestAForgottenRobotsFirmware(t *testing.T) {
 	}
 }
 
-// oneCall is a listener with one caller.
-type oneCall chan net.Conn
-
-func (l oneCall) Accept() (net.Conn, error) {
-	c, open := <-l
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (l oneCall) Close() error   { close(l); return nil } // which a server does once
-func (l oneCall) Addr() net.Addr { return &net.TCPAddr{} }
-
 // TestAnUploadThatStalls is let go; one that is only slow is taken, however
 // long it lasts.
 func TestAnUploadThatStalls(t *testing.T) {
@@ -181,12 +170,7 @@ func TestAnUploadThatStalls(t *testing.T) {
 	}{"slow": {20 * time.Second, 201}, "stalled": {40 * time.Second, 408}} {
 		synctest.Test(t, func(t *testing.T) {
 			h, _ := stocked(t)
-			owner, appliance := net.Pipe()
-			l := make(oneCall, 1)
-			l <- appliance
-			server := &http.Server{Handler: h.engine}
-			served := make(chan error)
-			go func() { served <- server.Serve(l) }()
+			owner := doortest.Serve(t, h.engine)
 			file := application("1.3.0")
 			go func() {
 				fmt.Fprintf(owner, "POST /api/v1/firmware?board=b HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n", len(file))
@@ -207,8 +191,6 @@ func TestAnUploadThatStalls(t *testing.T) {
 				}
 			}
 			_ = owner.Close()
-			_ = server.Close()
-			<-served
 			time.Sleep(time.Minute) // the sender notices
 		})
 	}
@@ -221,12 +203,7 @@ func TestARefusedUploadIsReadOn(t *testing.T) {
 		for _, expects := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				h, _ := stocked(t)
-				owner, appliance := net.Pipe()
-				l := make(oneCall, 1)
-				l <- appliance
-				server := &http.Server{Handler: h.engine}
-				served := make(chan error)
-				go func() { served <- server.Serve(l) }()
+				owner := doortest.Serve(t, h.engine)
 				const length = 1 << 20
 				ask := ""
 				if expects {
@@ -245,8 +222,6 @@ func TestARefusedUploadIsReadOn(t *testing.T) {
 					_ = answer.Body.Close()
 				}
 				_ = owner.Close()
-				_ = server.Close()
-				<-served
 			})
 		}
 	}

@@ -135,8 +135,8 @@ func FuzzConversation(f *testing.F) {
 			h.mind.Remembered(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
 		}
 		status, body := h.ask(http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(name), "")
-		_, there := h.histories[kept]
-		_, other := h.histories["another's"]
+		_, there := h.histories.Kept[kept]
+		_, other := h.histories.Kept["another's"]
 		switch {
 		case status == http.StatusOK && there, !other && kept != "another's":
 			t.Fatalf("%q: %d, kept is %v", name, status, h.histories)

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +23,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,17 +32,6 @@ const (
 	robotA device.ID = "a0b1c2d3e4f5"
 	robotB device.ID = "a0b1c2d3e4f6"
 )
-
-// table keeps values in memory.
-type table[T any] map[string]T
-
-func (t table[T]) Get(key string) (T, bool, error) { v, there := t[key]; return v, there, nil }
-func (t table[T]) Put(key string, v T) error       { t[key] = v; return nil }
-func (t table[T]) PutSoon(key string, v T)         { t[key] = v }
-func (t table[T]) Delete(key string) error         { delete(t, key); return nil }
-func (t table[T]) DeleteSoon(key string)           { delete(t, key) }
-func (t table[T]) All() iter.Seq2[string, T]       { return maps.All(t) }
-func (t table[T]) Err() error                      { return nil }
 
 // talk notes what robots are asked to do.
 type talk struct {
@@ -145,7 +133,7 @@ type appliance struct {
 	talk      *talk
 	questions *questions
 	mind      *agent.Mind
-	histories table[agent.Conversation] // that the mind keeps
+	histories *storetest.Table[agent.Conversation] // that the mind keeps
 	parts     []admin.Part
 	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
@@ -162,11 +150,11 @@ var met = time.Now().UTC().Truncate(time.Second)
 func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Helper()
 	h := &appliance{
-		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, table[device.Robot]{}),
-		memory:  agent.NewMemory(table[agent.Entry]{}),
-		notices: notice.NewStore(table[notice.Notification]{}),
+		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, &storetest.Table[device.Robot]{}),
+		memory:  agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
-		questions: &questions{}, histories: table[agent.Conversation]{},
+		questions: &questions{}, histories: &storetest.Table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
 	h.partsOf = func() []admin.Part { return h.parts }

@@ -119,7 +119,7 @@ func TestForgetAConversation(t *testing.T) {
 			kept[name] = true
 		}
 		got := map[string]bool{}
-		for name := range h.histories {
+		for name := range h.histories.Kept {
 			got[name] = true
 		}
 		if !reflect.DeepEqual(got, kept) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -77,12 +78,8 @@ func (d *Door) alert(ctx context.Context, id device.ID, a alert) (Taken, error) 
 // check also fills in what was left out: the firmware needs all three.
 func (a *alert) check() error {
 	a.Status, a.Message = strings.TrimSpace(a.Status), strings.TrimSpace(a.Message)
-	if a.Status == "" {
-		a.Status = "Perch"
-	}
-	if a.Emotion == "" {
-		a.Emotion = "neutral"
-	}
+	a.Status = cmp.Or(a.Status, "Perch")
+	a.Emotion = cmp.Or(a.Emotion, "neutral")
 	switch {
 	case a.Message == "" || len(a.Message) > mostMessage || !printable(a.Message):
 		return badBody("message is needed, of at most 1000 bytes, without control characters")

@@ -325,31 +325,21 @@ func unreadable(err error) error {
 // fault gives the errors of other packages a code and a status. An error that has
 // them is left as it is.
 func fault(err error) error {
-	statuses := []struct {
-		err  error
-		word string
-		http int
-	}{
-		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
-		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
-		{device.ErrNotAdopted, "not_adopted", http.StatusConflict},
-		{device.ErrName, "bad_name", http.StatusBadRequest},
-		{device.ErrTaken, "name_taken", http.StatusConflict},
-		{device.ErrFixed, "set_in_file", http.StatusConflict},
-		{device.ErrSetting, "bad_setting", http.StatusBadRequest},
-		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
-		{device.ErrTries, "too_many_tries", http.StatusTooManyRequests},
-		{device.ErrNothingToAdopt, "nothing_to_adopt", http.StatusNotFound},
-		{device.ErrClaimed, "claimed", http.StatusConflict},
-		{device.ErrContested, "contested", http.StatusConflict},
-		{agent.ErrForgotten, "unknown_memory", http.StatusNotFound},
-		{notice.ErrInvalid, "bad_body", http.StatusBadRequest},
-		{agent.ErrNoQuestion, "unknown_permission", http.StatusNotFound},
-	}
-	for _, p := range statuses {
-		if errors.Is(err, p.err) {
-			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
-		}
-	}
-	return err
+	return door.AsFault(err, []door.Known{
+		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
+		{Err: device.ErrNotAdopted, Word: "not_adopted", HTTP: http.StatusConflict},
+		{Err: device.ErrName, Word: "bad_name", HTTP: http.StatusBadRequest},
+		{Err: device.ErrTaken, Word: "name_taken", HTTP: http.StatusConflict},
+		{Err: device.ErrFixed, Word: "set_in_file", HTTP: http.StatusConflict},
+		{Err: device.ErrSetting, Word: "bad_setting", HTTP: http.StatusBadRequest},
+		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
+		{Err: device.ErrTries, Word: "too_many_tries", HTTP: http.StatusTooManyRequests},
+		{Err: device.ErrNothingToAdopt, Word: "nothing_to_adopt", HTTP: http.StatusNotFound},
+		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
+		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
+		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
+		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrNoQuestion, Word: "unknown_permission", HTTP: http.StatusNotFound},
+	})
 }

@@ -26,11 +26,9 @@ type tokenWanted struct {
 	ClientID string `json:"client_id"`
 }
 
-const mostClient = 128 // bytes of a Client-Id
-
 // token is sent to the owner, and never logged.
 func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
-	if len(w.ClientID) > mostClient {
+	if len(w.ClientID) > device.MaxClient {
 		return Token{}, badBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}
 	id := robot.ID

@@ -123,11 +123,11 @@ func (d *Door) turnHead(ctx context.Context, id device.ID, o command, a *command
 	arguments := map[string]any{"speed": speed}
 	for name, axis := range map[string]struct {
 		angle *float64
-		told  **int
+		field **int
 	}{"yaw": {o.Yaw, &a.Yaw}, "pitch": {o.Pitch, &a.Pitch}} {
 		if axis.angle != nil {
 			degrees := int(*axis.angle)
-			*axis.told, arguments[name] = &degrees, degrees
+			*axis.field, arguments[name] = &degrees, degrees
 		}
 	}
 	return d.command(ctx, id, "set_head_angles", arguments)

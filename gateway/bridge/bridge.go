@@ -5,6 +5,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,15 +103,9 @@ type Door struct {
 
 // New returns the door.
 func New(o Options) *Door {
-	if o.Short == 0 {
-		o.Short = shortTime
-	}
-	if o.Long == 0 {
-		o.Long = longTime
-	}
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Short = cmp.Or(o.Short, shortTime)
+	o.Long = cmp.Or(o.Long, longTime)
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
@@ -182,19 +177,9 @@ func fault(err error) error {
 		}
 		return err
 	}
-	places := []struct {
-		err  error
-		word string
-		http int
-	}{
-		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
-		{device.ErrArguments, "bad_arguments", http.StatusBadRequest},
-		{agent.ErrTooMuch, "bad_body", http.StatusBadRequest},
-	}
-	for _, p := range places {
-		if errors.Is(err, p.err) {
-			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
-		}
-	}
-	return err
+	return door.AsFault(err, []door.Known{
+		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 func TestPerceivedEvents(t *testing.T) {
@@ -99,62 +99,9 @@ func TestStatesAndRecent(t *testing.T) {
 	}
 }
 
-// sent is a server-sent event as a program has it.
-type sent struct{ id, event, data string }
-
-// reader is a client of the feed.
-type reader struct {
-	t      testing.TB
-	lines  *bufio.Scanner
-	leave  context.CancelFunc
-	answer *http.Response
-}
-
-func (h *harness) listen(t testing.TB, query, lastID string) *reader {
+func (h *harness) listen(t testing.TB, query, lastID string) *doortest.Reader {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	server := h.local(t)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/perception/feed"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lastID != "" {
-		r.Header.Set("Last-Event-ID", lastID)
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = answer.Body.Close() })
-	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 200 || kind != "text/event-stream" {
-		t.Fatalf("the feed: %s, %s", answer.Status, kind)
-	}
-	l := &reader{t, bufio.NewScanner(answer.Body), cancel, answer}
-	if !l.lines.Scan() || l.lines.Text() != ": welcome" {
-		t.Fatalf("the feed begins with %q", l.lines.Text())
-	}
-	l.lines.Scan()
-	return l
-}
-
-// next is the next message; it has no event where the stream has ended.
-func (l *reader) next() (s sent) {
-	for l.lines.Scan() {
-		name, value, _ := strings.Cut(l.lines.Text(), ": ")
-		switch name {
-		case "id":
-			s.id = value
-		case "event":
-			s.event = value
-		case "data":
-			s.data = value
-		case "":
-			if s.event != "" {
-				return s
-			}
-		}
-	}
-	return sent{}
+	return doortest.Listen(t, h.local(t).URL+"/api/perception/feed"+query, lastID)
 }
 
 func TestFeed(t *testing.T) {
@@ -167,26 +114,26 @@ func TestFeed(t *testing.T) {
 		t.Fatal(status)
 	}
 	h.bus.Publish(robotB, "s2", event.Perceived{Name: "face_detected"})
-	first, second := all.next(), all.next()
+	first, second := all.Next(), all.Next()
 	var got struct {
 		Name, DeviceID string
 		Data           map[string]string
 		Ts             float64
 	}
-	if err := json.Unmarshal([]byte(strings.Replace(first.data, "device_id", "DeviceID", 1)), &got); err != nil || got.Name != "sound_event" ||
+	if err := json.Unmarshal([]byte(strings.Replace(first.Data, "device_id", "DeviceID", 1)), &got); err != nil || got.Name != "sound_event" ||
 		got.DeviceID != macA || got.Data["direction"] != "left" || time.Since(time.UnixMilli(int64(got.Ts*1000))).Abs() > time.Minute {
 		t.Errorf("%+v is %+v, %v", first, got, err)
 	}
-	if first.event != "message" || first.id != h.bus.Run()+".3" || second.id != h.bus.Run()+".4" ||
-		!strings.Contains(second.data, `"face_detected","data":{}`) {
+	if first.Event != "message" || first.ID != h.bus.Run()+".3" || second.ID != h.bus.Run()+".4" ||
+		!strings.Contains(second.Data, `"face_detected","data":{}`) {
 		t.Errorf("%+v, %+v", first, second)
 	}
-	if only := one.next(); only != second {
+	if only := one.Next(); only != second {
 		t.Errorf("the reader of one robot has %+v", only)
 	}
 	h.bus.Close()
-	if end := all.next(); end != (sent{}) || all.lines.Err() != nil {
-		t.Errorf("after the end: %+v, %v", end, all.lines.Err())
+	if end := all.Next(); end != (doortest.Message{}) || all.Lines.Err() != nil {
+		t.Errorf("after the end: %+v, %v", end, all.Lines.Err())
 	}
 	if h.log.Len() > 0 {
 		t.Errorf("logged %s", h.log)
@@ -201,7 +148,7 @@ func TestFeedResumes(t *testing.T) {
 		h.bus.Publish(robotA, "", event.Perceived{Name: fmt.Sprint(n + 1)})
 	}
 	run := h.bus.Run()
-	if m := h.listen(t, "", run+".3").next(); m.id != run+".4" {
+	if m := h.listen(t, "", run+".3").Next(); m.ID != run+".4" {
 		t.Errorf("after 3: %+v", m)
 	}
 	r, err := h.local(t).Client().Get(h.local(t).URL + "/api/perception/state")
@@ -209,14 +156,14 @@ func TestFeedResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.Body.Close()
-	var late []*reader
+	var late []*doortest.Reader
 	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000),
 		r.Header.Get("Last-Event-ID")} {
 		late = append(late, h.listen(t, "", id))
 	}
 	h.bus.Publish(robotA, "", event.Perceived{Name: "6"})
 	for n, l := range late {
-		if m := l.next(); m.id != run+".6" {
+		if m := l.Next(); m.ID != run+".6" {
 			t.Errorf("reader %d: %+v", n, m)
 		}
 	}
@@ -229,10 +176,10 @@ func TestFeedMissed(t *testing.T) {
 		h.bus.Publish(robotA, "", event.Perceived{Name: "x"})
 	}
 	l := h.listen(t, "", h.bus.Run()+".1")
-	if m := l.next(); m.event != "missed" || m.data != fmt.Sprintf(`{"n":%d}`, 3000-1024-1) {
+	if m := l.Next(); m.Event != "missed" || m.Data != fmt.Sprintf(`{"n":%d}`, 3000-1024-1) {
 		t.Errorf("the first is %+v", m)
 	}
-	if m := l.next(); m.id != fmt.Sprintf("%s.%d", h.bus.Run(), 3000-1024+1) {
+	if m := l.Next(); m.ID != fmt.Sprintf("%s.%d", h.bus.Run(), 3000-1024+1) {
 		t.Errorf("then comes %+v", m)
 	}
 }
@@ -240,7 +187,7 @@ func TestFeedMissed(t *testing.T) {
 // TestReadersOfTheFeedAreBounded, and one that leaves makes room.
 func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h := newHarness(t)
-	var all []*reader
+	var all []*doortest.Reader
 	for range mostReaders {
 		all = append(all, h.listen(t, "", ""))
 	}
@@ -248,7 +195,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	if status, body := ask(t, server, http.MethodGet, "/api/perception/feed", ""); status != 503 || refused(t, body) != "too_many_readers" {
 		t.Errorf("one more: %d %s", status, body)
 	}
-	all[0].leave()
+	all[0].Leave()
 	for give := time.Now().Add(5 * time.Second); h.door.readers.Load() >= mostReaders; {
 		if time.Now().After(give) {
 			t.Fatal("the place of a reader that left stays taken")
@@ -257,41 +204,13 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h.listen(t, "", "")
 }
 
-// wires is a listener with callers in this process, so that a server runs
-// on virtual time.
-type wires struct {
-	calls chan net.Conn
-	once  sync.Once
-}
-
-func (l *wires) Accept() (net.Conn, error) {
-	c, open := <-l.calls
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (l *wires) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
-func (l *wires) Addr() net.Addr { return &net.TCPAddr{} }
-
 // onWire serves the bridge on virtual time, and returns the client's end.
 func (h *harness) onWire(t testing.TB) net.Conn {
 	t.Helper()
 	e := h.engine(t)
 	h.door.Routes(e)
 	h.door.Admin(e)
-	client, appliance := net.Pipe()
-	l := &wires{calls: make(chan net.Conn, 1)}
-	l.calls <- appliance
-	server, served := &http.Server{Handler: e}, make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), server.Close()); err != nil {
-			t.Error(err)
-		}
-		<-served
-	})
-	return client
+	return doortest.Serve(t, e)
 }
 
 // TestPatience: what the API's document gives tools, to the second.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +22,8 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
+	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,46 +39,6 @@ const (
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-
-// memoryTable keeps values in memory, in the order of their keys.
-type memoryTable[T any] struct {
-	mu   sync.Mutex
-	kept map[string]T
-}
-
-func newMemoryTable[T any]() *memoryTable[T] { return &memoryTable[T]{kept: map[string]T{}} }
-
-func (s *memoryTable[T]) Get(key string) (T, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, there := s.kept[key]
-	return v, there, nil
-}
-func (s *memoryTable[T]) PutSoon(key string, v T) { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
-func (s *memoryTable[T]) Put(key string, v T) error {
-	s.PutSoon(key, v)
-	return nil
-}
-func (s *memoryTable[T]) DeleteSoon(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, key)
-}
-func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
-func (s *memoryTable[T]) Err() error              { return nil }
-
-func (s *memoryTable[T]) All() iter.Seq2[string, T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kept := maps.Clone(s.kept)
-	return func(yield func(string, T) bool) {
-		for _, key := range slices.Sorted(maps.Keys(kept)) {
-			if !yield(key, kept[key]) {
-				return
-			}
-		}
-	}
-}
 
 // robots note what they are asked to do.
 type robots struct {
@@ -209,7 +168,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{
 		robots: &robots{open: []device.ID{robotA, robotB}}, brain: &brain{think: replying(agent.Say{Text: "Yes."})},
-		memory: agent.NewMemory(newMemoryTable[agent.Entry]()), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
+		memory: agent.NewMemory(&storetest.Table[agent.Entry]{}), bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{},
 	}
 	t.Cleanup(h.bus.Close)
 	for _, name := range []string{"self.camera.take_photo", "self.robot.set_head_angles", "self.robot.set_state", "self.robot.set_toggle",
@@ -221,7 +180,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{
 		Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
-		Log: NewLog(newMemoryTable[Turn](), 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
+		Log: NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
 		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
@@ -273,25 +232,8 @@ func (h *harness) speaks(id device.ID, session string) {
 // ask sends a request over HTTP and returns status and body.
 func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
-			r.Host = header[i+1]
-		}
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	answer, text := doortest.Ask(t, method, server.URL+path, body, header...)
+	return answer.StatusCode, text
 }
 
 // refused reads the code of an error's answer, which has one shape.

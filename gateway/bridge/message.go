@@ -79,7 +79,7 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask has the mind answer a turn. The turn is untrusted, because no robot takes
+// ask has the agent answer a turn. The turn is untrusted, because no robot takes
 // part: a timer would ring nowhere.
 func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"perch/store/storetest"
 )
 
 func TestRemember(t *testing.T) {
@@ -44,7 +46,7 @@ func TestRemember(t *testing.T) {
 
 // TestTheTurnLog: what is reported of a turn is cut, kept and found.
 func TestTheTurnLog(t *testing.T) {
-	memoryTable := newMemoryTable[Turn]()
+	memoryTable := &storetest.Table[Turn]{}
 	h := newHarness(t, func(o *Options) { o.Log = NewLog(memoryTable, 3) })
 	server := h.local(t)
 	long := strings.Repeat("é", 2000)
@@ -83,7 +85,7 @@ func TestTheTurnLog(t *testing.T) {
 // TestTheTurnLogAndAClockThatIsSetBack: the latest turn is the last to be given
 // up, whatever the clock said.
 func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
-	memoryTable := newMemoryTable[Turn]()
+	memoryTable := &storetest.Table[Turn]{}
 	for _, at := range []time.Time{noon.AddDate(5, 0, 0), noon, noon.AddDate(0, 0, -1)} {
 		l := NewLog(memoryTable, 2)
 		for range 2 {
@@ -97,7 +99,7 @@ func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
 
 // TestTurnsOfOneMoment are kept apart.
 func TestTurnsOfOneMoment(t *testing.T) {
-	l := NewLog(newMemoryTable[Turn](), 10)
+	l := NewLog(&storetest.Table[Turn]{}, 10)
 	for n := range 5 {
 		l.add(Turn{At: noon, User: fmt.Sprint(n)})
 	}

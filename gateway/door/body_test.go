@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,34 +14,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
-
-// line is a listener with one caller.
-type line struct {
-	calls chan net.Conn
-	once  sync.Once
-}
-
-func (l *line) Accept() (net.Conn, error) {
-	c, open := <-l.calls
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (l *line) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
-func (l *line) Addr() net.Addr { return &net.TCPAddr{} }
 
 // send sends a request as it is written to a server in this bubble, and
 // returns the body of its answer.
 func send(t *testing.T, h http.Handler, request string) string {
 	t.Helper()
-	client, appliance := net.Pipe()
-	l := &line{calls: make(chan net.Conn, 1)}
-	l.calls <- appliance
-	server, served := &http.Server{Handler: h}, make(chan error)
-	go func() { served <- server.Serve(l) }()
+	client := doortest.Serve(t, h)
 	if _, err := io.WriteString(client, request); err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +30,9 @@ func send(t *testing.T, h http.Handler, request string) string {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(answer.Body)
-	if err := errors.Join(err, client.Close(), server.Close()); err != nil {
+	if err := errors.Join(err, client.Close()); err != nil {
 		t.Error(err)
 	}
-	<-served
 	return string(text)
 }
 

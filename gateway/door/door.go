@@ -27,6 +27,24 @@ func (f *Fault) Code() string { return f.Word }
 // Status is the HTTP status.
 func (f *Fault) Status() int { return f.HTTP }
 
+// Known is an error of another package, and how a client sees it.
+type Known struct {
+	Err  error
+	Word string
+	HTTP int
+}
+
+// AsFault gives an error the word and the status of the first of those that it
+// wraps. Any other is returned as it is.
+func AsFault(err error, known []Known) error {
+	for _, k := range known {
+		if errors.Is(err, k.Err) {
+			return &Fault{Word: k.Word, Sentence: err.Error(), HTTP: k.HTTP}
+		}
+	}
+	return err
+}
+
 // coded is any error with a code and a status of its own. Packages that do not
 // import door have such errors too.
 type coded interface {

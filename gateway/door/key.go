@@ -89,7 +89,7 @@ func Local(r *http.Request) error { return Origins{}.Local(r) }
 
 // Local lets in what door.Local does, and the web pages that are allowed.
 func (o Origins) Local(r *http.Request) error {
-	if p := peer(r); !p.IsLoopback() {
+	if p := addressOf(r.RemoteAddr); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
 	}
 	// Any other name may be resolved to any address. localhost is not resolved

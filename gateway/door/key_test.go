@@ -23,7 +23,7 @@ func try(k *door.Key, address, header, value string) error {
 	return k.Check(r)
 }
 
-const secret = "s3cret-of-the-house"
+const secret = "s3cret-of-the-owner"
 
 func TestKey(t *testing.T) {
 	for name, c := range map[string]struct {

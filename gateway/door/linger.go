@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -79,12 +80,8 @@ func (l *Lingering) last(r *http.Request) {
 // other side has. It reports whether there is room.
 func (l *Lingering) keep(c *limitedConn) bool {
 	most, within := l.most, l.within
-	if most == 0 {
-		most = mostLinger
-	}
-	if within == 0 {
-		within = lingerFor
-	}
+	most = cmp.Or(most, mostLinger)
+	within = cmp.Or(within, lingerFor)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

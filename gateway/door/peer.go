@@ -2,16 +2,11 @@ package door
 
 import (
 	"net"
-	"net/http"
 	"net/netip"
 )
 
-// peer is the address at the other end of the connection, and the zero
-// address on a unix socket. Forwarding headers are not believed.
-func peer(r *http.Request) netip.Addr { return addressOf(r.RemoteAddr) }
-
 // addressOf is the address in "host:port", and the zero address where there is
-// none.
+// none, as on a unix socket. Forwarding headers are not believed.
 func addressOf(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

@@ -75,7 +75,7 @@ type agentDocument struct {
 func (v *agentView) document() agentDocument {
 	d := agentDocument{AgentState: v.shown, Session: device.Clip(v.session, mostToolName)}
 	if v.tool.Name != "" {
-		status := toolStatus(v.tool.Status)
+		status := v.tool.SkinStatus()
 		d.ToolName, d.ToolStatus = known(device.Clip(v.tool.Name, mostToolName)), &status
 	}
 	if len(v.asked) > 0 {

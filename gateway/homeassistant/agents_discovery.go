@@ -103,16 +103,5 @@ const (
 
 func newToolDocument(session string, t event.ToolStatus) toolDocument {
 	return toolDocument{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName),
-		toolStatus(t.Status), device.Clip(t.Detail, mostDetail)}
-}
-
-// toolStatus is an event's word for a tool's condition in that shape's.
-func toolStatus(status string) string {
-	switch status {
-	case event.ToolDone:
-		return "completed"
-	case event.ToolFailed:
-		return "error"
-	}
-	return event.ToolRunning
+		t.SkinStatus(), device.Clip(t.Detail, mostDetail)}
 }

@@ -117,8 +117,8 @@ func TestAnAgentIsADevice(t *testing.T) {
 		before := len(s.on(codingIs))
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if told := s.on(codingIs)[before:]; len(told) != 2 || len(told[0].payload) == 0 || len(told[1].payload) > 0 {
-			t.Errorf("at its start Home Assistant is told %v", told)
+		if sent := s.on(codingIs)[before:]; len(sent) != 2 || len(sent[0].payload) == 0 || len(sent[1].payload) > 0 {
+			t.Errorf("at its start Home Assistant is told %v", sent)
 		}
 		h.happens("", "coding-1", event.ThinkingStarted{})
 		synctest.Wait()
@@ -250,11 +250,11 @@ func TestAgentsAreBounded(t *testing.T) {
 			t.Errorf("%d are remembered", kept)
 		}
 		// What is published anew is bounded too.
-		told := func() (n int) { s.set(func() { n = len(s.got) }); return n }
-		before := told()
+		sent := func() (n int) { s.set(func() { n = len(s.got) }); return n }
+		before := sent()
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if n := told() - before; n > 3*(mostAgents+mostRemoved)+20 {
+		if n := sent() - before; n > 3*(mostAgents+mostRemoved)+20 {
 			t.Errorf("%d messages are published anew", n)
 		}
 	})

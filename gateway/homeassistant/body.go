@@ -74,9 +74,6 @@ func (r *readings) turned(to turn) {
 	}
 }
 
-// white is a light that was switched on and nothing else.
-func white() colour { return colour{255, 255, 255} }
-
 // lamp sets the lights, and returns them as they are now. They cannot be asked.
 func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
 	s, found := findLights(h.o.Talk.Tools(id))
@@ -84,7 +81,7 @@ func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error
 		return nil, h.without(ctx, id, "lights")
 	}
 	if *want.State == "ON" && want.Color == nil {
-		c := white()
+		c := colour{255, 255, 255}
 		want.Color = &c
 	}
 	arguments := map[string]any{}

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 const (
@@ -93,8 +94,8 @@ func TestKeptForItsHello(t *testing.T) {
 		deeds[len(deeds)-1] != "reboot" {
 		t.Errorf("done at its hello: %q", deeds)
 	}
-	if kept := h.options.Kept.(*memoryTable[[]Waiting]); len(kept.kept) > 0 {
-		t.Errorf("still kept: %v", kept.kept)
+	if kept := h.options.Kept.(*storetest.Table[[]Waiting]); len(kept.Kept) > 0 {
+		t.Errorf("still kept: %v", kept.Kept)
 	}
 }
 
@@ -107,8 +108,8 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 	h.run(t)
 	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 	for _, c := range []struct {
-		id, told string
-		states   []string
+		id, reported string
+		states       []string
 	}{
 		{"n1", "done", []string{notice.Shown, notice.Spoken, notice.Acknowledged}},
 		{"n2", "command_rejected", []string{notice.Expired}},
@@ -123,7 +124,7 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 				t.Errorf("told before it was spoken: %q", got)
 			}
 		}
-		e.await(conversation1, has(`"event_type":"`+c.told+`"`, `"thing":"notify"`))
+		e.await(conversation1, has(`"event_type":"`+c.reported+`"`, `"thing":"notify"`))
 		if got := e.on(conversation1); len(got) != 2 {
 			t.Errorf("%s: told %q", c.id, got)
 		}
@@ -292,7 +293,7 @@ func TestPerceived(t *testing.T) {
 // are published with its text, and on the same topic.
 func TestANotificationFromBefore(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) {
-		kept := notice.NewStore(&memoryTable[notice.Notification]{})
+		kept := notice.NewStore(&storetest.Table[notice.Notification]{})
 		if _, err := kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -300,9 +301,9 @@ func TestANotificationFromBefore(t *testing.T) {
 	}, func(t *testing.T, h *harness, s *script) {
 		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: notice.Spoken})
 		time.Sleep(time.Second)
-		told := s.on("perch/bridge/notification")
-		if len(told) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(told[0].payload)) {
-			t.Errorf("told is %v", told)
+		reported := s.on("perch/bridge/notification")
+		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].payload)) {
+			t.Errorf("told is %v", reported)
 		}
 	})
 }

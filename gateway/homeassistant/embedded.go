@@ -51,14 +51,19 @@ type brokerSupervisor struct {
 	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
 	log                    *slog.Logger
 
-	mu      sync.Mutex
-	news    chan struct{} // closed and made anew with each change of the fields below
-	tried   bool          // to listen
-	address string        // once it listens
-	err     error         // why there is no broker now
-	ends    int           // how often it has ended
-	last    error         // why it did so last
-	at      time.Time     // when that was
+	mu   sync.Mutex
+	news chan struct{} // closed and made anew with each change of the runs
+	brokerRuns
+}
+
+// brokerRuns are the attempts at running the broker so far.
+type brokerRuns struct {
+	tried   bool      // to listen
+	address string    // once it listens
+	err     error     // why there is no broker now
+	ends    int       // how often it has ended
+	last    error     // why it did so last
+	at      time.Time // when that was
 }
 
 func newBrokerSupervisor(o Options) *brokerSupervisor {

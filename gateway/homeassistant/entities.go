@@ -44,9 +44,6 @@ func notificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", otherType}
 }
 
-// strangerTypes are the events of a robot that was not adopted.
-func strangerTypes() []string { return []string{strangerCame, strangerWaits, otherType} }
-
 // touchTypes are Home Assistant's words for what happens to a button, for
 // which it offers triggers by itself.
 func touchTypes() []string {
@@ -245,7 +242,7 @@ func (n names) bridgeComponents() map[string]component {
 		inDiagnostic(), icon("robot-confused"))
 	e.add("sensor", "waiting", "Agents waiting", here, info("waiting"), component{"state_class": "measurement"}, icon("account-question"))
 	e.add("event", "robot", "New robot", here, icon("robot-confused"),
-		component{"state_topic": n.bridgeTopic("robot"), "event_types": strangerTypes()})
+		component{"state_topic": n.bridgeTopic("robot"), "event_types": []string{strangerCame, strangerWaits, otherType}})
 	e.add("sensor", "version", "Version", here, info("version"), inDiagnostic(), icon("tag"))
 	e.add("event", "notification", "Notification", here, icon("bell"),
 		component{"state_topic": n.bridgeTopic("notification"), "event_types": notificationTypes()})

@@ -117,10 +117,6 @@ func deviceAbbreviations() map[string]string {
 	}
 }
 
-func originAbbreviations() map[string]string {
-	return map[string]string{"sw": "sw_version", "url": "support_url"}
-}
-
 func componentAbbreviations() map[string]string {
 	return map[string]string{
 		"avty": "availability", "avty_mode": "availability_mode", "avty_t": "availability_topic", "avty_tpl": "availability_template",

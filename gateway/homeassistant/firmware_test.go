@@ -149,9 +149,9 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 	h.run(t)
 	e.await(update1, has(`"latest_version":"2.3.0"`))
 	for _, c := range []struct {
-		online bool
-		event  event.Event
-		told   string
+		online   bool
+		event    event.Event
+		reported string
 	}{
 		{false, event.FirmwareInstalled{Version: "2.3.0"}, `"event_type":"done"`},
 		{true, event.FirmwareFailed{Version: "2.3.0", Why: "it went back"}, `"event_type":"command_rejected"`},
@@ -165,11 +165,11 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		b.publish(install1, "install")
 		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"firmware"`))
 		h.happens(chan1, "", c.event)
-		e.await(conversation1, has(c.told, `"thing":"firmware"`))
+		e.await(conversation1, has(c.reported, `"thing":"firmware"`))
 		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
 		e.await(conversation1, has(`"thing":"x"`))
-		if told := e.on(conversation1); len(told) != 3 {
-			t.Errorf("told: %q", told)
+		if reported := e.on(conversation1); len(reported) != 3 {
+			t.Errorf("told: %q", reported)
 		}
 	}
 	s.set(func() { wanted = slices.Clone(s.wanted) })

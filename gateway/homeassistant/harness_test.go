@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -21,47 +19,10 @@ import (
 	"perch/event"
 	"perch/gateway/broker"
 	"perch/perception"
+	"perch/store/storetest"
 )
 
 const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
-
-// memoryTable is a table in memory.
-type memoryTable[T any] struct {
-	mu   sync.Mutex
-	kept map[string]T
-}
-
-func (s *memoryTable[T]) Get(key string) (T, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, ok := s.kept[key]
-	return v, ok, nil
-}
-
-func (s *memoryTable[T]) PutSoon(key string, v T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil {
-		s.kept = map[string]T{}
-	}
-	s.kept[key] = v
-}
-
-func (s *memoryTable[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
-
-func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
-
-func (s *memoryTable[T]) DeleteSoon(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, key)
-}
-
-func (s *memoryTable[T]) All() iter.Seq2[string, T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.All(maps.Clone(s.kept))
-}
 
 // lines are what was logged.
 type lines struct {
@@ -108,7 +69,7 @@ func newHarness() *harness {
 	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
 	reader := h.bus.Read()
 	go h.board.Run(context.Background(), reader) // until the bus is closed
-	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &memoryTable[device.Robot]{})
+	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &storetest.Table[device.Robot]{})
 	h.meet(chan1)
 	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -127,9 +88,9 @@ func newHarness() *harness {
 			}
 			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: ClientID("0a1b2c3d"), Log: log})
 		},
-		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&memoryTable[notice.Notification]{}), Bus: h.bus, Log: log}),
+		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
-		Announced: &memoryTable[[]string]{}, Kept: &memoryTable[[]Waiting]{},
+		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 	}
 	return h
 }
@@ -202,8 +163,8 @@ func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 // watchedDialer remembers all that a mirror publishes, whatever the broker.
 type watchedDialer struct {
 	dialer
-	mu   sync.Mutex
-	told []message
+	mu        sync.Mutex
+	published []message
 }
 
 type watchedLink struct {
@@ -221,7 +182,7 @@ func (d *watchedDialer) dial(ctx context.Context, s session) (link, error) {
 
 func (l watchedLink) publish(m message) receipt {
 	l.by.mu.Lock()
-	l.by.told = append(l.by.told, m)
+	l.by.published = append(l.by.published, m)
 	l.by.mu.Unlock()
 	return l.link.publish(m)
 }
@@ -229,7 +190,7 @@ func (l watchedLink) publish(m message) receipt {
 func (d *watchedDialer) all() []message {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.told)
+	return slices.Clone(d.published)
 }
 
 // offlineError is a closed channel, as gateway/robot returns it.

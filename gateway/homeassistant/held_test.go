@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // drained is what a hub would have published by now.
@@ -32,7 +33,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 	degrees := rapid.Ptr(rapid.OneOf(rapid.Float64Range(-200, 200), rapid.SampledFrom([]float64{0, -9999, 1e9, 12.5})), true)
 	rapid.Check(t, func(t *rapid.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
-		harness.options.Announced = &memoryTable[[]string]{}
+		harness.options.Announced = &storetest.Table[[]string]{}
 		hub := newHub(must(New(harness.options)))
 		defer hub.lanes.Wait() // it reads the tools
 		hub.out.connected()
@@ -138,7 +139,7 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 // TestEachWrongStateIsSeen keeps the reader able to find something.
 func TestEachWrongStateIsSeen(t *testing.T) {
 	state := func(payload string) message { return message{topic: "a", payload: []byte(payload), retained: true} }
-	told := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
+	sent := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
 	reads := `"state_topic":"a","value_template":"{{ value_json.get('k') }}"`
 	for name, c := range map[string]struct {
 		announced string
@@ -163,7 +164,7 @@ func TestEachWrongStateIsSeen(t *testing.T) {
 		"no switch's word":        {entityOf("switch", reads+`,"command_topic":"b"`), state(`{"k":"on"}`), "no matching payload"},
 		"a state not retained":    {entityOf("sensor", `"state_topic":"a"`), message{topic: "a", payload: []byte("x")}, "not retained"},
 		"an event retained":       {entityOf("event", `"state_topic":"a","event_types":["x"]`), state(`{"event_type":"x"}`), "dropped"},
-		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), told, "invalid event type"},
+		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), sent, "invalid event type"},
 		"a lamp's mode": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
 			state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
 		"a lamp's colour": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),

@@ -42,8 +42,8 @@ type hub struct {
 
 func newHub(m *Mirror) *hub {
 	return &hub{Mirror: m, views: map[device.ID]*view{}, notices: recentNotices{byID: map[string]publishedNotice{}},
-		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{}, strangers: newStrangers(),
-		agents: agents{views: map[string]*agentView{}}}
+		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{},
+		strangers: strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}}, agents: agents{views: map[string]*agentView{}}}
 }
 
 // run mirrors until ctx ends or the bus is closed.

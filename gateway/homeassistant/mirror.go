@@ -153,9 +153,7 @@ func New(o Options) (*Mirror, error) {
 	if o.Started.IsZero() {
 		o.Started = time.Now()
 	}
-	if o.Listen == "" {
-		o.Listen = ":1883"
-	}
+	o.Listen = cmp.Or(o.Listen, ":1883")
 	if o.URL == nil {
 		o.URL = func() string { return "" }
 	}

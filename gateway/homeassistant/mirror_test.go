@@ -230,7 +230,7 @@ func TestOverWebsocket(t *testing.T) {
 // TestStoppedMosquitto: a broker that does not run any more holds up neither
 // the hub nor its end, and gets the present states once it runs again.
 func TestStoppedMosquitto(t *testing.T) {
-	b := newMosquitto(t).start()
+	b := newMosquittoAlone(t).start()
 	h := over(b)
 	h.hello(chan1, "s1")
 	e := b.listen("perch/#")

@@ -57,8 +57,16 @@ func needMosquitto(t *testing.T) {
 	}
 }
 
-// newMosquitto starts a broker.
+// newMosquitto has a broker of its own for a test that mostly waits, and runs
+// beside others.
 func newMosquitto(t *testing.T, settings ...string) *mosquitto {
+	t.Helper()
+	t.Parallel()
+	return newMosquittoAlone(t, settings...)
+}
+
+// newMosquittoAlone is for a test that measures how long something takes.
+func newMosquittoAlone(t *testing.T, settings ...string) *mosquitto {
 	t.Helper()
 	needMosquitto(t)
 	b := &mosquitto{t: t, port: freePort(t), dir: t.TempDir(), settings: strings.Join(settings, "\n")}

@@ -107,6 +107,7 @@ func TestSpoiledStatus(t *testing.T) {
 
 func TestEmbedded(t *testing.T) {
 	needMosquitto(t)
+	t.Parallel()
 	h := newHarness()
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
 	m, end := h.run(t)
@@ -199,19 +200,19 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := newHub(m)
-	told := func(topic string) string {
+	sent := func(topic string) string {
 		hub.bridge()
 		steps := m.out.retained[topic]
 		return string(steps[len(steps)-1].payload)
 	}
-	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch.local"`) || strings.Contains(info, "taken") {
+	if info := sent("perch/bridge/info"); !strings.Contains(info, `"host":"perch.local"`) || strings.Contains(info, "taken") {
 		t.Errorf("it tells %s", info)
 	}
 	host, taken = "perch-2.local", "perch.local"
-	if info := told("perch/bridge/info"); !strings.Contains(info, `"host":"perch-2.local","taken":"perch.local"`) {
+	if info := sent("perch/bridge/info"); !strings.Contains(info, `"host":"perch-2.local","taken":"perch.local"`) {
 		t.Errorf("it tells %s", info)
 	}
-	if card := told("homeassistant/device/perch_bridge/config"); !strings.Contains(card, "http://perch-2.local:8003") {
+	if card := sent("homeassistant/device/perch_bridge/config"); !strings.Contains(card, "http://perch-2.local:8003") {
 		t.Errorf("it is found at %s", card)
 	}
 }

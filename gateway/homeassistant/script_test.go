@@ -181,14 +181,14 @@ func TestEndsInTime(t *testing.T) {
 	hub.out.connected()
 	at := time.Now()
 	seq := hub.states.Seq()
-	tell := func(after time.Duration, e event.Event) {
+	publish := func(after time.Duration, e event.Event) {
 		seq++
 		hub.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
 	}
-	tell(0, event.RobotOnline{})
-	tell(1, event.SpeakingStarted{})
-	tell(2, event.TurnEnded{End: event.EndDone})
-	tell(time.Minute, event.ListeningStarted{})
+	publish(0, event.RobotOnline{})
+	publish(1, event.SpeakingStarted{})
+	publish(2, event.TurnEnded{End: event.EndDone})
+	publish(time.Minute, event.ListeningStarted{})
 	for p, some := hub.out.take(time.Now()); some; p, some = hub.out.take(time.Now()) {
 		s.got = append(s.got, delivered{message: p.message})
 	}
@@ -408,14 +408,14 @@ func TestLongTouch(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_ended"})
 		synctest.Wait()
-		var told []string
+		var published []string
 		for _, d := range s.on("perch/a0b1c2d3e4f4/touch") {
-			told = append(told, string(d.payload))
+			published = append(published, string(d.payload))
 		}
 		want := []string{`{"event_type":"press_start"}`, `{"event_type":"long_press_start"}`, `{"event_type":"long_press_end"}`,
 			`{"event_type":"press_end"}`}
-		if !slices.Equal(told, want) {
-			t.Errorf("%q", told)
+		if !slices.Equal(published, want) {
+			t.Errorf("%q", published)
 		}
 	})
 }

@@ -28,10 +28,6 @@ type strangers struct {
 	due     time.Time // when it is to be published; zero is not
 }
 
-func newStrangers() strangers {
-	return strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}}
-}
-
 // are takes over which there are.
 func (s *strangers) are(here map[device.ID]bool) {
 	s.here = here

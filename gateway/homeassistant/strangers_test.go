@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // comes has a stranger check in, as ota publishes it.
@@ -101,8 +102,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.comes(stranger)
 		synctest.Wait()
-		if told := s.about(stranger); len(told) > 0 {
-			t.Errorf("of a stranger is told %q", told)
+		if sent := s.about(stranger); len(sent) > 0 {
+			t.Errorf("of a stranger is told %q", sent)
 		}
 		if i := s.info(t); i.Strangers != 1 {
 			t.Errorf("%+v", i)
@@ -170,7 +171,7 @@ func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
 }
 
 // fullDisk is a table that keeps nothing.
-type fullDisk struct{ memoryTable[[]Waiting] }
+type fullDisk struct{ storetest.Table[[]Waiting] }
 
 func (*fullDisk) Put(string, []Waiting) error { return errors.New("no room on the disk") }
 
@@ -193,7 +194,7 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 		"no such thing":                  {thing: "nothing", payload: "x", confirmed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := &memoryTable[[]Waiting]{}
+			kept := &storetest.Table[[]Waiting]{}
 			inBubble(t, func(h *harness, _ *script) {
 				h.options.Kept = kept
 				if c.full {

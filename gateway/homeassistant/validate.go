@@ -272,7 +272,7 @@ func checkConnections(d map[string]any) error {
 }
 
 func checkOrigin(o map[string]any) error {
-	if err := expand(o, originAbbreviations()); err != nil {
+	if err := expand(o, map[string]string{"sw": "sw_version", "url": "support_url"}); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
 	if err := onlyKeys("origin", o, []string{"name", "sw_version", "support_url"}); err != nil {

@@ -53,7 +53,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 		}
 		switch a.Outcome {
 		case agent.AnswerGiven:
-			q.Text = fill(d.phrases.again, "question", h.question.Text)
+			q.Text = agent.Fill(d.phrases.again, "question", h.question.Text)
 		case agent.AnswerClosed: // the robot was made quiet, or its channel has closed
 			if !opens(ctx, reader) {
 				return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +21,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -204,24 +204,9 @@ func (h *harness) serve(t testing.TB) *httptest.Server {
 // ask sends a request over HTTP and returns status, headers and body.
 func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if method == http.MethodPost {
-		r.Header.Set("Content-Type", "application/json")
+		header = append([]string{"Content-Type", "application/json"}, header...)
 	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, answer.Header, string(text)
+	answer, text := doortest.Ask(t, method, server.URL+path, body, header...)
+	return answer.StatusCode, answer.Header, text
 }

@@ -6,6 +6,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -65,9 +66,7 @@ type Door struct {
 
 // New returns the door. Run has its sessions age, and show on robots.
 func New(o Options) *Door {
-	if o.Hold == 0 {
-		o.Hold = holdFor
-	}
+	o.Hold = cmp.Or(o.Hold, holdFor)
 	return &Door{o: o, phrases: phrasesIn(o.Language), changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
 }
 

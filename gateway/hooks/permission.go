@@ -124,7 +124,7 @@ func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := w.does(); kind == "execute" && remote.Conceals(device.Clip(title, mostRead)) {
+	if kind, title := does(w.Tool, w.Input); kind == "execute" && remote.Conceals(device.Clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)

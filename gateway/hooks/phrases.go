@@ -62,7 +62,7 @@ const (
 // question is one sentence that can be spoken. People decide by it, so it shows
 // where a title is cut.
 func (p phrases) question(w wish) string {
-	kind, title := w.does()
+	kind, title := does(w.Tool, w.Input)
 	words, known := p.does[kind]
 	if !known {
 		words, title = p.other, w.Tool
@@ -76,18 +76,7 @@ func (p phrases) question(w wish) string {
 	}
 	where := ""
 	if folder := agent.Aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
-		where = fill(p.in, "folder", device.Clip(folder, mostName))
+		where = agent.Fill(p.in, "folder", device.Clip(folder, mostName))
 	}
-	return fill(p.ask, "where", where, "what", fill(words, "title", title))
-}
-
-// does is what kind of tool it is, and what it would do it to.
-func (w wish) does() (kind, title string) { return does(w.Tool, w.Input) }
-
-// fill puts values into a phrase. What stands in a value is left as it is.
-func fill(phrase string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(phrase)
+	return agent.Fill(p.ask, "where", where, "what", agent.Fill(words, "title", title))
 }

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -229,10 +230,7 @@ func (t table) merged() coding {
 			most = state
 		}
 	}
-	if most == "" {
-		return idle
-	}
-	return most
+	return cmp.Or(most, idle)
 }
 
 // key keeps sessions of different agents apart that chose the same id.

@@ -1,6 +1,7 @@
 package mdns
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -57,9 +58,7 @@ func (s Search) Each(ctx context.Context, found func(Found) bool) error {
 // each is Each that also ends with enough.
 func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Found) bool) error {
 	kind := s.Type
-	if kind == "" {
-		kind = Service
-	}
+	kind = cmp.Or(kind, Service)
 	if !isType(kind) {
 		return fmt.Errorf("browse %q: that is no service type", kind)
 	}

@@ -28,11 +28,11 @@ type browsing struct {
 
 // candidate is an instance as far as it is known.
 type candidate struct {
-	label string // as it was spelled, without escapes
-	host  string // fully qualified; empty until SRV has come
-	port  uint16
-	txt   []string
-	told  bool
+	label    string // as it was spelled, without escapes
+	host     string // fully qualified; empty until SRV has come
+	port     uint16
+	txt      []string
+	reported bool
 }
 
 func newBrowsing(kind string) *browsing {
@@ -110,10 +110,10 @@ func (h *browsing) news() []Found {
 	for _, key := range h.order {
 		q := h.instances[key]
 		addrs := h.hosts[lower(q.host)]
-		if q.told || q.host == "" || q.port == 0 || len(addrs) == 0 {
+		if q.reported || q.host == "" || q.port == 0 || len(addrs) == 0 {
 			continue
 		}
-		q.told = true
+		q.reported = true
 		addrs = slices.Clone(addrs)
 		slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
 		list = append(list, Found{
@@ -136,7 +136,7 @@ func (h *browsing) missing() []dns.Question {
 	}
 	for _, key := range h.order {
 		switch q := h.instances[key]; {
-		case q.told || len(list) >= maxQuestions-2:
+		case q.reported || len(list) >= maxQuestions-2:
 		case q.host == "":
 			ask(key, dns.TypeSRV, dns.TypeTXT)
 		case len(h.hosts[lower(q.host)]) == 0:

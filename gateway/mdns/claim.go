@@ -156,8 +156,10 @@ func judge(p packet, name string, own map[netip.Addr]bool) finding {
 		return finding{}
 	}
 	ours := p.link.addrs()
-	slices.SortFunc(ours, compareRecords)
-	if slices.CompareFunc(theirs, ours, compareRecords) > 0 {
+	// RFC 6762 section 8.2 orders address records by type, A before AAAA, then by
+	// their bytes. This is the order of netip, which compares lengths first.
+	slices.SortFunc(ours, netip.Addr.Compare)
+	if slices.CompareFunc(theirs, ours, netip.Addr.Compare) > 0 {
 		return finding{outbid, theirs[0]}
 	}
 	return finding{}
@@ -170,10 +172,6 @@ func addressesFor(rrs []dns.RR, name string) []netip.Addr {
 			ips = append(ips, ip)
 		}
 	}
-	slices.SortFunc(ips, compareRecords)
+	slices.SortFunc(ips, netip.Addr.Compare)
 	return ips
 }
-
-// compareRecords orders address records as RFC 6762 section 8.2 does: by type, A before AAAA, then by their bytes. This is
-// the order of netip, which compares lengths first.
-func compareRecords(a, b netip.Addr) int { return a.Compare(b) }

@@ -27,7 +27,9 @@ func runAs(as string) int {
 		defer cancel()
 		return say(Browse(ctx, func(f Found) bool { print1(f); return false }))
 	case "finder":
-		return findWyoming(ctx)
+		return findWyoming(ctx, 10*time.Second)
+	case "finder of none":
+		return findWyoming(ctx, 4*time.Second)
 	case "robot":
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -41,8 +43,8 @@ func runAs(as string) int {
 }
 
 // findWyoming looks as an appliance does for a recognizer; its arguments are instances to pass over.
-func findWyoming(ctx context.Context) int {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+func findWyoming(ctx context.Context, within time.Duration) int {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s := Search{Type: Wyoming, Except: os.Args[1:]}
 	began := time.Now()
@@ -99,10 +101,10 @@ func runAppliance(ctx context.Context) int {
 	return say(a.Run(ctx))
 }
 
-// lookForLeaks changes the machine's address twenty times under an announcer and counts what it left behind.
+// lookForLeaks changes the machine's address six times under an announcer and counts what it left behind.
 func lookForLeaks(ctx context.Context) error {
-	told := make(chan string, 100)
-	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(told), nil)))
+	lines := make(chan string, 100)
+	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	if err != nil {
 		return err
 	}
@@ -116,17 +118,17 @@ func lookForLeaks(ctx context.Context) error {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	<-told
+	<-lines
 	peak := openFiles()
-	for i := range 20 {
+	for i := range 6 {
 		verb := [...]string{"add", "del"}[i%2]
 		if out, err := exec.Command("ip", "addr", verb, "10.78.0.1/24", "dev", "eth0").CombinedOutput(); err != nil {
 			return fmt.Errorf("ip addr %s: %w: %s", verb, err, out)
 		}
-		<-told
+		<-lines
 	}
 	if now := openFiles(); now > peak {
-		return fmt.Errorf("%d files are open after 20 registrations, %d after the first", now, peak)
+		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", now, peak)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -21,6 +21,7 @@
 package mdns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -104,9 +105,7 @@ func New(o Options) (*Announcer, error) {
 		return nil, err
 	}
 	o.Also = slices.Clone(o.Also)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
 	a.status = a.resting("not started")
 	return a, nil
@@ -126,13 +125,13 @@ func (a *Announcer) Status() Status {
 //
 // A goroutine of zeroconf's announcer may outlive the call by at most 3.5 s; its sockets are closed by then.
 func (a *Announcer) Run(ctx context.Context) error {
-	told := "" // a cause is logged when it is new, not each time it recurs
+	logged := "" // a cause is logged when it is new, not each time it recurs
 	for ctx.Err() == nil {
 		links, err := machineLinks(a.opts.Interfaces)
 		wait := a.poll
 		if err == nil {
 			if err = a.serve(ctx, links); err == nil {
-				told = ""
+				logged = ""
 				continue // the links changed, or ctx ended
 			}
 			wait = a.retry
@@ -140,11 +139,11 @@ func (a *Announcer) Run(ctx context.Context) error {
 		if errors.Is(err, errTaken) {
 			wait = probeYield
 		}
-		if cause := err.Error(); cause != told {
-			told = cause
+		if cause := err.Error(); cause != logged {
+			logged = cause
 			a.log.Warn("mdns is not announcing; will try again", "err", cause)
 		}
-		a.set(a.resting(told))
+		a.set(a.resting(logged))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -17,6 +17,7 @@ import (
 	"perch/gateway/door"
 	"perch/perception"
 	"perch/socket"
+	"perch/store/storetest"
 )
 
 func TestBase(t *testing.T) {
@@ -72,8 +73,9 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 		"http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
 		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet),
-			Mind:    mindSaying(agent.Done{End: agent.Continue}),
-			Records: NewRecords(&inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}, 10), Commands: NewCommandQueue(&inMemory[[]Command]{}),
+			Mind:        mindSaying(agent.Done{End: agent.Continue}),
+			Records:     NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
+			Commands:    NewCommandQueue(&storetest.Table[[]Command]{}),
 			Synthesizer: &beepSynthesizer{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
 		engine, err := door.NewEngine(quiet)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// TestAMicrophoneThatOpensWhileWeBegin does not interrupt what we tell by
+// TestAMicrophoneThatOpensWhileWeBegin does not interrupt what we say by
 // ourselves, be it begun to sound or not.
 func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 	const text = "A word or two." // 1.4 s

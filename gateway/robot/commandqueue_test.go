@@ -13,10 +13,11 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/store/storetest"
 )
 
 func TestWhatWaitsForARobot(t *testing.T) {
-	kept := &inMemory[[]Command]{}
+	kept := &storetest.Table[[]Command]{}
 	w := NewCommandQueue(kept)
 	now := time.Now()
 	gone := 0
@@ -40,7 +41,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	for _, c := range list {
 		w.drop(robotID, c.ID)
 	}
-	if left := w.list(robotID); len(left) != 0 || len(kept.kept) != 0 {
+	if left := w.list(robotID); len(left) != 0 || len(kept.Kept) != 0 {
 		t.Errorf("left are %v", left)
 	}
 }
@@ -50,7 +51,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
-		kept := &inMemory[[]Command]{}
+		kept := &storetest.Table[[]Command]{}
 		if _, err := NewCommandQueue(kept).add(robotID, now, Command{Thing: commandSay, Text: "earlier"}); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +71,8 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 		for _, c := range w.list(robotID) {
 			w.drop(robotID, c.ID)
 		}
-		if w.Moved(by); len(w.thisRun) != 0 || len(kept.kept) != 0 {
-			t.Errorf("%s: left are %v, %v", name, w.thisRun, kept.kept)
+		if w.Moved(by); len(w.thisRun) != 0 || len(kept.Kept) != 0 {
+			t.Errorf("%s: left are %v, %v", name, w.thisRun, kept.Kept)
 		}
 	}
 }
@@ -106,13 +107,13 @@ func TestSayToAClosedRobot(t *testing.T) {
 		}
 		l.Close(0, "")
 		<-ended
-		if len(k.waiting.kept) != 0 {
-			t.Errorf("still waits: %v", k.waiting.kept)
+		if len(k.waiting.Kept) != 0 {
+			t.Errorf("still waits: %v", k.waiting.Kept)
 		}
 	})
 }
 
-// TestWhatWasNotSaidIsKept where the channel closes before.
+// TestWhatWasNotSpokenIsKept where the channel closes before.
 func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.recognizer.transcripts = understood("x")

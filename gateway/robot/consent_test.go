@@ -90,27 +90,6 @@ func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 	}
 }
 
-// TestATouchWhileTheQuestionSounds is an answer to it.
-func TestATouchWhileTheQuestionSounds(t *testing.T) {
-	var answers given
-	talking(t, explaining(&answers), func(k *talk) {
-		k.recognizer.transcripts = understood("clean up")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		for !strings.Contains(k.channel.story(), "May I") {
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(200 * time.Millisecond)
-		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := answers.outcomes(); !slices.Equal(got, []agent.Outcome{agent.AnswerTouch}) {
-			t.Errorf("answered %v", got)
-		}
-		time.Sleep(10 * time.Second)
-	})
-}
-
 // TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
 // what is cut off by the end of the time is no answer.
 func TestTheOwnersNoIsNotLost(t *testing.T) {
@@ -160,7 +139,7 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 	}
 }
 
-// TestAMouthThatDiesInASentence costs the rest of that sentence, not the turn.
+// TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
 func TestASynthesizerThatFailsInASentence(t *testing.T) {
 	mind := answer("It is late.", "Go to bed.")
 	talking(t, mind, func(k *talk) {
@@ -173,8 +152,8 @@ func TestASynthesizerThatFailsInASentence(t *testing.T) {
 		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
 		}
-		if k.turns.last.End != event.EndDone {
-			t.Errorf("the turn ended %s", k.turns.last.End)
+		if k.turns.Last.End != event.EndDone {
+			t.Errorf("the turn ended %s", k.turns.Last.End)
 		}
 	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&halfway{}, o.Synthesizer} })
 }

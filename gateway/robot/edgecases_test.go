@@ -37,8 +37,8 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if k.turns.last.End != event.EndDone {
-			t.Errorf("the turn was %s: %s", k.turns.last.End, k.channel.story())
+		if k.turns.Last.End != event.EndDone || len(answers) != 1 || answers[0].Outcome != agent.AnswerTouch {
+			t.Errorf("the turn was %s, answered %+v: %s", k.turns.Last.End, answers, k.channel.story())
 		}
 	})
 }
@@ -210,21 +210,22 @@ func TestWakeWordWhileSentencesWait(t *testing.T) {
 	})
 }
 
-// TestMuteOutlivesATalk.
-func TestMuteOutlivesATalk(t *testing.T) {
+// TestMute outlives a talk.
+func TestMute(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.server.Mute(robotID, true)
+		k.recognizer.transcripts = understood("secret", "secret")
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.wantStory("hello")
 		k.channel.Close(0, "")
 		<-k.ended
 		k.channel, k.ended = newFakeChannel(), make(chan struct{})
 		k.connect(k.channel, k.ended)
 		k.say(xiaozhi.Hello{})
-		k.recognizer.transcripts = understood("secret")
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		if strings.Contains(k.channel.story(), "secret") {
-			t.Errorf("hears: %s", k.channel.story())
-		}
+		k.wantStory("hello")
 	})
 }
 
@@ -308,7 +309,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// TestToldOnceInARace: an interruption in the moment of the first packet.
+// TestSpokenOnceInARace: an interruption in the moment of the first packet.
 func TestSpokenOnceInARace(t *testing.T) {
 	bad := 0
 	const n = 50

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -266,7 +267,7 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.mic.mode != xiaozhi.Manual {
-			ended = ended.Add(-l.audioIn.silence()) // which the end-pointer waited out
+			ended = ended.Add(-l.audioIn.silenced) // which the end-pointer waited out
 		}
 		l.turn.clock.begin(ended)
 		l.turn.clock.mark(event.StageEndpoint)
@@ -326,9 +327,7 @@ func (l *loop) endTurn(e endTurn) {
 		l.publish(event.Fault{Part: "turn", Cause: e.reason})
 	}
 	if l.turn.start.announcement.sound == nil && (e.end != "" || len(l.spoken) > 0) {
-		if e.end == "" {
-			e.end = event.EndDone
-		}
+		e.end = cmp.Or(e.end, event.EndDone)
 		l.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: l.turn.clock.all()})
 		reboot = l.turn.reboot.Load()
 		l.keepTurn(e.end)

@@ -37,6 +37,7 @@ func TestTranscripts(t *testing.T) {
 	rewrite := os.Getenv("PERCH_GOLDEN") == "rewrite"
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
 			archive, err := txtar.ParseFile(file)
 			if err != nil {
 				t.Fatal(err)

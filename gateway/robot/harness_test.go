@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +19,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/perception"
+	"perch/store/storetest"
 	"perch/voice"
 )
 
@@ -263,7 +261,7 @@ func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.O
 	return ctx.Err()
 }
 
-// shelf has sounds of so many seconds.
+// soundFiles has sounds of so many seconds.
 type soundFiles map[string]float64
 
 func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
@@ -341,67 +339,6 @@ func (r *registry) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Tools: r.kept, Bound: true, Named: r.Trusts(id)}, nil
 }
 
-// inMemory is a table that keeps nothing but its last value.
-type inMemory[T any] struct {
-	mu   sync.Mutex
-	kept map[string]T
-	last T
-}
-
-func (t *inMemory[T]) PutSoon(key string, v T) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.kept == nil {
-		t.kept = map[string]T{}
-	}
-	t.kept[key], t.last = v, v
-}
-func (t *inMemory[T]) Put(key string, v T) error {
-	t.PutSoon(key, v)
-	return nil
-}
-func (t *inMemory[T]) Get(key string) (T, bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v, there := t.kept[key]
-	return v, there, nil
-}
-func (t *inMemory[T]) DeleteSoon(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.kept, key)
-}
-
-// sorted is a copy, and its keys in order.
-func (t *inMemory[T]) sorted() (map[string]T, []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.kept), slices.Sorted(maps.Keys(t.kept))
-}
-
-func (t *inMemory[T]) All() iter.Seq2[string, T] {
-	kept, keys := t.sorted()
-	return func(yield func(string, T) bool) {
-		for _, key := range keys {
-			if !yield(key, kept[key]) {
-				return
-			}
-		}
-	}
-}
-
-func (t *inMemory[T]) Newest(n int) iter.Seq2[string, T] {
-	kept, keys := t.sorted()
-	slices.Reverse(keys)
-	return func(yield func(string, T) bool) {
-		for _, key := range keys[:min(n, len(keys))] {
-			if !yield(key, kept[key]) {
-				return
-			}
-		}
-	}
-}
-
 // talk is a robot and an appliance in a test's bubble.
 type talk struct {
 	t           *testing.T
@@ -423,9 +360,9 @@ type talk struct {
 
 // tables are what the appliance keeps.
 type tables struct {
-	turns    *inMemory[TurnRecord]
-	sessions *inMemory[SessionRecord]
-	waiting  *inMemory[[]Command]
+	turns    *storetest.Table[TurnRecord]
+	sessions *storetest.Table[SessionRecord]
+	waiting  *storetest.Table[[]Command]
 }
 
 // micPackets are what a robot's microphone sends.
@@ -455,7 +392,7 @@ func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
 func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
 	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind,
 		robots: &registry{}, bus: event.NewBus(), states: agent.NewBoard(),
-		tables: tables{turns: &inMemory[TurnRecord]{}, sessions: &inMemory[SessionRecord]{}, waiting: &inMemory[[]Command]{}},
+		tables: tables{turns: &storetest.Table[TurnRecord]{}, sessions: &storetest.Table[SessionRecord]{}, waiting: &storetest.Table[[]Command]{}},
 		robot:  device.Robot{ID: robotID}, ended: make(chan struct{})}
 	k.channel.framing = f
 	k.events = k.bus.Read()

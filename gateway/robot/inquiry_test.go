@@ -91,7 +91,7 @@ func (k *talk) wantInquiries(want ...string) {
 
 func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")}) }
 
-// TestTheHouseAsks, and each answer there is; the question shows to the owner
+// TestTheApplianceAsks, and each answer there is; the question shows to the owner
 // only while it waits for one.
 func TestTheApplianceAsks(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -192,7 +192,7 @@ func (k *talk) answers() {
 	k.speak()
 }
 
-// TestWhatTheHouseCannotAsk.
+// TestWhatTheApplianceCannotAsk, which is not kept for the next hello either.
 func TestWhatTheApplianceCannotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
@@ -227,6 +227,9 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 		<-k.ended
 		for _, i := range all {
 			k.wantEnd(i, agent.Answer{}, ErrOffline)
+		}
+		for _, kept := range k.waiting.All() {
+			t.Errorf("kept for the next hello: %v", kept)
 		}
 		k.wantEnd(k.inquires(), agent.Answer{}, ErrOffline)
 		k.server.Close()

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -30,9 +31,7 @@ const ringSamples = 2 * voice.MicRate
 const preRoll = 500 * time.Millisecond
 
 func newAudioInput(silence time.Duration) (audioInput, error) {
-	if silence == 0 {
-		silence = voice.DefaultSilence
-	}
+	silence = cmp.Or(silence, voice.DefaultSilence)
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
 		return audioInput{}, err
@@ -40,9 +39,6 @@ func newAudioInput(silence time.Duration) (audioInput, error) {
 	pointer, err := voice.NewEndPointer(silence)
 	return audioInput{decoder: decoder, pointer: pointer, silenced: silence}, err
 }
-
-// silence is how long it has been quiet when the end of speech is found.
-func (e *audioInput) silence() time.Duration { return e.silenced }
 
 // reset drops the sound so far: it was before this listen start.
 func (e *audioInput) reset() {

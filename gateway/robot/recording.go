@@ -2,13 +2,11 @@ package robot
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,14 +67,6 @@ func visible(text, but string) string {
 		}
 		return r
 	}, text)
-}
-
-// byTime sorts a transcript. What happened at one instant is in the order of
-// cause and effect: the robot, engines and the appliance, events, the state, our answer.
-func byTime(a, b entry) int {
-	const order = "<!*=>"
-	return cmp.Or(cmp.Compare(a.at, b.at),
-		cmp.Compare(strings.IndexByte(order, a.mark), strings.IndexByte(order, b.mark)))
 }
 
 // tap is where a session can be recorded. It costs next to nothing while
@@ -523,16 +513,6 @@ func words(in input) (what string, v any) {
 		return "hang_up", in.why
 	}
 	return fmt.Sprintf("%T", in), nil
-}
-
-// sorted is a finished transcript.
-func sorted(entries []entry) []string {
-	slices.SortStableFunc(entries, byTime)
-	lines := make([]string, len(entries))
-	for i, e := range entries {
-		lines[i] = e.String()
-	}
-	return lines
 }
 
 // replyWords are a brain's replies, for a transcript.

@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/store/storetest"
 	"perch/voice"
 )
 
@@ -210,7 +211,7 @@ func TestLastWords(t *testing.T) {
 
 func TestRecordsAreBounded(t *testing.T) {
 	for _, most := range []int{0, 3} {
-		sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+		sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 		r := NewRecords(sessions, turns, most)
 		at := time.Now()
 		for i := range 10 { // each outlives those after it
@@ -220,8 +221,8 @@ func TestRecordsAreBounded(t *testing.T) {
 		for i := range 10 {
 			r.closed(fmt.Sprint(i), "", "", 0, at)
 		}
-		if len(sessions.kept) != most || len(turns.kept) != most {
-			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.kept), len(turns.kept))
+		if len(sessions.Kept) != most || len(turns.Kept) != most {
+			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.Kept), len(turns.Kept))
 		}
 	}
 }
@@ -229,7 +230,7 @@ func TestRecordsAreBounded(t *testing.T) {
 // TestFewerRecordsThanBefore: an owner who wants fewer kept, or none, has those
 // beyond given up at the next start, and not when somebody next speaks.
 func TestFewerRecordsThanBefore(t *testing.T) {
-	sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+	sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 	r := NewRecords(sessions, turns, 10)
 	at := time.Now()
 	for i := range 10 {
@@ -238,8 +239,8 @@ func TestFewerRecordsThanBefore(t *testing.T) {
 	}
 	for _, most := range []int{3, 0} {
 		NewRecords(sessions, turns, most)
-		if len(sessions.kept) != most || len(turns.kept) != most {
-			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.kept), len(turns.kept))
+		if len(sessions.Kept) != most || len(turns.Kept) != most {
+			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.Kept), len(turns.Kept))
 		}
 		for _, turn := range turns.All() {
 			if turn.Heard < "7" {
@@ -252,7 +253,7 @@ func TestFewerRecordsThanBefore(t *testing.T) {
 // TestRecordsAndAClockThatIsSetBack: what came last is newest, and the last to
 // be given up, whatever the clock said.
 func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
-	sessions, turns := &inMemory[SessionRecord]{}, &inMemory[TurnRecord]{}
+	sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 	at := time.Date(2031, 7, 27, 12, 0, 0, 0, time.UTC)
 	for run, jump := range []time.Duration{0, -5 * 365 * 24 * time.Hour, -24 * time.Hour, time.Hour} {
 		r := NewRecords(sessions, turns, 3)
@@ -415,8 +416,8 @@ func TestResultsOfTools(t *testing.T) {
 // TestATurnOfManyWordsIsKept: of an answer that has no end there is a record that
 // the store takes.
 func TestATurnOfManyWordsIsKept(t *testing.T) {
-	turns := &inMemory[TurnRecord]{}
-	r := NewRecords(&inMemory[SessionRecord]{}, turns, 10)
+	turns := &storetest.Table[TurnRecord]{}
+	r := NewRecords(&storetest.Table[SessionRecord]{}, turns, 10)
 	r.turn(TurnRecord{Heard: "tell me a story", Said: strings.Repeat("ö\n\"", 1<<20), At: time.Now()})
 	text, err := json.Marshal(r.Turns(1))
 	if err != nil || len(text) > 256<<10 || !utf8.ValidString(r.Turns(1)[0].Said) || r.Turns(1)[0].Heard != "tell me a story" {

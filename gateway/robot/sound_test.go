@@ -34,8 +34,8 @@ func TestASoundIsNoTurn(t *testing.T) {
 		}
 		k.channel.Close(0, "")
 		<-k.ended
-		if n := k.turns.last; !n.At.IsZero() || len(k.mind.remembered) > 0 || k.sessions.last.Turns != 1 {
-			t.Errorf("kept %+v, remembered %v, %d turns", n, k.mind.remembered, k.sessions.last.Turns)
+		if n := k.turns.Last; !n.At.IsZero() || len(k.mind.remembered) > 0 || k.sessions.Last.Turns != 1 {
+			t.Errorf("kept %+v, remembered %v, %d turns", n, k.mind.remembered, k.sessions.Last.Turns)
 		}
 	})
 }
@@ -79,8 +79,8 @@ func TestWhatIsNotPlayed(t *testing.T) {
 		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
 			t.Errorf("a closed channel: %v", err)
 		}
-		if len(k.waiting.kept) > 0 {
-			t.Errorf("it waits: %v", k.waiting.kept)
+		if len(k.waiting.Kept) > 0 {
+			t.Errorf("it waits: %v", k.waiting.Kept)
 		}
 	})
 	talking(t, answer(), func(k *talk) {

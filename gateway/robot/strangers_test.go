@@ -43,8 +43,8 @@ func (k *talk) listTool(id int) {
 // kept is what the appliance has been given to keep.
 func (k *talk) kept() string {
 	synctest.Wait()
-	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.kept),
-		len(k.turns.kept), len(k.waiting.kept))
+	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.Kept),
+		len(k.turns.Kept), len(k.waiting.Kept))
 }
 
 // TestAStrangerLeavesNothing: it has its talk, as a stranger, and nothing of it is

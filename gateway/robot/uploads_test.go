@@ -19,6 +19,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 // watching is a server for pictures alone.
@@ -112,7 +113,7 @@ collecting:
 	}
 }
 
-// TestPlacesForPictures: one for each robot, four in all, and two of them at
+// TestUploadsAreBounded: one for each robot, four in all, and two of them at
 // most for strangers.
 func TestUploadsAreBounded(t *testing.T) {
 	var u uploads
@@ -143,11 +144,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		s, engine := watching(t, &registry{})
 		_, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
 		send := func(body func(io.Writer)) (int, time.Duration) {
-			client, appliance := net.Pipe()
-			server, served := &http.Server{Handler: engine}, make(chan error, 1)
-			l := &oneCall{calls: make(chan net.Conn, 1)}
-			l.calls <- appliance
-			go func() { served <- server.Serve(l) }()
+			client := doortest.Serve(t, engine)
 			began := time.Now()
 			wrote := make(chan struct{})
 			go func() { defer close(wrote); body(client) }()
@@ -157,8 +154,6 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 			}
 			took := time.Since(began)
 			_ = client.Close()
-			_ = server.Close()
-			<-served
 			<-wrote
 			return answer.StatusCode, took
 		}
@@ -196,21 +191,3 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		}
 	})
 }
-
-// oneCall is a listener with one caller.
-type oneCall struct{ calls chan net.Conn }
-
-func (l *oneCall) Accept() (net.Conn, error) {
-	c, open := <-l.calls
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-
-func (l *oneCall) Close() error {
-	defer func() { _ = recover() }() // the server closes it more than once
-	close(l.calls)
-	return nil
-}
-func (*oneCall) Addr() net.Addr { return &net.TCPAddr{} }

@@ -24,8 +24,6 @@ type turns struct {
 	busy map[string]bool
 }
 
-func newTurns() *turns { return &turns{busy: map[string]bool{}} }
-
 // errBusy is the answer where another turn has to end first.
 var errBusy error = &busy{door.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
 
@@ -50,7 +48,7 @@ func (t *turns) enter(conversation string) (leave func(), err error) {
 	}, nil
 }
 
-// chat has a question answered, and passes its text to out while the mind answers.
+// chat has a question answered, and passes its text to out while the agent answers.
 // The turn ends with ctx. Its events are published under the talk's session, so
 // that skins see it.
 func (d *Door) chat(ctx context.Context, q question, out func(text string) error) error {
@@ -62,7 +60,7 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
-		Now: d.now(), Language: d.o.Language, History: q.history}
+		Now: time.Now().In(d.o.Zone), Language: d.o.Language, History: q.history}
 	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act on the home
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
@@ -116,7 +114,7 @@ func (a *answer) take(r agent.Reply) error {
 	return nil
 }
 
-// end publishes how the turn has ended, and has the mind remember it.
+// end publishes how the turn has ended, and has the agent remember it.
 func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) {
 	mind := a.door.o.Mind
 	if !a.question.talk.kept {

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -529,7 +530,8 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
 	bus := event.NewBus()
 	f.Cleanup(bus.Close)
-	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(), Notices: notice.NewStore(newMemoryTable[notice.Notification]())})
+	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(),
+		Notices: notice.NewStore(&storetest.Table[notice.Notification]{})})
 	if err != nil {
 		f.Fatal(err)
 	}

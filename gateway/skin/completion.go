@@ -79,7 +79,7 @@ func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) 
 	if s.silence() && ctx.Err() == nil {
 		_, shown := openAI(err)
 		if s.send("data: "+string(encode(shown))+"\n\n") == nil {
-			return nil // it was told
+			return nil // the client has its error
 		}
 	}
 	return err

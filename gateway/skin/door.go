@@ -10,6 +10,7 @@
 package skin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -102,12 +103,8 @@ func New(o Options) (*Door, error) {
 		}
 		o.Words = words
 	}
-	if o.Vocabulary == "" {
-		o.Vocabulary = agent.VocabularyRFC
-	}
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
+	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
+	o.Zone = cmp.Or(o.Zone, time.Local)
 	if o.Most <= 0 {
 		o.Most = usualMost
 	}
@@ -117,10 +114,9 @@ func New(o Options) (*Door, error) {
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne), turns: newTurns(), paces: usualPaces(),
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne),
+		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(),
 		began: time.Now(), skins: map[*skin]bool{}}, nil
 }
 
@@ -168,6 +164,3 @@ func (d *Door) forget(s *skin) {
 	defer d.mu.Unlock()
 	delete(d.skins, s)
 }
-
-// now is the time in the household's zone.
-func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }

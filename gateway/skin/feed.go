@@ -2,6 +2,8 @@ package skin
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,7 +160,7 @@ func (f *feed) show(v *view, e event.Envelope) {
 		v.asked = append(v.asked, asked{ev.ID, made})
 		f.fan(made)
 	case event.Answered:
-		v.answered(ev.ID)
+		v.asked = slices.DeleteFunc(v.asked, func(q asked) bool { return q.id == ev.ID })
 	case event.RobotOnline:
 		v.felt = event.Emotion{}
 	}
@@ -286,7 +288,7 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 			all = append(all, made)
 		}
 	}
-	for _, key := range sorted(f.views) {
+	for _, key := range slices.Sorted(maps.Keys(f.views)) {
 		v := f.views[key]
 		if !live(v.state, now) {
 			continue

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -56,7 +57,7 @@ func (s *skin) shows(t testing.TB) (states []string) {
 }
 
 func newFeedOf(t testing.TB, bus *event.Bus, board *agent.Board) *feed {
-	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Words: stockWords(t)})
+	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: stockWords(t)})
 }
 
 // TestPassingStatesEnd by themselves, on time.
@@ -103,14 +104,14 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
-		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(newMemoryTable[notice.Notification]()),
+		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 			Words: must(agent.NewWords(nil))})
 		at, seq := time.Now(), uint64(0) // join reads the clock
 		var skins []*skin
-		told := map[*skin]map[string]agent.Shown{}
+		sent := map[*skin]map[string]agent.Shown{}
 		join := func() {
 			s := screen(f, rapid.Bool().Draw(t, "all"))
-			skins, told[s] = append(skins, s), map[string]agent.Shown{}
+			skins, sent[s] = append(skins, s), map[string]agent.Shown{}
 		}
 		join()
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
@@ -143,11 +144,11 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 					var b stateFrame
 					if json.Unmarshal(made.data, &b) == nil && b.Type == kindState {
 						// Tools change the detail of a state, and a session that comes back begins anew.
-						if was := told[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
+						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
 							t.Fatalf("%s is told %s twice", b.Session, was)
 						}
-						told[s][b.Session] = b.State
+						sent[s][b.Session] = b.State
 					}
 				}
 			}
@@ -156,7 +157,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 		for _, state := range states {
 			for _, s := range skins {
 				want := shownTo(s.filter.all, state.At(at))
-				if got := told[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
+				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
 					t.Fatalf("%s shows %s, and a skin was told %q", state.Session, want, got)
 				}
 			}

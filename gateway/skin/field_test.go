@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // slow is an agent that thinks for a while and then answers, or fails.
@@ -56,7 +57,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 			bus := event.NewBus()
 			defer bus.Close()
 			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(),
-				Notices: notice.NewStore(newMemoryTable[notice.Notification]()), Mind: c.mind})
+				Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Mind: c.mind})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -126,21 +126,10 @@ func shownTo(all bool, s agent.Shown) agent.Shown {
 	return s
 }
 
-// toolStatus is an event's word for a tool's condition in the RFC's.
-func toolStatus(status string) string {
-	switch status {
-	case event.ToolDone:
-		return "completed"
-	case event.ToolFailed:
-		return "error"
-	}
-	return "running"
-}
-
 func newToolFrame(e event.Envelope, t event.ToolStatus) *frame {
 	return &frame{kind: kindTool, session: e.Session, robot: e.Robot, key: "t " + e.Session + " " + t.ID, data: encode(toolFrame{
 		Type: kindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: toolStatus(t.Status),
+		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: t.SkinStatus(),
 		Content: device.Clip(t.Detail, mostDetail),
 	})}
 }

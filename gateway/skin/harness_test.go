@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -24,7 +22,9 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/socket"
+	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,36 +36,6 @@ const (
 	secret = "key-of-the-skins"
 	page   = "https://skin.example"
 )
-
-// memoryTable keeps values in memory.
-type memoryTable[T any] struct {
-	mu   sync.Mutex
-	kept map[string]T
-}
-
-func newMemoryTable[T any]() *memoryTable[T] { return &memoryTable[T]{kept: map[string]T{}} }
-
-func (s *memoryTable[T]) Get(key string) (T, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, there := s.kept[key]
-	return v, there, nil
-}
-func (s *memoryTable[T]) PutSoon(key string, v T)   { s.mu.Lock(); defer s.mu.Unlock(); s.kept[key] = v }
-func (s *memoryTable[T]) Put(key string, v T) error { s.PutSoon(key, v); return nil }
-func (s *memoryTable[T]) DeleteSoon(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.kept, key)
-}
-func (s *memoryTable[T]) Delete(key string) error { s.DeleteSoon(key); return nil }
-func (s *memoryTable[T]) Err() error              { return nil }
-
-func (s *memoryTable[T]) All() iter.Seq2[string, T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.All(maps.Clone(s.kept))
-}
 
 // family are the registered robots.
 type family []device.ID
@@ -140,12 +110,12 @@ type harness struct {
 // newHarness serves the door. change may set its options and its paces.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(newMemoryTable[notice.Notification]()), brain: &brain{}}
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
 	log := slog.New(slog.DiscardHandler)
-	timers := notice.NewTimers(newMemoryTable[agent.Timer](), nil)
-	herald := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
-	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(newMemoryTable[agent.Entry]()), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Notifier: herald, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
+	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
+	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
+	o := Options{Board: h.board, Bus: h.bus, Notifier: notifier, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
 		Language: "en", Zone: time.UTC, Log: log}
 	for _, c := range change {
 		c(&o)
@@ -166,7 +136,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
 	wg.Go(func() {
-		if err := herald.Run(ctx, away{}); err != nil {
+		if err := notifier.Run(ctx, away{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -334,23 +304,5 @@ func validate(of string, data []byte) error {
 // ask sends a request, and returns its answer whole.
 func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+secret)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer, string(text)
+	return doortest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)
 }

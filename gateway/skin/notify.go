@@ -1,7 +1,6 @@
 package skin
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -28,18 +27,9 @@ func (d *Door) notify(body []byte) (id string, err error) {
 // fault gives the errors of other packages their status in HTTP. An error with a
 // code of its own is left as it is.
 func fault(err error) error {
-	for _, p := range []struct {
-		err  error
-		word string
-		http int
-	}{
-		{device.ErrID, "bad_robot_id", http.StatusBadRequest},
-		{device.ErrUnknownRobot, "unknown_robot", http.StatusNotFound},
-		{notice.ErrInvalid, "bad_body", http.StatusBadRequest},
-	} {
-		if errors.Is(err, p.err) {
-			return &door.Fault{Word: p.word, Sentence: err.Error(), HTTP: p.http}
-		}
-	}
-	return err
+	return door.AsFault(err, []door.Known{
+		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
+		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
+	})
 }

@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -115,9 +116,7 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
 	}
 	q := question{model: r.Model, stream: r.Stream, words: d.o.Vocabulary}
-	if q.model == "" {
-		q.model = usualModel
-	}
+	q.model = cmp.Or(q.model, usualModel)
 	if name, is := strings.CutPrefix(q.model, usualModel+"/"); is {
 		if q.words = agent.Vocabulary(name); !d.o.Words.Knows(q.words) {
 			return question{}, noModel(r.Model)

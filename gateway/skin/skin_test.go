@@ -243,13 +243,13 @@ func TestCommandsThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestAThousandSubscribes leave the last one standing, and nothing behind.
-func TestAThousandSubscribes(t *testing.T) {
+// TestManySubscribes: the last one counts, and nothing of the others is left.
+func TestManySubscribes(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
-	for i := range 1000 {
+	for i := range 200 { // 50 are taken in a second
 		c.send(fmt.Sprintf(`{"type":"subscribe","events":["emotion","agent_state"],"session_ids":["s%d","s1"]}`, i))
 	}
 	c.send(`{"type":"subscribe","events":["emotion"]}`)

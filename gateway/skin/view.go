@@ -1,7 +1,7 @@
 package skin
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
@@ -45,8 +45,6 @@ func index(all bool) int {
 	}
 	return 0
 }
-
-func sorted(views map[string]*view) []string { return slices.Sorted(maps.Keys(views)) }
 
 // live reports whether there is something to show of a session: it shows
 // something, or it is open.
@@ -127,15 +125,9 @@ func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
 	if made == nil {
 		f := faceFrame{Type: kindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
 			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: v.felt.Intensity}
-		if f.Intensity == 0 {
-			f.Intensity = 1
-		}
+		f.Intensity = cmp.Or(f.Intensity, 1)
 		made = &frame{kind: kindFace, session: f.Session, robot: f.Robot, key: "f " + f.Session, data: encode(f)}
 		v.faces[words] = made
 	}
 	return made
-}
-
-func (v *view) answered(id string) {
-	v.asked = slices.DeleteFunc(v.asked, func(q asked) bool { return q.id == id })
 }

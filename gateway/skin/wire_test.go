@@ -136,7 +136,7 @@ func TestASkinThatReadsLittle(t *testing.T) {
 	slow, quick := h.wire(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
-	const rounds = 250
+	const rounds = 400 // more than the network holds
 	for n := range rounds {
 		h.happens("", "", event.Notification{ID: "news", Text: fmt.Sprint(n, filler), Urgency: "normal"})
 		h.happens(robotA, "s1", event.ThinkingStarted{}, event.Emotion{Name: []string{"happy", "sad"}[n%2]}, event.ListeningStarted{})

@@ -82,9 +82,6 @@ func (c *client) take(text []byte, now time.Time) {
 // close ends the socket as something ordinary.
 func (c *client) close(why string) { c.conn.Close(socket.Normal, why) }
 
-// stop ends it because the appliance stops.
-func (c *client) stop() { c.conn.Close(socket.GoingAway, "the appliance is stopping") }
-
 // ping asks for signs of life, so that a character without its network is
 // noticed.
 func (c *client) ping(every time.Duration, over <-chan struct{}) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +21,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/perception"
 	"perch/socket"
 )
@@ -284,24 +284,7 @@ func until(t testing.TB, what string, happened func() bool) {
 // post sends a request without any library.
 func (h *harness) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+"/mcp", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Authorization", "Bearer "+key)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	a, err := h.server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	answer, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a.StatusCode, a.Header, string(answer)
+	answer, body := doortest.Ask(t, http.MethodPost, h.server.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
+		"Accept", "application/json, text/event-stream", "Authorization", "Bearer " + key}, header...)...)
+	return answer.StatusCode, answer.Header, body
 }

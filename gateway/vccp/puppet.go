@@ -164,17 +164,17 @@ func (p puppet) call(ctx context.Context, name string, arguments map[string]any)
 func (p puppet) perceptions(now time.Time) []message {
 	s := p.door.o.Senses.Robot(p.robot, now)
 	var latest []message
-	places := map[string]int{}
+	indexes := map[string]int{}
 	for _, r := range s.Recent {
 		m := message{Type: typePerception, Category: r.Name, Timestamp: stamp(r.At), Data: r.Data}
 		if len(m.Data) == 0 {
 			m.Data = json.RawMessage("{}")
 		}
-		if i, known := places[r.Name]; known {
+		if i, known := indexes[r.Name]; known {
 			latest[i] = m
 			continue
 		}
-		places[r.Name] = len(latest)
+		indexes[r.Name] = len(latest)
 		latest = append(latest, m)
 	}
 	s.Recent = nil

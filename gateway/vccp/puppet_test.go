@@ -121,14 +121,14 @@ func TestRobotsPerceptions(t *testing.T) {
 	if err := json.Unmarshal([]byte(m.must("get-perception", nil)), &all); err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var received []string
 	for _, p := range all {
 		if p.Category != "state" {
-			told = append(told, p.Type+" "+p.Category+" "+string(p.Data))
+			received = append(received, p.Type+" "+p.Category+" "+string(p.Data))
 		}
 	}
-	if !slices.Equal(told, []string{`perception sound_event {"direction":"right"}`, "perception face_detected {}"}) {
-		t.Errorf("perceived is %q", told)
+	if !slices.Equal(received, []string{`perception sound_event {"direction":"right"}`, "perception face_detected {}"}) {
+		t.Errorf("perceived is %q", received)
 	}
 	if got := m.must("get-perception", object{"category": "state"}); !strings.Contains(got, `"face":{"present":true`) ||
 		strings.Contains(got, "recent") {

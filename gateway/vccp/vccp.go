@@ -7,9 +7,11 @@
 package vccp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"perch/socket"
 	"slices"
 	"sync"
 	"time"
@@ -103,9 +105,7 @@ func New(o Options) *Door {
 	if o.Find == nil {
 		o.Find = device.ParseID
 	}
-	if o.Idle == 0 {
-		o.Idle = idleFor
-	}
+	o.Idle = cmp.Or(o.Idle, idleFor)
 	if len(o.Presets) == 0 {
 		for _, e := range agent.Emotions() {
 			o.Presets = append(o.Presets, e.Name)
@@ -155,7 +155,7 @@ func (d *Door) Close() {
 	d.mu.Lock()
 	d.stopping = true
 	for c := range d.sockets {
-		c.stop()
+		c.conn.Close(socket.GoingAway, "the appliance is stopping")
 	}
 	d.mu.Unlock()
 	for s := range d.server.Sessions() {

@@ -2,7 +2,6 @@ package wyoming
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"strings"
 	"sync"
@@ -24,9 +23,8 @@ const (
 type listening struct {
 	utterance *voice.Utterance
 	format    wire.Format
+	samples   wire.Samples
 	resampler *voice.Resampler
-	rest      []byte // of a sample that is not whole yet
-	pcm       [2048]int16
 
 	// finish ends the utterance, once. From then on an answer is owed.
 	finish func()
@@ -81,7 +79,8 @@ func (v *connection) beginListening(f wire.Format) error {
 		// microphone has one.
 		return &failure{code: codeFormat, text: "Sound must have 8000 to 96000 samples a second, as microphones do; best is 16000."}
 	}
-	h := &listening{utterance: voice.NewUtterance(), format: f, resampler: voice.NewResampler(f.Rate, voice.MicRate)}
+	h := &listening{utterance: voice.NewUtterance(), format: f, samples: wire.Samples{Channels: f.Channels},
+		resampler: voice.NewResampler(f.Rate, voice.MicRate)}
 	h.finish = sync.OnceFunc(func() {
 		v.owe(1)
 		h.utterance.Finish()
@@ -96,42 +95,15 @@ func (v *connection) beginListening(f wire.Format) error {
 	})
 }
 
-// add takes sound. A piece may end anywhere, in the middle of a sample too.
-// What is more than an utterance holds is dropped, and what there is answered.
+// add takes sound. What is more than an utterance holds is dropped, and what
+// there is answered.
 func (h *listening) add(payload []byte) {
-	size := 2 * h.format.Channels
-	if n := len(h.rest); n > 0 {
-		more := min(size-n, len(payload))
-		h.rest = append(h.rest, payload[:more]...)
-		payload = payload[more:]
-		if len(h.rest) < size {
-			return
+	_ = h.samples.Add(payload, func(pcm []int16) error { // which never fails
+		if !h.utterance.Write(h.resampler.Resample(pcm)) {
+			h.finish()
 		}
-		h.write(h.rest)
-		h.rest = h.rest[:0]
-	}
-	for len(payload) >= size {
-		n := min(len(h.pcm)*size, len(payload)/size*size)
-		h.write(payload[:n])
-		payload = payload[n:]
-	}
-	h.rest = append(h.rest, payload...)
-}
-
-// write takes whole samples, as many as h.pcm holds at most.
-func (h *listening) write(b []byte) {
-	size := 2 * h.format.Channels
-	n := len(b) / size
-	for i := range n {
-		s := int(int16(binary.LittleEndian.Uint16(b[i*size:])))
-		if h.format.Channels == 2 {
-			s = (s + int(int16(binary.LittleEndian.Uint16(b[i*size+2:])))) / 2
-		}
-		h.pcm[i] = int16(s)
-	}
-	if !h.utterance.Write(h.resampler.Resample(h.pcm[:n])) {
-		h.finish()
-	}
+		return nil
+	})
 }
 
 // recognize answers an utterance with its text, which is empty where it was refused.

@@ -69,8 +69,8 @@ func TestSoundOfEveryForm(t *testing.T) {
 		"a studio's, in stereo":      {Rate: 96000, Width: 2, Channels: 2},
 	} {
 		for _, piece := range []int{1 << 20, 2048, 1021, 3} {
-			told := make(chan given, 1)
-			g := dial(t, serve(t, Options{Recognizer: recorder(told, " hello "), Languages: []string{"en", "de"}}))
+			calls := make(chan given, 1)
+			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Languages: []string{"en", "de"}}))
 			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
 			g.event(wire.TypeAudioStart, f, nil)
 			sound := tone(440, f.Rate, f.Channels, time.Second/2)
@@ -84,7 +84,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 			}
 			g.event(wire.TypeAudioStop, nil, nil)
 			g.expect(wire.TypeTranscript, `{"text":"hello"}`)
-			h := <-told
+			h := <-calls
 			if h.language != "de-CH" {
 				t.Errorf("%s: in %q", name, h.language)
 			}
@@ -120,14 +120,14 @@ func TestItListensWhileOneSpeaks(t *testing.T) {
 }
 
 func TestUtterancesOneAfterTheOther(t *testing.T) {
-	told := make(chan given, 1)
-	g := dial(t, serve(t, Options{Recognizer: recorder(told, "again")}))
+	calls := make(chan given, 1)
+	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "again")}))
 	for n := range 3 {
 		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
 		g.event(wire.TypeAudioChunk, nil, make([]byte, 2*n+1)) // half a sample is lost with its utterance
 		g.event(wire.TypeAudioStop, nil, nil)
 		g.expect(wire.TypeTranscript, `{"text":"again"}`)
-		if h := <-told; len(h.pcm) != n || h.language != "en" {
+		if h := <-calls; len(h.pcm) != n || h.language != "en" {
 			t.Errorf("utterance %d: %d samples in %q", n, len(h.pcm), h.language)
 		}
 	}
@@ -152,8 +152,8 @@ func TestARecognizerThatFails(t *testing.T) {
 
 // TestTooLongAnUtterance is answered as far as it was recognized.
 func TestTooLongAnUtterance(t *testing.T) {
-	told := make(chan given, 1)
-	g := dial(t, serve(t, Options{Recognizer: recorder(told, "enough")}))
+	calls := make(chan given, 1)
+	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "enough")}))
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 	g.event(wire.TypeAudioStart, f, nil)
 	second := make([]byte, 2*voice.MicRate)
@@ -161,7 +161,7 @@ func TestTooLongAnUtterance(t *testing.T) {
 		g.event(wire.TypeAudioChunk, f, second)
 	}
 	g.expect(wire.TypeTranscript, `{"text":"enough"}`)
-	if h := <-told; len(h.pcm) != int(voice.LongestUtterance/time.Second)*voice.MicRate {
+	if h := <-calls; len(h.pcm) != int(voice.LongestUtterance/time.Second)*voice.MicRate {
 		t.Errorf("%d samples were heard", len(h.pcm))
 	}
 	// The rest of the sound is ignored, and the next utterance is a new one.
@@ -170,7 +170,7 @@ func TestTooLongAnUtterance(t *testing.T) {
 	g.event(wire.TypeAudioStart, f, nil)
 	g.event(wire.TypeAudioStop, nil, nil)
 	g.expect(wire.TypeTranscript, `{"text":"enough"}`)
-	if h := <-told; len(h.pcm) != 0 {
+	if h := <-calls; len(h.pcm) != 0 {
 		t.Errorf("%d samples are in the next utterance", len(h.pcm))
 	}
 }

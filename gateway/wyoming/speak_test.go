@@ -153,8 +153,8 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 // it: what a real synthesizer says arrives as it was said, and is heard as it
 // is sent.
 func TestOurOwnClient(t *testing.T) {
-	told := make(chan given, 1)
-	address := serve(t, Options{Recognizer: recorder(told, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes."),
+	calls := make(chan given, 1)
+	address := serve(t, Options{Recognizer: recorder(calls, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes."),
 		Voices: []string{"en-us"}})
 	client, err := wire.New(wire.Options{Address: "tcp://" + address, Voice: "en-us", Language: "en"})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestOurOwnClient(t *testing.T) {
 	if err != nil || transcript.Text != "it is three" {
 		t.Errorf("%+v (%v)", transcript, err)
 	}
-	h := <-told
+	h := <-calls
 	for i, s := range h.pcm {
 		if s != int16(i/320) {
 			t.Fatalf("sample %d is %d", i, s)
@@ -217,27 +217,27 @@ func sentencesOf(text string) (all []string) {
 // transcript, and from the text to the first sound, with engines that answer
 // at once.
 func TestWhatTheServerAdds(t *testing.T) {
-	told := make(chan given, 100)
-	g := dial(t, serve(t, Options{Recognizer: recorder(told, "yes"), Synthesizer: synthesizer(letters)}))
+	calls := make(chan given, 100)
+	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "yes"), Synthesizer: synthesizer(letters)}))
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 	const rounds = 50
-	var ear, lips time.Duration
+	var recognizing, speaking time.Duration
 	for range rounds {
 		g.event(wire.TypeAudioStart, f, nil)
 		g.event(wire.TypeAudioChunk, f, make([]byte, 32000))
 		began := time.Now()
 		g.event(wire.TypeAudioStop, nil, nil)
 		g.next(wire.TypeTranscript)
-		ear += time.Since(began)
+		recognizing += time.Since(began)
 		began = time.Now()
 		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
 		g.next(wire.TypeAudioStart)
 		g.next(wire.TypeAudioChunk)
-		lips += time.Since(began)
+		speaking += time.Since(began)
 		g.next(wire.TypeAudioStop)
 	}
-	t.Logf("audio-stop to transcript %s, synthesize to first sound %s", ear/rounds, lips/rounds)
-	if m := max(ear, lips) / rounds; m > 20*time.Millisecond {
+	t.Logf("audio-stop to transcript %s, synthesize to first sound %s", recognizing/rounds, speaking/rounds)
+	if m := max(recognizing, speaking) / rounds; m > 20*time.Millisecond {
 		t.Errorf("the server adds %s", m)
 	}
 }

@@ -121,12 +121,8 @@ func New(o Options) (*Server, error) {
 	if o.AtOnce < 0 {
 		return nil, errors.New("fewer than no utterances cannot be recognized at once")
 	}
-	if o.Zone == nil {
-		o.Zone = time.UTC
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Zone = cmp.Or(o.Zone, time.UTC)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Name = cmp.Or(o.Name, "Perch")
 	_, o.Sorry = agent.SplitEmotion(o.Sorry)
 	o.Sorry = cmp.Or(o.Sorry, "Sorry, I cannot think right now.")

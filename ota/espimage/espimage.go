@@ -111,7 +111,7 @@ const (
 )
 
 // Read reads a file of the given size. The error is a *Refusal where the file
-// is not one that a robot would run, and the Image is then what could be told
+// is not one that a robot would run, and the Image is then what could be read
 // of it; any other error is the reader's.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)

@@ -1,87 +1,235 @@
-# fish completion for perch; written by: perch completion fish
-function __perch_robots
-	timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p'
+# fish completion for perch                                -*- shell-script -*-
+
+function __perch_debug
+    set -l file "$BASH_COMP_DEBUG_FILE"
+    if test -n "$file"
+        echo "$argv" >> $file
+    end
 end
-complete -c perch -f
-complete -c perch -n __fish_use_subcommand -a serve -d 'runs the appliance'
-complete -c perch -n '__fish_seen_subcommand_from serve' -l config -d 'FILE of the configuration' -r -F
-complete -c perch -n '__fish_seen_subcommand_from serve' -l data -d 'DIR of its data' -r -F
-complete -c perch -n '__fish_seen_subcommand_from serve' -l listen -d 'ADDRESS for robots and everybody; repeatable, replaces the configuration'\''s' -x
-complete -c perch -n '__fish_seen_subcommand_from serve' -l local -d 'loopback ADDRESS for programs of this machine; repeatable, replaces the configuration'\''s' -x
-complete -c perch -n '__fish_seen_subcommand_from serve' -l log-level -d 'debug|info|warn|error: what is worth a line' -x -a 'debug info warn error'
-complete -c perch -n '__fish_seen_subcommand_from serve' -l new-database -d 'start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten'
-complete -c perch -n __fish_use_subcommand -a check-config -d 'says every fault of a configuration'
-complete -c perch -n '__fish_seen_subcommand_from check-config' -F
-complete -c perch -n __fish_use_subcommand -a doctor -d 'says what works and, for what does not, cause and cure'
-complete -c perch -n '__fish_seen_subcommand_from doctor' -l config -d 'FILE of the configuration' -r -F
-complete -c perch -n '__fish_seen_subcommand_from doctor' -l data -d 'DIR of its data' -r -F
-complete -c perch -n '__fish_seen_subcommand_from doctor' -l show-secrets -d 'show the generated passwords'
-complete -c perch -n __fish_use_subcommand -a devices -d 'lists the robots'
-complete -c perch -n '__fish_seen_subcommand_from devices' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from devices' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from devices' -l url -d 'URL of the appliance' -x
-complete -c perch -n __fish_use_subcommand -a say -d 'has a robot speak'
-complete -c perch -n '__fish_seen_subcommand_from say' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from say' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from say' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from say' -a '(__perch_robots)'
-complete -c perch -n __fish_use_subcommand -a notify -d 'has people told something, at once or when a robot next connects'
-complete -c perch -n '__fish_seen_subcommand_from notify' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from notify' -l expires -d 'TIME for which it is worth telling, 10m' -x
-complete -c perch -n '__fish_seen_subcommand_from notify' -l robot -d 'ROBOT that tells it; without it, all do' -x -a '(__perch_robots)'
-complete -c perch -n '__fish_seen_subcommand_from notify' -l silent -d 'show it, and do not say it'
-complete -c perch -n '__fish_seen_subcommand_from notify' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from notify' -l urgency -d 'low|normal|high: high interrupts, low waits for a pause' -x -a 'low normal high'
-complete -c perch -n '__fish_seen_subcommand_from notify' -l url -d 'URL of the appliance' -x
-complete -c perch -n __fish_use_subcommand -a adopt -d 'makes a robot yours, also one that waits'
-complete -c perch -n '__fish_seen_subcommand_from adopt' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from adopt' -l replace -d 'let in whoever waits under ROBOT'\''s address in its place, where it shows no code. Anybody can claim an address: until you adopt it once more it may talk, and nothing else'
-complete -c perch -n '__fish_seen_subcommand_from adopt' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from adopt' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from adopt' -a '(__perch_robots)'
-complete -c perch -n __fish_use_subcommand -a token -d 'tells the address and the token of a robot that is adopted, for a client that has fields for them'
-complete -c perch -n '__fish_seen_subcommand_from token' -l client -d 'ID that the client sends as Client-Id; without it the one is told that it has to send' -x
-complete -c perch -n '__fish_seen_subcommand_from token' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from token' -l json -d 'print it as JSON'
-complete -c perch -n '__fish_seen_subcommand_from token' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from token' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from token' -a '(__perch_robots)'
-complete -c perch -n __fish_use_subcommand -a forget -d 'forgets a robot, or all that nobody has adopted'
-complete -c perch -n '__fish_seen_subcommand_from forget' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from forget' -l strangers -d 'forget every robot that nobody has adopted, instead of one'
-complete -c perch -n '__fish_seen_subcommand_from forget' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from forget' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from forget' -a '(__perch_robots)'
-complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a show -d 'shows what is known of a robot'
-complete -c perch -n __fish_use_subcommand -a robot -d 'shows what is known of a robot'
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from show' -a '(__perch_robots)'
-complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a rename -d 'gives a robot the name by which every command knows it; an empty one takes it away'
-complete -c perch -n __fish_use_subcommand -a robot -d 'gives a robot the name by which every command knows it; an empty one takes it away'
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from rename' -a '(__perch_robots)'
-complete -c perch -n '__fish_seen_subcommand_from robot; and not __fish_seen_subcommand_from show rename set' -a set -d 'sets a robot'\''s own name, persona, voice, brain or language; an empty value takes it away'
-complete -c perch -n __fish_use_subcommand -a robot -d 'sets a robot'\''s own name, persona, voice, brain or language; an empty value takes it away'
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from robot; and __fish_seen_subcommand_from set' -a '(__perch_robots)'
-complete -c perch -n __fish_use_subcommand -a backup -d 'writes what the appliance knows into one file, while it runs; - is standard output'
-complete -c perch -n '__fish_seen_subcommand_from backup' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from backup' -l force -d 'replace FILE where it is there'
-complete -c perch -n '__fish_seen_subcommand_from backup' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from backup' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from backup' -F
-complete -c perch -n __fish_use_subcommand -a restore -d 'checks a backup and puts it in the place of what the appliance knows, at its next start'
-complete -c perch -n '__fish_seen_subcommand_from restore' -l data -d 'DIR of the data of the appliance on this machine' -r -F
-complete -c perch -n '__fish_seen_subcommand_from restore' -l restart -d 'have the appliance restart at once to apply it'
-complete -c perch -n '__fish_seen_subcommand_from restore' -l token-file -d 'FILE that holds the admin token' -r -F
-complete -c perch -n '__fish_seen_subcommand_from restore' -l url -d 'URL of the appliance' -x
-complete -c perch -n '__fish_seen_subcommand_from restore' -F
-complete -c perch -n __fish_use_subcommand -a completion -d 'writes what has a shell complete these commands'
-complete -c perch -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
-complete -c perch -n __fish_use_subcommand -a version -d 'says which program this is'
+
+function __perch_perform_completion
+    __perch_debug "Starting __perch_perform_completion"
+
+    # Extract all args except the last one
+    set -l args (commandline -opc)
+    # Extract the last arg and escape it in case it is a space
+    set -l lastArg (string escape -- (commandline -ct))
+
+    __perch_debug "args: $args"
+    __perch_debug "last arg: $lastArg"
+
+    # Disable ActiveHelp which is not supported for fish shell
+    set -l requestComp "PERCH_ACTIVE_HELP=0 $args[1] __complete $args[2..-1] $lastArg"
+
+    __perch_debug "Calling $requestComp"
+    set -l results (eval $requestComp 2> /dev/null)
+
+    # Some programs may output extra empty lines after the directive.
+    # Let's ignore them or else it will break completion.
+    # Ref: https://github.com/spf13/cobra/issues/1279
+    for line in $results[-1..1]
+        if test (string trim -- $line) = ""
+            # Found an empty line, remove it
+            set results $results[1..-2]
+        else
+            # Found non-empty line, we have our proper output
+            break
+        end
+    end
+
+    set -l comps $results[1..-2]
+    set -l directiveLine $results[-1]
+
+    # For Fish, when completing a flag with an = (e.g., <program> -n=<TAB>)
+    # completions must be prefixed with the flag
+    set -l flagPrefix (string match -r -- '-.*=' "$lastArg")
+
+    __perch_debug "Comps: $comps"
+    __perch_debug "DirectiveLine: $directiveLine"
+    __perch_debug "flagPrefix: $flagPrefix"
+
+    for comp in $comps
+        printf "%s%s\n" "$flagPrefix" "$comp"
+    end
+
+    printf "%s\n" "$directiveLine"
+end
+
+# this function limits calls to __perch_perform_completion, by caching the result behind $__perch_perform_completion_once_result
+function __perch_perform_completion_once
+    __perch_debug "Starting __perch_perform_completion_once"
+
+    if test -n "$__perch_perform_completion_once_result"
+        __perch_debug "Seems like a valid result already exists, skipping __perch_perform_completion"
+        return 0
+    end
+
+    set --global __perch_perform_completion_once_result (__perch_perform_completion)
+    if test -z "$__perch_perform_completion_once_result"
+        __perch_debug "No completions, probably due to a failure"
+        return 1
+    end
+
+    __perch_debug "Performed completions and set __perch_perform_completion_once_result"
+    return 0
+end
+
+# this function is used to clear the $__perch_perform_completion_once_result variable after completions are run
+function __perch_clear_perform_completion_once_result
+    __perch_debug ""
+    __perch_debug "========= clearing previously set __perch_perform_completion_once_result variable =========="
+    set --erase __perch_perform_completion_once_result
+    __perch_debug "Successfully erased the variable __perch_perform_completion_once_result"
+end
+
+function __perch_requires_order_preservation
+    __perch_debug ""
+    __perch_debug "========= checking if order preservation is required =========="
+
+    __perch_perform_completion_once
+    if test -z "$__perch_perform_completion_once_result"
+        __perch_debug "Error determining if order preservation is required"
+        return 1
+    end
+
+    set -l directive (string sub --start 2 $__perch_perform_completion_once_result[-1])
+    __perch_debug "Directive is: $directive"
+
+    set -l shellCompDirectiveKeepOrder 32
+    set -l keeporder (math (math --scale 0 $directive / $shellCompDirectiveKeepOrder) % 2)
+    __perch_debug "Keeporder is: $keeporder"
+
+    if test $keeporder -ne 0
+        __perch_debug "This does require order preservation"
+        return 0
+    end
+
+    __perch_debug "This doesn't require order preservation"
+    return 1
+end
+
+
+# This function does two things:
+# - Obtain the completions and store them in the global __perch_comp_results
+# - Return false if file completion should be performed
+function __perch_prepare_completions
+    __perch_debug ""
+    __perch_debug "========= starting completion logic =========="
+
+    # Start fresh
+    set --erase __perch_comp_results
+
+    __perch_perform_completion_once
+    __perch_debug "Completion results: $__perch_perform_completion_once_result"
+
+    if test -z "$__perch_perform_completion_once_result"
+        __perch_debug "No completion, probably due to a failure"
+        # Might as well do file completion, in case it helps
+        return 1
+    end
+
+    set -l directive (string sub --start 2 $__perch_perform_completion_once_result[-1])
+    set --global __perch_comp_results $__perch_perform_completion_once_result[1..-2]
+
+    __perch_debug "Completions are: $__perch_comp_results"
+    __perch_debug "Directive is: $directive"
+
+    set -l shellCompDirectiveError 1
+    set -l shellCompDirectiveNoSpace 2
+    set -l shellCompDirectiveNoFileComp 4
+    set -l shellCompDirectiveFilterFileExt 8
+    set -l shellCompDirectiveFilterDirs 16
+
+    if test -z "$directive"
+        set directive 0
+    end
+
+    set -l compErr (math (math --scale 0 $directive / $shellCompDirectiveError) % 2)
+    if test $compErr -eq 1
+        __perch_debug "Received error directive: aborting."
+        # Might as well do file completion, in case it helps
+        return 1
+    end
+
+    set -l filefilter (math (math --scale 0 $directive / $shellCompDirectiveFilterFileExt) % 2)
+    set -l dirfilter (math (math --scale 0 $directive / $shellCompDirectiveFilterDirs) % 2)
+    if test $filefilter -eq 1; or test $dirfilter -eq 1
+        __perch_debug "File extension filtering or directory filtering not supported"
+        # Do full file completion instead
+        return 1
+    end
+
+    set -l nospace (math (math --scale 0 $directive / $shellCompDirectiveNoSpace) % 2)
+    set -l nofiles (math (math --scale 0 $directive / $shellCompDirectiveNoFileComp) % 2)
+
+    __perch_debug "nospace: $nospace, nofiles: $nofiles"
+
+    # If we want to prevent a space, or if file completion is NOT disabled,
+    # we need to count the number of valid completions.
+    # To do so, we will filter on prefix as the completions we have received
+    # may not already be filtered so as to allow fish to match on different
+    # criteria than the prefix.
+    if test $nospace -ne 0; or test $nofiles -eq 0
+        set -l prefix (commandline -t | string escape --style=regex)
+        __perch_debug "prefix: $prefix"
+
+        set -l completions (string match -r -- "^$prefix.*" $__perch_comp_results)
+        set --global __perch_comp_results $completions
+        __perch_debug "Filtered completions are: $__perch_comp_results"
+
+        # Important not to quote the variable for count to work
+        set -l numComps (count $__perch_comp_results)
+        __perch_debug "numComps: $numComps"
+
+        if test $numComps -eq 1; and test $nospace -ne 0
+            # We must first split on \t to get rid of the descriptions to be
+            # able to check what the actual completion will be.
+            # We don't need descriptions anyway since there is only a single
+            # real completion which the shell will expand immediately.
+            set -l split (string split --max 1 \t $__perch_comp_results[1])
+
+            # Fish won't add a space if the completion ends with any
+            # of the following characters: @=/:.,
+            set -l lastChar (string sub -s -1 -- $split)
+            if not string match -r -q "[@=/:.,]" -- "$lastChar"
+                # In other cases, to support the "nospace" directive we trick the shell
+                # by outputting an extra, longer completion.
+                __perch_debug "Adding second completion to perform nospace directive"
+                set --global __perch_comp_results $split[1] $split[1].
+                __perch_debug "Completions are now: $__perch_comp_results"
+            end
+        end
+
+        if test $numComps -eq 0; and test $nofiles -eq 0
+            # To be consistent with bash and zsh, we only trigger file
+            # completion when there are no other completions
+            __perch_debug "Requesting file completion"
+            return 1
+        end
+    end
+
+    return 0
+end
+
+# Since Fish completions are only loaded once the user triggers them, we trigger them ourselves
+# so we can properly delete any completions provided by another script.
+# Only do this if the program can be found, or else fish may print some errors; besides,
+# the existing completions will only be loaded if the program can be found.
+if type -q "perch"
+    # The space after the program name is essential to trigger completion for the program
+    # and not completion of the program name itself.
+    # Also, we use '> /dev/null 2>&1' since '&>' is not supported in older versions of fish.
+    complete --do-complete "perch " > /dev/null 2>&1
+end
+
+# Remove any pre-existing completions for the program since we will be handling all of them.
+complete -c perch -e
+
+# this will get called after the two calls below and clear the $__perch_perform_completion_once_result global
+complete -c perch -n '__perch_clear_perform_completion_once_result'
+# The call to __perch_prepare_completions will setup __perch_comp_results
+# which provides the program's completion choices.
+# If this doesn't require order preservation, we don't use the -k flag
+complete -c perch -n 'not __perch_requires_order_preservation && __perch_prepare_completions' -f -a '$__perch_comp_results'
+# otherwise we use the -k flag
+complete -k -c perch -n '__perch_requires_order_preservation && __perch_prepare_completions' -f -a '$__perch_comp_results'

@@ -1,126 +1,212 @@
 #compdef perch
-# zsh completion for perch; written by: perch completion zsh
-_perch_robots() { compadd -- $(timeout 2 perch devices 2>/dev/null | sed -n 's/^\([0-9a-f]\{12\}\) .*/\1/p; s/^ *called \([^ ]*\)$/\1/p') }
-_perch() {
-	if (( CURRENT == 2 )); then
-		local -a commands=(
-			'serve:runs the appliance'
-			'check-config:says every fault of a configuration'
-			'doctor:says what works and, for what does not, cause and cure'
-			'devices:lists the robots'
-			'say:has a robot speak'
-			'notify:has people told something, at once or when a robot next connects'
-			'adopt:makes a robot yours, also one that waits'
-			'token:tells the address and the token of a robot that is adopted, for a client that has fields for them'
-			'forget:forgets a robot, or all that nobody has adopted'
-			'robot:shows what is known of a robot'
-			'backup:writes what the appliance knows into one file, while it runs; - is standard output'
-			'restore:checks a backup and puts it in the place of what the appliance knows, at its next start'
-			'completion:writes what has a shell complete these commands'
-			'version:says which program this is'
-		)
-		_describe command commands
-		return
-	fi
-	shift words
-	(( CURRENT-- ))
-	if [[ $words[1] == robot ]]; then
-		if (( CURRENT == 2 )); then
-			compadd -- show rename set
-			return
-		fi
-		words[2]="$words[1] $words[2]"
-		shift words
-		(( CURRENT-- ))
-	fi
-	case $words[1] in
-	'serve') _arguments \
-		'*--config=[FILE of the configuration]:FILE:_files' \
-		'*--data=[DIR of its data]:DIR:_files -/' \
-		'*--listen=[ADDRESS for robots and everybody; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
-		'*--local=[loopback ADDRESS for programs of this machine; repeatable, replaces the configuration'\''s]:ADDRESS: ' \
-		'*--log-level=[debug|info|warn|error\: what is worth a line]:debug|info|warn|error:(debug info warn error)' \
-		'*--new-database[start with an empty database where there was one and it is missing; every robot and all that was remembered is forgotten]' ;;
-	'check-config') _arguments \
-		'1:FILE:_files' ;;
-	'doctor') _arguments \
-		'*--config=[FILE of the configuration]:FILE:_files' \
-		'*--data=[DIR of its data]:DIR:_files -/' \
-		'*--show-secrets[show the generated passwords]' ;;
-	'devices') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' ;;
-	'say') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' \
-		'2:TEXT: ' ;;
-	'notify') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--expires=[TIME for which it is worth telling, 10m]:TIME: ' \
-		'*--robot=[ROBOT that tells it; without it, all do]:ROBOT:_perch_robots' \
-		'*--silent[show it, and do not say it]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--urgency=[low|normal|high\: high interrupts, low waits for a pause]:low|normal|high:(low normal high)' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:TEXT: ' ;;
-	'adopt') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--replace[let in whoever waits under ROBOT'\''s address in its place, where it shows no code. Anybody can claim an address\: until you adopt it once more it may talk, and nothing else]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT|CODE:_perch_robots' ;;
-	'token') _arguments \
-		'*--client=[ID that the client sends as Client-Id; without it the one is told that it has to send]:ID: ' \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--json[print it as JSON]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' ;;
-	'forget') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--strangers[forget every robot that nobody has adopted, instead of one]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT|--strangers:_perch_robots' ;;
-	'robot show') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' ;;
-	'robot rename') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' \
-		'2:NAME: ' ;;
-	'robot set') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:ROBOT:_perch_robots' \
-		'2:KEY=VALUE: ' ;;
-	'backup') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--force[replace FILE where it is there]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:FILE:_files' ;;
-	'restore') _arguments \
-		'*--data=[DIR of the data of the appliance on this machine]:DIR:_files -/' \
-		'*--restart[have the appliance restart at once to apply it]' \
-		'*--token-file=[FILE that holds the admin token]:FILE:_files' \
-		'*--url=[URL of the appliance]:URL: ' \
-		'1:FILE:_files' ;;
-	'completion') _arguments \
-		'1:bash|zsh|fish:(bash zsh fish)' ;;
-	'version') _arguments ;;
-	esac
+compdef _perch perch
+
+# zsh completion for perch                                -*- shell-script -*-
+
+__perch_debug()
+{
+    local file="$BASH_COMP_DEBUG_FILE"
+    if [[ -n ${file} ]]; then
+        echo "$*" >> "${file}"
+    fi
 }
-if [[ $funcstack[1] == _perch ]]; then
-	_perch "$@"
-else
-	compdef _perch perch
+
+_perch()
+{
+    local shellCompDirectiveError=1
+    local shellCompDirectiveNoSpace=2
+    local shellCompDirectiveNoFileComp=4
+    local shellCompDirectiveFilterFileExt=8
+    local shellCompDirectiveFilterDirs=16
+    local shellCompDirectiveKeepOrder=32
+
+    local lastParam lastChar flagPrefix requestComp out directive comp lastComp noSpace keepOrder
+    local -a completions
+
+    __perch_debug "\n========= starting completion logic =========="
+    __perch_debug "CURRENT: ${CURRENT}, words[*]: ${words[*]}"
+
+    # The user could have moved the cursor backwards on the command-line.
+    # We need to trigger completion from the $CURRENT location, so we need
+    # to truncate the command-line ($words) up to the $CURRENT location.
+    # (We cannot use $CURSOR as its value does not work when a command is an alias.)
+    words=("${=words[1,CURRENT]}")
+    __perch_debug "Truncated words[*]: ${words[*]},"
+
+    lastParam=${words[-1]}
+    lastChar=${lastParam[-1]}
+    __perch_debug "lastParam: ${lastParam}, lastChar: ${lastChar}"
+
+    # For zsh, when completing a flag with an = (e.g., perch -n=<TAB>)
+    # completions must be prefixed with the flag
+    setopt local_options BASH_REMATCH
+    if [[ "${lastParam}" =~ '-.*=' ]]; then
+        # We are dealing with a flag with an =
+        flagPrefix="-P ${BASH_REMATCH}"
+    fi
+
+    # Prepare the command to obtain completions
+    requestComp="${words[1]} __complete ${words[2,-1]}"
+    if [ "${lastChar}" = "" ]; then
+        # If the last parameter is complete (there is a space following it)
+        # We add an extra empty parameter so we can indicate this to the go completion code.
+        __perch_debug "Adding extra empty parameter"
+        requestComp="${requestComp} \"\""
+    fi
+
+    __perch_debug "About to call: eval ${requestComp}"
+
+    # Use eval to handle any environment variables and such
+    out=$(eval ${requestComp} 2>/dev/null)
+    __perch_debug "completion output: ${out}"
+
+    # Extract the directive integer following a : from the last line
+    local lastLine
+    while IFS='\n' read -r line; do
+        lastLine=${line}
+    done < <(printf "%s\n" "${out[@]}")
+    __perch_debug "last line: ${lastLine}"
+
+    if [ "${lastLine[1]}" = : ]; then
+        directive=${lastLine[2,-1]}
+        # Remove the directive including the : and the newline
+        local suffix
+        (( suffix=${#lastLine}+2))
+        out=${out[1,-$suffix]}
+    else
+        # There is no directive specified.  Leave $out as is.
+        __perch_debug "No directive found.  Setting do default"
+        directive=0
+    fi
+
+    __perch_debug "directive: ${directive}"
+    __perch_debug "completions: ${out}"
+    __perch_debug "flagPrefix: ${flagPrefix}"
+
+    if [ $((directive & shellCompDirectiveError)) -ne 0 ]; then
+        __perch_debug "Completion received error. Ignoring completions."
+        return
+    fi
+
+    local activeHelpMarker="_activeHelp_ "
+    local endIndex=${#activeHelpMarker}
+    local startIndex=$((${#activeHelpMarker}+1))
+    local hasActiveHelp=0
+    while IFS='\n' read -r comp; do
+        # Check if this is an activeHelp statement (i.e., prefixed with $activeHelpMarker)
+        if [ "${comp[1,$endIndex]}" = "$activeHelpMarker" ];then
+            __perch_debug "ActiveHelp found: $comp"
+            comp="${comp[$startIndex,-1]}"
+            if [ -n "$comp" ]; then
+                compadd -x "${comp}"
+                __perch_debug "ActiveHelp will need delimiter"
+                hasActiveHelp=1
+            fi
+
+            continue
+        fi
+
+        if [ -n "$comp" ]; then
+            # If requested, completions are returned with a description.
+            # The description is preceded by a TAB character.
+            # For zsh's _describe, we need to use a : instead of a TAB.
+            # We first need to escape any : as part of the completion itself.
+            comp=${comp//:/\\:}
+
+            local tab="$(printf '\t')"
+            comp=${comp//$tab/:}
+
+            __perch_debug "Adding completion: ${comp}"
+            completions+=${comp}
+            lastComp=$comp
+        fi
+    done < <(printf "%s\n" "${out[@]}")
+
+    # Add a delimiter after the activeHelp statements, but only if:
+    # - there are completions following the activeHelp statements, or
+    # - file completion will be performed (so there will be choices after the activeHelp)
+    if [ $hasActiveHelp -eq 1 ]; then
+        if [ ${#completions} -ne 0 ] || [ $((directive & shellCompDirectiveNoFileComp)) -eq 0 ]; then
+            __perch_debug "Adding activeHelp delimiter"
+            compadd -x "--"
+            hasActiveHelp=0
+        fi
+    fi
+
+    if [ $((directive & shellCompDirectiveNoSpace)) -ne 0 ]; then
+        __perch_debug "Activating nospace."
+        noSpace="-S ''"
+    fi
+
+    if [ $((directive & shellCompDirectiveKeepOrder)) -ne 0 ]; then
+        __perch_debug "Activating keep order."
+        keepOrder="-V"
+    fi
+
+    if [ $((directive & shellCompDirectiveFilterFileExt)) -ne 0 ]; then
+        # File extension filtering
+        local filteringCmd
+        filteringCmd='_files'
+        for filter in ${completions[@]}; do
+            if [ ${filter[1]} != '*' ]; then
+                # zsh requires a glob pattern to do file filtering
+                filter="\*.$filter"
+            fi
+            filteringCmd+=" -g $filter"
+        done
+        filteringCmd+=" ${flagPrefix}"
+
+        __perch_debug "File filtering command: $filteringCmd"
+        _arguments '*:filename:'"$filteringCmd"
+    elif [ $((directive & shellCompDirectiveFilterDirs)) -ne 0 ]; then
+        # File completion for directories only
+        local subdir
+        subdir="${completions[1]}"
+        if [ -n "$subdir" ]; then
+            __perch_debug "Listing directories in $subdir"
+            pushd "${subdir}" >/dev/null 2>&1
+        else
+            __perch_debug "Listing directories in ."
+        fi
+
+        local result
+        _arguments '*:dirname:_files -/'" ${flagPrefix}"
+        result=$?
+        if [ -n "$subdir" ]; then
+            popd >/dev/null 2>&1
+        fi
+        return $result
+    else
+        __perch_debug "Calling _describe"
+        if eval _describe $keepOrder "completions" completions $flagPrefix $noSpace; then
+            __perch_debug "_describe found some completions"
+
+            # Return the success of having called _describe
+            return 0
+        else
+            __perch_debug "_describe did not find completions."
+            __perch_debug "Checking if we should do file completion."
+            if [ $((directive & shellCompDirectiveNoFileComp)) -ne 0 ]; then
+                __perch_debug "deactivating file completion"
+
+                # We must return an error code here to let zsh know that there were no
+                # completions found by _describe; this is what will trigger other
+                # matching algorithms to attempt to find completions.
+                # For example zsh can match letters in the middle of words.
+                return 1
+            else
+                # Perform file completion
+                __perch_debug "Activating file completion"
+
+                # We must return the result of this command, so it must be the
+                # last command, or else we must store its result to return it.
+                _arguments '*:filename:_files'" ${flagPrefix}"
+            fi
+        fi
+    fi
+}
+
+# don't run the completion function when being source-ed or eval-ed
+if [ "$funcstack[1]" = "_perch" ]; then
+    _perch
 fi

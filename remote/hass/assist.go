@@ -6,13 +6,14 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"perch/remote"
 )
 
 // Stages of an Assist pipeline.
 const (
 	StageSpeech = "stt"
 	StageIntent = "intent"
-	StageVoice  = "tts"
 )
 
 // Types of the events of a run, as far as they are of use here.
@@ -137,7 +138,7 @@ func (r *Run) event(raw json.RawMessage) (Event, error) {
 	case eventError:
 		var why struct{ Code, Message string }
 		if err := json.Unmarshal(e.Data, &why); err != nil {
-			why.Code = CodeOdd
+			why.Code = remote.CodeOdd
 		}
 		r.over = true
 		return Event{}, r.conn.client.refused(why.Code, why.Message)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/remote"
 	"perch/socket"
 )
 
@@ -120,11 +121,11 @@ func (c *Client) login(ws *socket.Conn) error {
 		var m incoming
 		switch err := json.Unmarshal(data, &m); {
 		case !text, err != nil:
-			return c.fault(CodeOdd, "does not greet as Home Assistant does; check the url")
+			return c.fault(remote.CodeOdd, "does not greet as Home Assistant does; check the url")
 		case m.Type == "auth_invalid":
 			return c.token()
 		case m.Type != want:
-			return c.fault(CodeOdd, "greets with %q in place of %s; check the url", c.Quote(m.Type), want)
+			return c.fault(remote.CodeOdd, "greets with %q in place of %s; check the url", c.Quote(m.Type), want)
 		case want == "auth_ok":
 			return nil
 		}
@@ -187,7 +188,7 @@ func (c *Conn) read() {
 		}
 		var m incoming
 		if err := json.Unmarshal(data, &m); err != nil {
-			c.finish(c.client.fault(CodeOdd, "sent something that is not of its API; is there a proxy before it?"))
+			c.finish(c.client.fault(remote.CodeOdd, "sent something that is not of its API; is there a proxy before it?"))
 			return
 		}
 		c.deliver(m, len(data))
@@ -203,7 +204,7 @@ func (c *Conn) deliver(m incoming, size int) {
 		return // its caller has gone
 	}
 	if a.size += size; a.size > mostWaiting || len(a.queue) == mostAnswers {
-		a.over = c.client.fault(CodeOdd, "says more than can be spoken; see which agent does that")
+		a.over = c.client.fault(remote.CodeOdd, "says more than can be spoken; see which agent does that")
 		a.queue = nil
 	} else {
 		a.queue = append(a.queue, m)
@@ -226,7 +227,7 @@ func (c *Conn) write() {
 			err = c.put(it)
 		}
 		if err != nil {
-			c.finish(c.client.fault(CodeLost, "took nothing for %s, or cut the connection; is it overloaded?", c.client.o.ConnectWithin))
+			c.finish(c.client.fault(remote.CodeLost, "took nothing for %s, or cut the connection; is it overloaded?", c.client.o.ConnectWithin))
 			return
 		}
 	}
@@ -380,14 +381,14 @@ func (c *Conn) Call(ctx context.Context, within time.Duration, command string, f
 	case m.Type == "pong" && command == "ping":
 		return nil
 	case m.Type != "result":
-		return c.client.fault(CodeOdd, "answers %s with %q; check the url", command, c.client.Quote(m.Type))
+		return c.client.fault(remote.CodeOdd, "answers %s with %q; check the url", command, c.client.Quote(m.Type))
 	case !m.Success:
 		return c.client.refused(m.Error.Code, m.Error.Message)
 	case result == nil:
 		return nil
 	}
 	if err := json.Unmarshal(m.Result, result); err != nil {
-		return c.client.fault(CodeOdd, "answers %s with something that is not of its API; it may be too old, or too new", command)
+		return c.client.fault(remote.CodeOdd, "answers %s with something that is not of its API; it may be too old, or too new", command)
 	}
 	return nil
 }

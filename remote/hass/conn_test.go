@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"perch/remote"
 )
 
 func TestWhatIsNoHomeAssistant(t *testing.T) {
@@ -83,15 +85,15 @@ func TestDialThatFails(t *testing.T) {
 			p.command()
 			p.text(`{"type":"auth_invalid","message":"Invalid access token or password %s"}`, canary)
 		}, CodeToken, "refuses the token; make a new long-lived access token"},
-		"garbage":          {func(p *peer) { p.text("hello") }, CodeOdd, "does not greet as Home Assistant"},
-		"an array":         {func(p *peer) { p.text("[1]") }, CodeOdd, "does not greet as Home Assistant"},
-		"sound":            {func(p *peer) { p.frame(0x82, "{}") }, CodeOdd, "does not greet as Home Assistant"},
-		"another protocol": {func(p *peer) { p.text(`{"type":"hello %s"}`, canary) }, CodeOdd, "greets with"},
-		"in at once":       {func(p *peer) { p.text(`{"type":"auth_ok"}`) }, CodeOdd, "greets with"},
-		"cut":              {func(p *peer) { p.text(`{"type":"auth_required"}`); p.command() }, CodeLost, "closed the connection"},
-		"cut in a frame":   {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x30{")) }, CodeLost, "closed the connection"},
-		"reserved bits":    {func(p *peer) { _, _ = p.conn.Write([]byte("\xf1\x01{")); p.hangUp() }, CodeOdd, "broke the protocol"},
-		"a huge message": {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x7f\x00\x00\x00\x00\x7f\x00\x00\x00{")); p.hangUp() }, CodeOdd,
+		"garbage":          {func(p *peer) { p.text("hello") }, remote.CodeOdd, "does not greet as Home Assistant"},
+		"an array":         {func(p *peer) { p.text("[1]") }, remote.CodeOdd, "does not greet as Home Assistant"},
+		"sound":            {func(p *peer) { p.frame(0x82, "{}") }, remote.CodeOdd, "does not greet as Home Assistant"},
+		"another protocol": {func(p *peer) { p.text(`{"type":"hello %s"}`, canary) }, remote.CodeOdd, "greets with"},
+		"in at once":       {func(p *peer) { p.text(`{"type":"auth_ok"}`) }, remote.CodeOdd, "greets with"},
+		"cut":              {func(p *peer) { p.text(`{"type":"auth_required"}`); p.command() }, remote.CodeLost, "closed the connection"},
+		"cut in a frame":   {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x30{")) }, remote.CodeLost, "closed the connection"},
+		"reserved bits":    {func(p *peer) { _, _ = p.conn.Write([]byte("\xf1\x01{")); p.hangUp() }, remote.CodeOdd, "broke the protocol"},
+		"a huge message": {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x7f\x00\x00\x00\x00\x7f\x00\x00\x00{")); p.hangUp() }, remote.CodeOdd,
 			"more than 2097152 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,19 +13,12 @@ import (
 	"perch/socket"
 )
 
-// Codes of faults that Home Assistant has no code for.
-const (
-	CodeUnreachable = remote.CodeUnreachable
-	CodeRefused     = remote.CodeRefused // an HTTP status; see Fault.Status
-	CodeToken       = "auth_invalid"
-	CodeSilent      = remote.CodeSilent
-	CodeLost        = remote.CodeLost
-	CodeOdd         = remote.CodeOdd // an answer that no Home Assistant gives
-	CodeClosed      = remote.CodeClosed
-)
+// CodeToken is the code of a fault for which Home Assistant has none besides those
+// of remote: the token is refused.
+const CodeToken = "auth_invalid"
 
 // Fault is why Home Assistant did not do what it was asked. Its code is Home
-// Assistant's own, such as "pipeline-not-found", or one of the above.
+// Assistant's own, such as "pipeline-not-found", CodeToken, or one of remote's.
 type Fault = remote.Fault
 
 func (c *Client) fault(code, format string, args ...any) *Fault {
@@ -40,11 +33,11 @@ func (c *Client) Fault(sentence string) error { return c.Server.Fault(sentence) 
 
 // Silent is the fault of one that has not answered for so long.
 func (c *Client) Silent(within time.Duration) error {
-	return c.fault(CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
+	return c.fault(remote.CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
 }
 
 func (c *Client) closed() error {
-	return &Fault{Code: CodeClosed, Sentence: "the connection to Home Assistant is closed"}
+	return &Fault{Code: remote.CodeClosed, Sentence: "the connection to Home Assistant is closed"}
 }
 
 // cure says what to do about the codes of Home Assistant. What comes before
@@ -125,9 +118,9 @@ func (c *Client) unreached(err error) error {
 func (c *Client) lost(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
-		return c.fault(CodeLost, "closed the connection before it had answered; is it restarting?")
+		return c.fault(remote.CodeLost, "closed the connection before it had answered; is it restarting?")
 	case errors.Is(err, socket.ErrTooBig):
-		return c.fault(CodeOdd, "sent a message of more than %d bytes; see which integration does that", mostMessage)
+		return c.fault(remote.CodeOdd, "sent a message of more than %d bytes; see which integration does that", mostMessage)
 	}
-	return c.fault(CodeOdd, "broke the protocol of a WebSocket (%s); is there a proxy before it?", c.Quote(err.Error()))
+	return c.fault(remote.CodeOdd, "broke the protocol of a WebSocket (%s); is there a proxy before it?", c.Quote(err.Error()))
 }

@@ -9,6 +9,7 @@
 package hass
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -62,9 +63,7 @@ func New(o Options) (*Client, error) {
 	if o.ConnectWithin < 0 {
 		return nil, errors.New("a deadline cannot be negative")
 	}
-	if o.ConnectWithin == 0 {
-		o.ConnectWithin = connectWithin
-	}
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, connectWithin)
 	c := &Client{o: o, base: base, Server: remote.Server{Service: "Home Assistant", Address: base.String(), Key: o.Token,
 		Setting: "token_file", Check: "agent, engine, voice and language", ConnectWithin: o.ConnectWithin}}
 	c.life, c.end = context.WithCancel(context.Background())

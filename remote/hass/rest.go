@@ -29,9 +29,9 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 	data, err := c.fetch(ctx, r)
 	var fault *Fault
 	switch {
-	case errors.As(err, &fault) && fault.Code == CodeSilent:
+	case errors.As(err, &fault) && fault.Code == remote.CodeSilent:
 		return c.Silent(within)
-	case errors.As(err, &fault) && fault.Code == CodeClosed:
+	case errors.As(err, &fault) && fault.Code == remote.CodeClosed:
 		return c.closed()
 	case errors.As(err, &fault) && fault.Status > 0:
 		return c.Status(fault.Refusal)
@@ -39,7 +39,7 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 		return err
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		return c.fault(CodeOdd, "answers with something that is not of its API; check the url")
+		return c.fault(remote.CodeOdd, "answers with something that is not of its API; check the url")
 	}
 	return nil
 }

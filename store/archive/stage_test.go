@@ -119,7 +119,7 @@ func lived(t testing.TB) string {
 	return data
 }
 
-// which tells whether all in a data directory is old or new.
+// which reports whether all in a data directory is old or new.
 func which(t *testing.T, data string) string {
 	t.Helper()
 	db, err := store.Open(DatabasePath(data), store.Options{})

@@ -5,6 +5,7 @@
 package assist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,15 +50,9 @@ func (o *Options) check() (*hass.Client, error) {
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {
 		return nil, errors.New("a deadline cannot be negative")
 	}
-	if o.ConnectWithin == 0 {
-		o.ConnectWithin = 5 * time.Second
-	}
-	if o.AnswerWithin == 0 {
-		o.AnswerWithin = 15 * time.Second
-	}
-	if o.IdleWithin == 0 {
-		o.IdleWithin = 10 * time.Second
-	}
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
+	o.IdleWithin = cmp.Or(o.IdleWithin, 10*time.Second)
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 

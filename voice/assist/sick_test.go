@@ -9,7 +9,7 @@ import (
 )
 
 // TestSickSynthesizers: what Home Assistant does with a sentence costs a bounded
-// time and a bounded sound, and is told in one sentence. What is waited for is
+// time and a bounded sound, and its error is one sentence. What is waited for is
 // measured where the time is not real, at the other engines behind HTTP.
 func TestSickSynthesizers(t *testing.T) {
 	wav := tone(t, 24000, time.Second)

@@ -1,6 +1,7 @@
 package assist
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,9 +192,7 @@ func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (
 		// own spelling is right, and so is its voice, for the same language.
 		if made.Language == "" || speaks(p.VoiceLanguage, made.Language) {
 			made.Language = p.VoiceLanguage
-			if name == "" {
-				name = p.Voice
-			}
+			name = cmp.Or(name, p.Voice)
 		}
 	}
 	if name != "" {

@@ -3,6 +3,7 @@
 package elevenlabs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,12 +49,8 @@ var (
 
 // New checks the options and returns the engine. It opens no connection.
 func New(o Options) (*Engine, error) {
-	if o.URL == "" {
-		o.URL = "https://api.elevenlabs.io/v1"
-	}
-	if o.Model == "" {
-		o.Model = "eleven_flash_v2_5"
-	}
+	o.URL = cmp.Or(o.URL, "https://api.elevenlabs.io/v1")
+	o.Model = cmp.Or(o.Model, "eleven_flash_v2_5")
 	if !id.MatchString(o.Voice) {
 		return nil, errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
 	}
@@ -79,9 +76,6 @@ func (e *Engine) Close() { e.client.Close() }
 // mostVoice bounds the description of a voice, in bytes.
 const mostVoice = 1 << 20
 
-// errEnough ends a trial once there is sound.
-var errEnough = errors.New("enough")
-
 // Check reports whether the engine would speak. It asks for the voice, which
 // costs nothing; where the key may speak but not look at voices, it begins to
 // say "Hi.". Its error is one sentence.
@@ -106,11 +100,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	if !limited {
 		return err
 	}
-	err = e.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+	return media.Speaks(ctx, e)
 }
 
 // longestText is less than any of their models takes at once, in characters.

@@ -149,19 +149,13 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestBrokenServers(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
-	_, err := synthesized(t, engine(t, Options{URL: closed.URL, Key: canary}))
-	isSentence(t, err, "nothing listens")
-
 	thief := server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
-	_, err = synthesized(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
+	_, err := synthesized(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
 	})}))
 	isSentence(t, err, "sends elsewhere (HTTP 307 to "+thief)
 
 	for text, want := range map[string]string{
-		"":                   "cut the connection",
 		"220 mail " + canary: "does not answer in HTTP",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n8\r\nab":           "cut the connection in the middle",
 		"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 5\r\n\r\nID3\x04\x00": "answers with MP3",

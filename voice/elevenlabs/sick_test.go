@@ -11,7 +11,7 @@ import (
 )
 
 // TestSickSynthesizers: what a server does with a sentence costs a bounded time
-// and a bounded sound, and is told in one sentence.
+// and a bounded sound, and its error is one sentence.
 func TestSickSynthesizers(t *testing.T) {
 	sends := func(head string, pause time.Duration, size int) func(net.Conn) {
 		return func(c net.Conn) {

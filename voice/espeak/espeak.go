@@ -5,6 +5,7 @@ package espeak
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,9 @@ var voiceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`)
 
 // New returns the engine. It starts nothing.
 func New(o Options) (*Engine, error) {
-	if o.Program == "" {
-		o.Program = "espeak-ng"
-	}
-	if o.Voice == "" {
-		o.Voice = "en-us"
-	}
-	if o.Speed == 0 {
-		o.Speed = 160
-	}
+	o.Program = cmp.Or(o.Program, "espeak-ng")
+	o.Voice = cmp.Or(o.Voice, "en-us")
+	o.Speed = cmp.Or(o.Speed, 160)
 	if !voiceName.MatchString(o.Voice) {
 		return nil, fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
 	}

@@ -90,9 +90,9 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	if err := os.WriteFile(noting, []byte("#!/bin/sh\necho \"$4\" >> "+dir+"/voices\nexec espeak-ng \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	house := engine(t, espeak.Options{Program: noting, Voice: "en-us", Language: "en"})
+	usual := engine(t, espeak.Options{Program: noting, Voice: "en-us", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "en-GB"}, {Language: "de-AT"}, {Language: "de", Voice: "fr-fr"}, {Language: "--x"}} {
-		if err := house.Synthesize(t.Context(), "Hallo.", o, func([]int16) error { return nil }); err != nil {
+		if err := usual.Synthesize(t.Context(), "Hallo.", o, func([]int16) error { return nil }); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -3,6 +3,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -60,12 +61,8 @@ func New(o Options) (*Client, error) {
 	if o.FirstByte < 0 || o.Idle < 0 {
 		return nil, errors.New("a deadline cannot be negative")
 	}
-	if o.FirstByte == 0 {
-		o.FirstByte = patience
-	}
-	if o.Idle == 0 {
-		o.Idle = patience
-	}
+	o.FirstByte = cmp.Or(o.FirstByte, patience)
+	o.Idle = cmp.Or(o.Idle, patience)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
@@ -82,6 +79,18 @@ func New(o Options) (*Client, error) {
 		Base: base, KeyHeader: o.KeyHeader, Header: http.Header{"Accept-Encoding": {"identity"}},
 		First: o.FirstByte, Idle: o.Idle, Transport: transport,
 	})}, nil
+}
+
+// errEnough ends a trial once there is sound.
+var errEnough = errors.New("enough")
+
+// Speaks reports whether an engine begins to say "Hi.".
+func Speaks(ctx context.Context, engine voice.Synthesizer) error {
+	err := engine.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // Call is remote.Client's. Hearing or saying something twice changes nothing at

@@ -42,10 +42,7 @@ func TestRefusals(t *testing.T) {
 		"bad request": {400, `{"error":{"message":"Audio file is too short.","code":null,"type":7}}`, "refuses the request (HTTP 400", "too short"},
 		"quota": {429, `{"error":{"message":"You exceeded it.","type":"insufficient_quota","code":"insufficient_quota"}}`, "no credit left",
 			"You exceeded it"},
-		"payment":          {402, ``, "no credit left", "402"},
 		"too many":         {429, `slow down` + "\n" + `please`, "has had too many requests (HTTP 429", "slow down please)"},
-		"loading":          {503, `{"message":"loading"}`, "not ready (HTTP 503", "loading"},
-		"a gateway":        {502, `<html>` + canary + `</html>`, "has failed (HTTP 502)", ""},
 		"broken JSON":      {500, `{"error":"` + canary, "has failed (HTTP 500)", ""},
 		"deep JSON":        {500, strings.Repeat("[", 4000), "has failed (HTTP 500)", ""},
 		"a long complaint": {500, strings.Repeat("a b ", 900), "has failed (HTTP 500", "a b …"},
@@ -70,9 +67,6 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	url := server(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(401) })
-	_, err := synthesized(t, synthesizer(t, Options{URL: url}))
-	isSentence(t, err, "wants a key and none is set (HTTP 401); set key_file")
 }
 
 func TestAKeyIsNotTakenAlong(t *testing.T) {
@@ -114,8 +108,6 @@ func wire(t *testing.T, script func(conn net.Conn)) string {
 }
 
 func TestBrokenServers(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
 	tls := httptest.NewTLSServer(http.NotFoundHandler())
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
 	defer tls.Close()
@@ -124,11 +116,8 @@ func TestBrokenServers(t *testing.T) {
 	}
 	const half = "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nContent-Type: "
 	tests := map[string]struct{ url, want string }{
-		"nobody":          {closed.URL + "/v1", "nothing listens at " + closed.URL},
 		"TLS not trusted": {tls.URL, "is not one this machine trusts"},
-		"no TLS":          {strings.Replace(server(t, http.NotFound), "http:", "https:", 1), "does not speak TLS"},
 		"not HTTP":        {wire(t, say("SSH-2.0-OpenSSH_9.2 "+canary+"\r\n\r\n")), "does not answer in HTTP"},
-		"cut at once":     {wire(t, say("")), "cut the connection without an answer"},
 		"cut in the head": {wire(t, say("HTTP/1.1 200 OK\r\nConte")), "does not answer in HTTP"},
 		"cut in the body": {wire(t, say(half+"audio/pcm\r\n\r\n"+strings.Repeat("ab", 2000))), "cut the connection in the middle"},
 		"cut in a WAV":    {wire(t, say(half+"audio/wav\r\n\r\n"+string(wav(24000, ramp(2000))))), "cut the connection in the middle"},

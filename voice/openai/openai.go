@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,15 +47,9 @@ const longestName = 200
 
 // check fills in what is empty and returns the client.
 func (o *Options) check(model string) (*media.Client, error) {
-	if o.Model == "" {
-		o.Model = model
-	}
-	if o.Voice == "" {
-		o.Voice = "alloy"
-	}
-	if o.Rate == 0 {
-		o.Rate = 24000
-	}
+	o.Model = cmp.Or(o.Model, model)
+	o.Voice = cmp.Or(o.Voice, "alloy")
+	o.Rate = cmp.Or(o.Rate, 24000)
 	if len(o.Model) > longestName || len(o.Voice) > longestName {
 		return nil, fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
 	}

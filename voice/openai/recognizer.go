@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -55,9 +56,7 @@ const mostTranscript = 64 << 10
 // Recognize implements voice.Recognizer. An utterance without a word is
 // refused, and so is one of which the server only names a sound, "[MUSIC]".
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if o.Language == "" {
-		o.Language = r.o.Language
-	}
+	o.Language = cmp.Or(o.Language, r.o.Language)
 	form := newForm(r.o.Model, language(o.Language))
 	request := remote.Request{Method: http.MethodPost, Path: "audio/transcriptions", ContentType: form.kind}
 	if r.o.StreamUpload {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSickSynthesizers: whatever a server does with a sentence, it costs a
-// bounded time and a bounded sound, and is told in one sentence. What came is
+// bounded time and a bounded sound, and its error is one sentence. What came is
 // played.
 func TestSickSynthesizers(t *testing.T) {
 	head := func(kind, more string) string {

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -35,19 +34,10 @@ func (*Synthesizer) Name() string { return "openai" }
 // Close ends what is under way and closes the engine's connections.
 func (s *Synthesizer) Close() { s.client.Close() }
 
-// errEnough ends a trial once there is sound.
-var errEnough = errors.New("enough")
-
 // Check reports whether the server would speak: it knows the model, or begins
 // to say "Hi.". Its error is one sentence.
 func (s *Synthesizer) Check(ctx context.Context) error {
-	return check(ctx, s.client, s.o.Model, func(ctx context.Context) error {
-		err := s.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
-	})
+	return check(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.Speaks(ctx, s) })
 }
 
 // longestText is how much OpenAI's takes at once, in characters.

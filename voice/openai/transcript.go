@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -27,9 +28,7 @@ func transcript(body []byte) (text, complaint string, ok bool) {
 		_ = json.Unmarshal(answer.Error, &object)
 		complaint = object.Message
 	}
-	if complaint == "" {
-		complaint = "it does not say why"
-	}
+	complaint = cmp.Or(complaint, "it does not say why")
 	return "", complaint, false
 }
 

@@ -11,7 +11,7 @@ import (
 // never have the last pair, where there is more than one.
 type gate struct {
 	mu        sync.Mutex
-	free      int // places
+	free      int // pairs
 	spare     int // of those, that strangers may have
 	ours      []chan struct{}
 	strangers []chan struct{}

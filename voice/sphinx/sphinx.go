@@ -10,6 +10,7 @@
 package sphinx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,15 +50,11 @@ type Engine struct {
 
 // New returns an engine that has loaded nothing yet.
 func New(o Options) *Engine {
-	if o.Model == "" {
-		o.Model = Model
-	}
+	o.Model = cmp.Or(o.Model, Model)
 	if o.Pairs <= 0 {
 		o.Pairs = 2
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Engine{
 		model:   o.Model,
 		grammar: o.Grammar,

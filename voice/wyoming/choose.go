@@ -1,6 +1,7 @@
 package wyoming
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,10 +77,7 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 }
 
 func (s *server) language(o voice.Options) string {
-	if o.Language != "" {
-		return o.Language
-	}
-	return s.o.Language
+	return cmp.Or(o.Language, s.o.Language)
 }
 
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }

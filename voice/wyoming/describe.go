@@ -24,8 +24,6 @@ type catalogue struct {
 // ends it sooner.
 const servedFor = 5 * time.Minute
 
-func newCatalogue() *catalogue { return &catalogue{asking: make(chan struct{}, 1)} }
-
 func (c *catalogue) get() (Info, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,6 @@ const (
 
 	TypeTranscribe      = "transcribe"       // Transcribe, before the sound
 	TypeTranscript      = "transcript"       // Text, after it
-	TypeTranscriptStart = "transcript-start" // streaming: begins
 	TypeTranscriptChunk = "transcript-chunk" // Text, a part; the whole still comes as a transcript
 	TypeTranscriptStop  = "transcript-stop"
 

@@ -17,7 +17,7 @@ type server struct {
 }
 
 func newServer(host, port string, o Options) *server {
-	return &server{o: o, log: o.Log, endpoint: newEndpoint(host, port), served: newCatalogue()}
+	return &server{o: o, log: o.Log, endpoint: newEndpoint(host, port), served: &catalogue{asking: make(chan struct{}, 1)}}
 }
 
 // need is what a server is wanted for.

@@ -8,14 +8,12 @@ import (
 	"perch/voice"
 )
 
-// sound makes 24 kHz mono of what a server sends, piece by piece. A piece may
-// end anywhere, in the middle of a sample too.
+// sound makes 24 kHz mono of what a server sends, piece by piece.
 type sound struct {
 	text      string // whose sound it is
 	format    Format
+	samples   Samples
 	converter *voice.Converter
-	rest      []byte // of a sample that is not whole yet
-	pcm       [2048]int16
 }
 
 // newSound returns what passes the sound of a text on to out.
@@ -39,8 +37,8 @@ func (s *sound) begin(f Format) error {
 	case !s.converter.Rate(f.Rate):
 		return reason(fmt.Sprintf("its sound has %d samples a second, which cannot be played; choose another voice", f.Rate))
 	}
-	if s.format.Channels != f.Channels {
-		s.rest = s.rest[:0]
+	if s.samples.Channels != f.Channels {
+		s.samples.Channels, s.samples.rest = f.Channels, s.samples.rest[:0]
 	}
 	s.format = f
 	return nil
@@ -48,7 +46,26 @@ func (s *sound) begin(f Format) error {
 
 // add passes on the sound of a payload, and of what was left before.
 func (s *sound) add(payload []byte) error {
-	size := 2 * s.format.Channels
+	err := s.samples.Add(payload, s.converter.Convert)
+	if errors.Is(err, voice.ErrEndless) {
+		return reason(fmt.Sprintf("it does not stop speaking: %s are enough for this text", voice.LongestSpeech(s.text)))
+	}
+	return err
+}
+
+// Samples makes mono of sound with samples of 16 bits that comes in pieces. A
+// piece may end anywhere, in the middle of a sample too.
+type Samples struct {
+	Channels int // 1 or 2
+
+	rest []byte // of a sample that is not whole yet
+	pcm  [2048]int16
+}
+
+// Add passes what is whole of a payload, and of what was left before, to out,
+// in steps. out may not keep what it gets. Its error ends the payload.
+func (s *Samples) Add(payload []byte, out func([]int16) error) error {
+	size := 2 * s.Channels
 	if n := len(s.rest); n > 0 {
 		more := min(size-n, len(payload))
 		s.rest = append(s.rest, payload[:more]...)
@@ -56,14 +73,14 @@ func (s *sound) add(payload []byte) error {
 		if len(s.rest) < size {
 			return nil
 		}
-		if err := s.pass(s.rest); err != nil {
+		if err := out(s.mono(s.rest)); err != nil {
 			return err
 		}
 		s.rest = s.rest[:0]
 	}
 	for len(payload) >= size {
 		n := min(len(s.pcm)*size, len(payload)/size*size)
-		if err := s.pass(payload[:n]); err != nil {
+		if err := out(s.mono(payload[:n])); err != nil {
 			return err
 		}
 		payload = payload[n:]
@@ -72,20 +89,16 @@ func (s *sound) add(payload []byte) error {
 	return nil
 }
 
-// pass resamples whole samples, as many as s.pcm holds at most.
-func (s *sound) pass(b []byte) error {
-	size := 2 * s.format.Channels
+// mono reads whole samples, as many as s.pcm holds at most.
+func (s *Samples) mono(b []byte) []int16 {
+	size := 2 * s.Channels
 	n := len(b) / size
 	for i := range n {
 		v := int(int16(binary.LittleEndian.Uint16(b[i*size:])))
-		if s.format.Channels == 2 {
+		if s.Channels == 2 {
 			v = (v + int(int16(binary.LittleEndian.Uint16(b[i*size+2:])))) / 2
 		}
 		s.pcm[i] = int16(v)
 	}
-	err := s.converter.Convert(s.pcm[:n])
-	if errors.Is(err, voice.ErrEndless) {
-		return reason(fmt.Sprintf("it does not stop speaking: %s are enough for this text", voice.LongestSpeech(s.text)))
-	}
-	return err
+	return s.pcm[:n]
 }

@@ -137,7 +137,7 @@ func hear(event Event, s *sound) error {
 		return err
 	}
 	if event.Type == TypeAudioStart {
-		s.rest = s.rest[:0] // half a sample at the end of a sentence is lost
+		s.samples.rest = s.samples.rest[:0] // half a sample at the end of a sentence is lost
 	}
 	if event.Type == TypeAudioStart || f != (Format{}) {
 		if err := s.begin(f); err != nil {

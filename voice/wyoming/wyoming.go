@@ -1,6 +1,7 @@
 package wyoming
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,15 +56,9 @@ func New(o Options) (*Engine, error) {
 	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
 		return nil, errors.New("a Wyoming server cannot answer within less than no time")
 	}
-	if o.ConnectWithin == 0 {
-		o.ConnectWithin = 5 * time.Second
-	}
-	if o.AnswerWithin == 0 {
-		o.AnswerWithin = 15 * time.Second
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{o: o}
 	e.rate.Store(22050) // piper's, as a rule
 	if o.Address == "" && o.Find != nil {

@@ -30,7 +30,7 @@ type agents struct {
 	sounds     *sounds.Library
 }
 
-// newAgents makes the engines, and the mind of its brains. find looks for Wyoming
+// newAgents makes the engines, and the Mind of its brains. find looks for Wyoming
 // servers on the network, lend opens the tools of a turn to a coding agent, and
 // recognizers are used instead of those configured, where there are any.
 func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), lend func() acp.ToolEndpoint, recognizers voice.Recognizers) (*agents,

@@ -176,7 +176,7 @@ func (a *Appliance) newAdmin() {
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused:  a.ota.Refused,
-		Archives: newArchives(Directory(a.Data, a.version, a.Log), a.DB, a.askRestart),
+		Archives: &archives{dir: Directory(a.Data, a.version, a.Log), db: a.DB, restart: a.askRestart, busy: make(chan struct{}, 1)},
 		Version:  a.version, ID: a.ID, Started: a.Started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
@@ -188,7 +188,7 @@ func (a core) OwnedRobots() ownedRobots {
 }
 
 // openWyoming makes the appliance a Wyoming server, where it is to be one. What
-// it offers is its own: the engines in this process, and the mind. An engine
+// it offers is its own: the engines in this process, and the agent. An engine
 // that is a Wyoming server itself is for its owner to name to Home Assistant.
 func (a *Appliance) openWyoming() error {
 	address := a.Config.Wyoming.Listen

@@ -21,10 +21,6 @@ type archives struct {
 	busy    chan struct{} // holds a token while one is made or taken
 }
 
-func newArchives(dir archive.Directory, db *store.DB, restart func()) *archives {
-	return &archives{dir: dir, db: db, restart: restart, busy: make(chan struct{}, 1)}
-}
-
 func (a *archives) begin() error {
 	select {
 	case a.busy <- struct{}{}:
@@ -66,11 +62,11 @@ func (a *archives) Restore(ctx context.Context, body io.Reader, restart bool) (a
 	}
 	m = m.Plain()
 	a.dir.Log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", m.Perch)
-	told := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
+	restored := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
 		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
 	if restart {
-		told.Next = "it restarts to apply"
+		restored.Next = "it restarts to apply"
 		a.restart()
 	}
-	return told, nil
+	return restored, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // newBehaviours makes what reacts to the robots' senses.
 func (a *Appliance) newBehaviours() (err error) {
-	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has told
+	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has reported them
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
 		Tuning: a.Config.Behaviours, Rules: rules, Zone: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
 		Log: a.Log,

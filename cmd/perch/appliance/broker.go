@@ -109,7 +109,7 @@ func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders
 	select {
 	case err := <-ended:
 		_ = stdin.Close()
-		return errors.New(cmp.Or(said.cause(), exitCause(err)))
+		return errors.New(cmp.Or(said.why, exitCause(err)))
 	case <-ctx.Done():
 	}
 	_ = stdin.Close()
@@ -165,7 +165,7 @@ func (w *childLog) Write(p []byte) (int, error) {
 
 func (w *childLog) note(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
-	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch: ")
+	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch "+BrokerCommand+": ")
 	if fatal && w.why == "" {
 		w.why = line[:min(len(line), 200)]
 	}
@@ -173,9 +173,6 @@ func (w *childLog) note(line string) {
 		w.log.Debug("output of the embedded MQTT broker", "stderr", line)
 	}
 }
-
-// cause is why the child ended, as far as its output tells. The child has ended.
-func (w *childLog) cause() string { return w.why }
 
 // RunBroker is the child: the broker, until its standard input ends.
 func RunBroker(in io.Reader, errs io.Writer) error {

@@ -18,7 +18,7 @@ import (
 	"perch/voice"
 )
 
-// scripted is an engine that fails as it is told to, and counts its uses.
+// scripted is an engine that fails as it is set to, and counts its uses.
 type scripted struct {
 	err  error
 	uses int
@@ -77,10 +77,10 @@ func TestAnEngineThatHangs(t *testing.T) {
 			})
 		})
 		dead, spare := hung{&scripted{err: voice.ErrUnavailable}, 15 * time.Second}, &scripted{}
-		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		recognizers := voice.Recognizers{watchedRecognizer{dead, c}, spare}
 		use := func() {
 			t.Helper()
-			if _, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
+			if _, err := recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,14 +156,14 @@ func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer
 }
 
 // TestADeadEngineIsLeftAlone: it is passed over without being tried, for longer
-// each time, and tried again; that is told once, and that it is back.
+// each time, and tried again; that is logged once, and that it is back.
 func TestADeadEngineIsLeftAlone(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
-		ears := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		recognizers := voice.Recognizers{watchedRecognizer{dead, c}, spare}
 		use := func() {
 			t.Helper()
-			if got, err := ears.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
+			if got, err := recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		}
@@ -368,7 +368,7 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 		c.Last = true // it is tried, whatever it did before
 		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(),
 			voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
-			t.Errorf("the house's own language: %v, %d failures", err, c.Failures())
+			t.Errorf("the appliance's own language: %v, %d failures", err, c.Failures())
 		}
 		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x",
 			voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {

@@ -122,8 +122,8 @@ func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
 		ReadHeaderTimeout: 10 * time.Second, // of a handshake of TLS, too
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		// No WriteTimeout: streams and WebSockets stay open, and set their own. Of
-		// all others the crowd does.
+		// No WriteTimeout: streams and WebSockets stay open, and set their own. The
+		// connection limit bounds all others.
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 

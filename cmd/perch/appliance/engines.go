@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,9 +213,7 @@ func checkGrammar(c *config.Config, r config.Recognizer) error {
 	if err != nil {
 		return err
 	}
-	if r.Model == "" {
-		r.Model = sphinx.Model
-	}
+	r.Model = cmp.Or(r.Model, sphinx.Model)
 	return sphinx.Check(grammar(book), r.Model)
 }
 

@@ -15,6 +15,18 @@ import (
 	"perch/voice/wyoming"
 )
 
+// served is an engine that a server does the work of, over connections that it keeps.
+type served interface {
+	Check(context.Context) error
+	Close()
+}
+
+// serve has an engine's server looked at, and its connections closed in the end.
+func (e *engines) serve(n *Engine, engine served) {
+	n.watched(engine.Check)
+	e.closers = append(e.closers, engine.Close)
+}
+
 // addRecognizer makes one recognizer.
 func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	key, err := config.Secret("key", r.Key, r.KeyFile)
@@ -26,10 +38,6 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 		return err
 	}
 	n := e.add("recognizer", r.Kind, shownAddress(r.URL), log)
-	hear := func(engine voice.Recognizer) {
-		n.Recognizer = engine
-		e.recognizers = append(e.recognizers, watchedRecognizer{engine, n.condition})
-	}
 	within := time.Duration(r.Within)
 	switch r.Kind {
 	case "wyoming":
@@ -38,26 +46,24 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 			return err
 		}
 		n.watched(func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) })
-		n.Warm = engine.Warm
-		hear(engine)
+		n.Recognizer, n.Warm = engine, engine.Warm
 	case "openai":
 		engine, err := openai.NewRecognizer(openai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload, FirstByte: within})
 		if err != nil {
 			return err
 		}
-		n.watched(engine.Check)
-		e.closers = append(e.closers, engine.Close)
-		hear(engine)
+		n.Recognizer = engine
+		e.serve(n, engine)
 	case "assist":
 		engine, err := assist.NewRecognizer(assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within})
 		if err != nil {
 			return err
 		}
-		n.watched(engine.Check)
-		e.closers = append(e.closers, engine.Close)
-		hear(engine)
+		n.Recognizer = engine
+		e.serve(n, engine)
 	default:
 		engine := sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
+		n.Recognizer = engine
 		n.note = func() string {
 			if engine.Loaded() {
 				return "loaded"
@@ -66,8 +72,8 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 		}
 		e.sphinx = append(e.sphinx, engine)
 		e.closers = append(e.closers, engine.Close)
-		hear(engine)
 	}
+	e.recognizers = append(e.recognizers, watchedRecognizer{n.Recognizer, n.condition})
 	return nil
 }
 
@@ -82,10 +88,6 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 		return err
 	}
 	n := e.add("synthesizer", s.Kind, shownAddress(s.URL), log)
-	speak := func(engine voice.Synthesizer) {
-		n.Synthesizer = engine
-		e.synthesizers = append(e.synthesizers, watchedSynthesizer{engine, n.condition})
-	}
 	within := time.Duration(s.Within)
 	switch s.Kind {
 	case "wyoming":
@@ -94,43 +96,39 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 			return err
 		}
 		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
-		n.Warm = engine.Warm
-		speak(engine)
+		n.Synthesizer, n.Warm = engine, engine.Warm
 	case "openai":
 		engine, err := openai.NewSynthesizer(openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
 			FirstByte: within})
 		if err != nil {
 			return err
 		}
-		n.watched(engine.Check)
-		e.closers = append(e.closers, engine.Close)
-		speak(engine)
+		n.Synthesizer = engine
+		e.serve(n, engine)
 	case "elevenlabs":
 		engine, err := elevenlabs.New(elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, FirstByte: within})
 		if err != nil {
 			return err
 		}
-		n.watched(engine.Check)
-		e.closers = append(e.closers, engine.Close)
-		speak(engine)
+		n.Synthesizer = engine
+		e.serve(n, engine)
 	case "assist":
 		engine, err := assist.NewSynthesizer(assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
 			Convert: s.Convert, AnswerWithin: within})
 		if err != nil {
 			return err
 		}
-		n.watched(engine.Check)
-		e.closers = append(e.closers, engine.Close)
-		speak(engine)
+		n.Synthesizer = engine
+		e.serve(n, engine)
 	default:
 		engine, err := espeak.New(espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed})
 		if err != nil {
 			return err
 		}
 		n.watched(func(context.Context) error { return engine.Check() })
-		n.Where = "espeak-ng is installed"
+		n.Synthesizer, n.Where = engine, "espeak-ng is installed"
 		e.espeak = append(e.espeak, engine)
-		speak(engine)
 	}
+	e.synthesizers = append(e.synthesizers, watchedSynthesizer{n.Synthesizer, n.condition})
 	return nil
 }

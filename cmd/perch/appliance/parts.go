@@ -24,17 +24,17 @@ func (a *Appliance) machine() []admin.Part {
 // so it contains neither keys of records nor paths.
 func storePart(db *store.DB, data string) admin.Part {
 	readable, refused := db.Readable(), db.Refused()
-	told := []error{readable}
+	faults := []error{readable}
 	if readable == nil { // else that is the cause of it
-		told = append(told, db.Err())
+		faults = append(faults, db.Err())
 	}
-	told = append(told, refused)
+	faults = append(faults, refused)
 	s := db.Salvaged()
 	if s != nil {
-		told = append(told, errors.New(s.Brief()))
+		faults = append(faults, errors.New(s.Brief()))
 	}
 	fine := readable == nil && refused == nil && s == nil
-	text := strings.ReplaceAll(errorText(errors.Join(told...)), filepath.Clean(data)+string(filepath.Separator), "")
+	text := strings.ReplaceAll(errorText(errors.Join(faults...)), filepath.Clean(data)+string(filepath.Separator), "")
 	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // senses are what robots sense: what comes in, and what is known of it, as the
-// bridge and the mind are shown it.
+// bridge and the agent are shown it.
 type senses struct {
 	intake *perception.Intake
 	Board  *perception.States
@@ -61,7 +61,7 @@ func (s senses) Senses(robot device.ID, now time.Time) []string {
 	return s.Board.Robot(robot, now).Senses(now)
 }
 
-// Perception is what a mind may know of a robot's senses: the latest events and
+// Perception is what an agent may know of a robot's senses: the latest events and
 // not all fifty.
 func (s senses) Perception(robot device.ID, now time.Time) any {
 	const latest = 10

@@ -9,6 +9,6 @@ import (
 type updates struct{ *ota.Firmware }
 
 func (u updates) Update(id device.ID) (installed, latest string) {
-	told := u.Firmware.Update(id)
-	return told.Installed, told.Latest
+	update := u.Firmware.Update(id)
+	return update.Installed, update.Latest
 }

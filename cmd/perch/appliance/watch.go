@@ -66,18 +66,18 @@ type diskWatch struct {
 	db        *store.DB
 	probe     *store.Table[string]
 	log       *slog.Logger
-	refuses   bool // so it was told
+	refuses   bool // so it was logged
 	fillingUp bool // likewise
 }
 
 // look logs when the disk begins to refuse what is written, and when it takes
 // it again. Where it refuses, something is tried: nothing else may be written
 // for hours, and its owner wants to see that there is room again. That it fills
-// up is told before it comes to this.
+// up is logged before it comes to this.
 func (d *diskWatch) look() {
 	err := d.db.Err()
 	if errors.Is(err, store.ErrDamaged) {
-		return // the store has told of it, and no room helps
+		return // the store has logged it, and no room helps
 	}
 	if err != nil {
 		if err = d.probe.Put(probeKey, strings.Repeat("x", probeBytes)); err == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTheClockIsSet: a jump is told once, by how much, and a clock that is only
+// TestTheClockIsSet: a jump is logged once, by how much, and a clock that is only
 // kept right is none.
 func TestTheClockIsSet(t *testing.T) {
 	at := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)

@@ -125,6 +125,9 @@ type Faults []string
 
 func (f Faults) Error() string { return strings.Join(f, "\n") }
 
+// ExitCode is the program's: 2, as of a wrong usage.
+func (Faults) ExitCode() int { return 2 }
+
 // mostConfig bounds the file.
 const mostConfig = 1 << 20
 
@@ -148,20 +151,20 @@ type PartCheck func(c *Config, part any) error
 // whole. Its error is faults, or that the file cannot be read.
 func (s Source) Load() (Config, error) {
 	c := Default()
-	places := positions{file: s.File, service: s.Service, try: s.Check}
+	where := positions{file: s.File, service: s.Service, try: s.Check}
 	var found Faults
 	if s.File != "" {
 		text, err := readConfig(s.File)
 		if err != nil {
 			return c, err
 		}
-		found = places.read(&c, text)
-		if len(found) > 0 && len(places.unread) == 0 {
+		found = where.read(&c, text)
+		if len(found) > 0 && len(where.unread) == 0 {
 			return c, found // it is no YAML
 		}
 	}
-	found = append(found, applyEnvironment(&c, s.Environ, &places)...)
-	found = append(found, c.check(&places)...)
+	found = append(found, applyEnvironment(&c, s.Environ, &where)...)
+	found = append(found, c.check(&where)...)
 	if len(found) > 0 {
 		return c, found
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -127,9 +128,7 @@ func (a actConfig) act() (perception.Act, error) {
 	add(a.Emotion != nil, func() perception.Act { return perception.Feel{Emotion: *a.Emotion} })
 	add(a.Head != nil, func() perception.Act {
 		turn := perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: a.Head.Speed}
-		if turn.Speed == 0 {
-			turn.Speed = headSpeed
-		}
+		turn.Speed = cmp.Or(turn.Speed, headSpeed)
 		return turn
 	})
 	add(a.Lights != nil, func() perception.Act { return perception.Lights(*a.Lights) })
@@ -163,9 +162,7 @@ func EmotionNamed(name string) (agent.Emotion, bool) {
 func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
 	out := perception.Rule{Name: r.Name, Every: r.Every, Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
-	if out.Every == 0 {
-		out.Every = everyRule
-	}
+	out.Every = cmp.Or(out.Every, everyRule)
 	if r.When.Robot != "" {
 		id, err := find(r.When.Robot)
 		if err != nil {

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,9 +189,7 @@ func (d *Examination) Configuration() {
 		return
 	}
 	file := d.File
-	if file == "" {
-		file = "no file: the defaults"
-	}
+	file = cmp.Or(file, "no file: the defaults")
 	d.add("configuration", nil, file)
 }
 
@@ -204,7 +203,7 @@ func (d *Examination) Ports() {
 		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
 	}
 	if d.reportsFault("mqtt") {
-		delete(keys, "mqtt.listen") // of which it has told
+		delete(keys, "mqtt.listen") // which that part reports
 	}
 	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
 		for _, a := range keys[key] {

@@ -112,8 +112,8 @@ func (d *Examination) runs(parts ...admin.Part) {
 	d.status = &admin.Status{Version: "dev", Parts: parts}
 }
 
-// TestEachCheckOfTheDoctor: what goes wrong is told with its cause and its
-// cure, and is not told where all is well.
+// TestEachCheckOfTheDoctor: what goes wrong is reported with its cause and its
+// cure, and is not reported where all is well.
 func TestEachCheckOfTheDoctor(t *testing.T) {
 	announced := admin.Part{Name: "mdns", OK: true, Note: "perch.local, answered by perch"}
 	unit := func(properties string) func(*testing.T, *Examination) {

@@ -98,7 +98,7 @@ func (c *databaseCopy) close() {
 // be opened.
 func (d *Examination) Database() {
 	if d.status != nil || d.locked {
-		return // which has told of it
+		return // the appliance has reported it
 	}
 	path, left := archive.DatabasePath(d.Data), appliance.Traces(d.Data)
 	info, err := os.Stat(path)
@@ -161,7 +161,7 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // of which it is told for as long as they are there
+	for _, name := range aside { // they are reported for as long as they are there
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

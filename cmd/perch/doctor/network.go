@@ -157,9 +157,11 @@ func (d *Examination) identity() string {
 
 // Refused is a check-in that was refused, as it is shown.
 type Refused struct {
-	At                      time.Time
-	Address, Device, Reason string
-	Count                   int
+	At      time.Time `json:"at"`
+	Address string    `json:"address"`
+	Device  string    `json:"device"`
+	Reason  string    `json:"reason"`
+	Count   int       `json:"count"`
 }
 
 func (t Refused) String() string {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,11 @@ func (f finding) mark() string {
 		return "WARN"
 	}
 	return "ok"
+}
+
+// MarshalJSON implements json.Marshaler.
+func (f finding) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"is": strings.ToLower(f.mark()), "part": f.Part, "note": f.Note})
 }
 
 // rank has faults before warnings, and those before what works.

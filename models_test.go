@@ -1,0 +1,328 @@
+package perch_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/agent/anthropic"
+	brainopenai "perch/agent/openai"
+	"perch/agent/thinker"
+)
+
+// closer is a model with connections of its own.
+type closer interface {
+	thinker.Model
+	Close() error
+}
+
+// model is one of the dialects that language models are spoken to in.
+type model struct {
+	open   func(url string, transport http.RoundTripper) (closer, error) // 7 s for the first piece, 3 s for the next
+	pieces string                                                        // the beginning of an answer
+	count  int                                                           // its pieces
+	whole  string
+}
+
+func models(t *testing.T) map[string]model {
+	t.Helper()
+	record, err := os.ReadFile("agent/anthropic/testdata/text.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, _, _ := strings.Cut(string(record), "event: content_block_stop")
+	const i = "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"
+	return map[string]model{
+		"agent/anthropic": {open: openAnthropic, pieces: half, count: 2, whole: string(record)},
+		"agent/openai": {open: openOpenAI(""), pieces: i, count: 1,
+			whole: "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"},
+	}
+}
+
+func openAnthropic(url string, transport http.RoundTripper) (closer, error) {
+	return anthropic.New(anthropic.Options{URL: url, Key: secret, Model: "m", FirstWithin: 7 * time.Second, IdleWithin: 3 * time.Second,
+		Transport: transport})
+}
+
+func openOpenAI(dialect string) func(string, http.RoundTripper) (closer, error) {
+	return func(url string, transport http.RoundTripper) (closer, error) {
+		return brainopenai.New(brainopenai.Options{URL: url, Model: "m", Dialect: dialect, Transport: transport,
+			FirstWithin: 7 * time.Second, IdleWithin: 3 * time.Second})
+	}
+}
+
+func ignore(thinker.Piece) error { return nil }
+
+func greeting() thinker.Prompt {
+	return thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
+}
+
+// streaming answers each request with a body, without a network.
+type streaming func(context.Context) io.Reader
+
+func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: io.NopCloser(s(r.Context())), Request: r}, nil
+}
+
+// repeating is a body that has a beginning, and then the same for ever at a
+// pace, for a day at the most. Without a piece nothing comes after the beginning.
+type repeating struct {
+	ctx         context.Context
+	rest, piece string
+	pause       time.Duration
+	until       time.Time
+}
+
+func (r *repeating) Read(p []byte) (int, error) {
+	for r.rest == "" {
+		if time.Now().After(r.until) {
+			return 0, io.EOF
+		}
+		select {
+		case <-time.After(r.pause):
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		}
+		r.rest = r.piece
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// endlessly runs a model in a bubble, whose server sends a beginning and then the
+// same again and again.
+func endlessly(t *testing.T, open func(string, http.RoundTripper) (closer, error), head, piece string, pause time.Duration,
+	run func(t *testing.T, m thinker.Model)) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := open("http://models.example/v1", streaming(func(ctx context.Context) io.Reader {
+			return &repeating{ctx, head, piece, pause, time.Now().Add(24 * time.Hour)}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		run(t, m)
+	})
+}
+
+// TestEndlessModels: whatever a server streams for ever, the turn ends within
+// its bounds: with a polite sentence where something was said, and else for the
+// next brain.
+func TestEndlessModels(t *testing.T) {
+	event := func(name, data string) string {
+		return "event: " + name + "\ndata: {\"type\":\"" + name + "\"" + data + "}\n\n"
+	}
+	begun := event("message_start",
+		`,"message":{"id":"m","type":"message","role":"assistant","content":[],"model":"x","usage":{"input_tokens":1,"output_tokens":1}}`)
+	block := func(kind string) string {
+		return begun + event("content_block_start", `,"index":0,"content_block":`+kind)
+	}
+	text, thinking := block(`{"type":"text","text":""}`), block(`{"type":"thinking","thinking":"","signature":""}`)
+	part := func(d string) string { return event("content_block_delta", `,"index":0,"delta":`+d) }
+	says := func(words string) string { return part(`{"type":"text_delta","text":"` + words + `"}`) }
+	delta := func(d string) string { return "data: {\"choices\":[{\"delta\":" + d + "}]}\n\n" }
+	line := func(text string) string {
+		return `{"message":{"role":"assistant","content":"` + text + `"},"done":false}` + "\n"
+	}
+	const second, noEnd, silent, none = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer"
+	type row struct {
+		head, piece string
+		pause       time.Duration
+		within      time.Duration
+		away        string // why the next brain has the turn
+	}
+	for of, rows := range map[string]map[string]row{
+		"agent/anthropic": {
+			"words":                     {text, says("and so on "), time.Millisecond, 5 * time.Minute, ""},
+			"sentences":                 {text, says("I think so. "), time.Millisecond, 5 * time.Minute, ""},
+			"a letter each half second": {text, says("a "), second / 2, 5 * time.Minute, ""},
+			"empty text":                {text, says(""), second, 4 * second, silent},
+			"empty text after a word":   {text + says("Well. "), says(""), second, 4 * second, silent},
+			"empty thoughts":            {thinking, part(`{"type":"thinking_delta","thinking":""}`), second, 4 * second, silent},
+			"thoughts":                  {thinking, part(`{"type":"thinking_delta","thinking":"hm"}`), second, 5 * time.Minute, noEnd},
+			"pings":                     {begun, event("ping", ""), second, 5 * time.Minute, noEnd},
+			"comments":                  {begun, ": x\n\n", second, 4 * second, silent},
+			"a line without end":        {begun + "data: ", "x", second, 4 * second, silent},
+		},
+		"agent/openai": {
+			"words":                      {"", delta(`{"content":"and so on "}`), time.Millisecond, 5 * time.Minute, ""},
+			"sentences":                  {"", delta(`{"content":"I think so. "}`), time.Millisecond, 5 * time.Minute, ""},
+			"a letter each half second":  {"", delta(`{"content":"a "}`), second / 2, 5 * time.Minute, ""},
+			"no choices":                 {"", "data: {\"choices\":[]}\n\n", second, 7 * second, none + " within 7s"},
+			"empty choices":              {"", delta(`{}`), second, 4 * second, silent},
+			"empty text":                 {"", delta(`{"role":"assistant","content":""}`), second, 4 * second, silent},
+			"empty thoughts":             {"", delta(`{"content":null,"reasoning_content":""}`), second, 4 * second, silent},
+			"thoughts":                   {"", delta(`{"content":"","reasoning_content":"hm"}`), second, 5 * time.Minute, noEnd},
+			"a thought within the text":  {delta(`{"content":"<think>"}`), delta(`{"content":"hm"}`), second, 5 * time.Minute, noEnd},
+			"empty choices after a word": {delta(`{"content":"Well. "}`), delta(`{}`), second, 4 * second, silent},
+			"a line without end":         {"data: ", "x", second, 7 * second, none},
+			"comments":                   {"", ": ping\n\n", second, 7 * second, none},
+		},
+		"agent/openai, Ollama": {
+			"words":                     {"", line("and so on "), time.Millisecond, 5 * time.Minute, ""},
+			"empty lines":               {"", "\n", second, 7 * second, none},
+			"empty lines after a word":  {line("Well. "), "\n", second, 4 * second, silent},
+			"empty pieces after a word": {line("Well. "), line(""), second, 4 * second, silent},
+			"thoughts":                  {"", `{"message":{"content":"","thinking":"hm"},"done":false}` + "\n", second, 5 * time.Minute, noEnd},
+		},
+	} {
+		open := map[string]func(string, http.RoundTripper) (closer, error){"agent/anthropic": openAnthropic, "agent/openai": openOpenAI(""),
+			"agent/openai, Ollama": openOpenAI(brainopenai.DialectOllama)}[of]
+		for name, c := range rows {
+			t.Run(of+"/"+name, func(t *testing.T) {
+				endlessly(t, open, c.head, c.piece, c.pause, func(t *testing.T, m thinker.Model) {
+					began, letters, last := time.Now(), 0, ""
+					err := thinker.New(thinker.Options{Model: m}).Think(t.Context(), agent.Turn{Text: "Well?"}, func(r agent.Reply) error {
+						if s, ok := r.(agent.Say); ok {
+							letters, last = letters+len(s.Text), s.Text
+						}
+						return nil
+					})
+					if took := time.Since(began); took > c.within {
+						t.Errorf("it took %s", took)
+					}
+					if letters > 8400 {
+						t.Errorf("%d letters are spoken", letters)
+					}
+					switch {
+					case c.away == "" && (err != nil || last != "I was cut off."):
+						t.Errorf("it ends with %q, %v", last, err)
+					case c.away != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.away)):
+						t.Errorf("%q, %v", last, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestModelsDeadlines: the first piece and the next have their times; what the
+// listener takes does not count; and after the end nothing is waited for.
+func TestModelsDeadlines(t *testing.T) {
+	for of, m := range models(t) {
+		ended := "data: {\"choices\":[{\"delta\":{\"content\":\"I\"},\"finish_reason\":\"stop\"}]}\n\n"
+		for name, c := range map[string]struct {
+			body  string
+			takes time.Duration // the listener, for each piece
+			after time.Duration
+			want  string
+		}{
+			"nothing": {after: 7 * time.Second, want: "did not begin to answer within 7s"},
+			"silence": {body: m.pieces, after: 3 * time.Second, want: "fell silent for 3s in the middle"},
+			"a slow listener": {body: m.pieces, takes: time.Minute, after: time.Duration(m.count)*time.Minute + 3*time.Second,
+				want: "fell silent for 3s"},
+			"open at the end": {body: m.whole, after: 100 * time.Millisecond},
+			"comments only":   {body: ": ping\n\n", after: 7 * time.Second, want: "did not begin to answer within 7s"},
+			"no [DONE]":       {body: ended, after: time.Second},
+		} {
+			if of != "agent/openai" && (name == "no [DONE]" || name == "comments only") {
+				continue
+			}
+			t.Run(of+"/"+name, func(t *testing.T) {
+				endlessly(t, m.open, c.body, "", time.Hour, func(t *testing.T, m thinker.Model) {
+					start := time.Now()
+					_, err := m.Continue(t.Context(), greeting(), func(thinker.Piece) error { time.Sleep(c.takes); return nil })
+					if took := time.Since(start); took != c.after {
+						t.Errorf("after %v", took)
+					}
+					if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestModelsAreCancelled: a cancelled turn ends at once, in every stage, and
+// leaves nothing behind.
+func TestModelsAreCancelled(t *testing.T) {
+	for of, m := range models(t) {
+		for name, before := range map[string]string{"before the first byte": "", "in the middle": m.pieces} {
+			t.Run(of+"/"+name, func(t *testing.T) {
+				gone := make(chan struct{})
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					_, _ = io.WriteString(w, before)
+					if before != "" {
+						w.(http.Flusher).Flush()
+					}
+					<-r.Context().Done() // the client hung up
+					close(gone)
+				}))
+				defer s.Close()
+				e, err := m.open(s.URL, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(50*time.Millisecond, cancel)
+				if _, err := e.Continue(ctx, greeting(), ignore); err != context.Canceled {
+					t.Error(err)
+				}
+				select {
+				case <-gone:
+				case <-time.After(time.Minute):
+					t.Error("the request is still open")
+				}
+			})
+		}
+	}
+}
+
+// TestModelsKeepOneConnection, which serves the next turn as well, and is gone
+// with the engine.
+func TestModelsKeepOneConnection(t *testing.T) {
+	for of, m := range models(t) {
+		t.Run(of, func(t *testing.T) {
+			states := make(chan http.ConnState, 100)
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, m.whole) }))
+			s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
+			s.Start()
+			defer s.Close()
+			e, err := m.open(s.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				if _, err := e.Continue(t.Context(), greeting(), ignore); err != nil {
+					t.Error(err)
+				}
+			}
+			_ = e.Close()
+			opened := 0
+			for {
+				select {
+				case state := <-states:
+					if state == http.StateNew {
+						opened++
+					}
+					if state != http.StateClosed {
+						continue
+					}
+					if opened != 1 {
+						t.Errorf("%d connections", opened)
+					}
+					return
+				case <-time.After(time.Minute):
+					t.Fatal("the connection is still open")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+// Package storetest is a table of the store in memory, for the tests of packages
+// that keep records.
+package storetest
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Table keeps its records in the order of their keys. Its methods may be called
+// from any goroutine. The zero value is an empty table.
+type Table[T any] struct {
+	mu     sync.Mutex
+	Kept   map[string]T // a test that reads it while others write races
+	Last   T            // the record written last
+	Puts   int          // how many were written
+	broken error
+}
+
+// Breaks has every call fail with an error and do nothing. Without one the table
+// works again.
+func (t *Table[T]) Breaks(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broken = err
+}
+
+// do runs a call, unless the table is broken.
+func (t *Table[T]) do(call func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.broken == nil {
+		call()
+	}
+	return t.broken
+}
+
+func (t *Table[T]) Get(key string) (v T, there bool, err error) {
+	err = t.do(func() { v, there = t.Kept[key] })
+	return v, there, err
+}
+
+func (t *Table[T]) Put(key string, v T) error {
+	return t.do(func() {
+		if t.Kept == nil {
+			t.Kept = map[string]T{}
+		}
+		t.Kept[key], t.Last = v, v
+		t.Puts++
+	})
+}
+
+func (t *Table[T]) Delete(key string) error { return t.do(func() { delete(t.Kept, key) }) }
+func (t *Table[T]) PutSoon(key string, v T) { _ = t.Put(key, v) }
+func (t *Table[T]) DeleteSoon(key string)   { _ = t.Delete(key) }
+func (t *Table[T]) Err() error              { return nil }
+
+// All are the records at the time of the call.
+func (t *Table[T]) All() iter.Seq2[string, T] { return t.in(slices.Values[[]string]) }
+
+// Newest are the last n of them, the last first.
+func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
+	return t.in(func(keys []string) iter.Seq[string] {
+		slices.Reverse(keys)
+		return slices.Values(keys[:min(n, len(keys))])
+	})
+}
+
+func (t *Table[T]) in(order func(keys []string) iter.Seq[string]) iter.Seq2[string, T] {
+	var kept map[string]T
+	_ = t.do(func() { kept = maps.Clone(t.Kept) })
+	keys := order(slices.Sorted(maps.Keys(kept)))
+	return func(yield func(string, T) bool) {
+		for key := range keys {
+			if !yield(key, kept[key]) {
+				return
+			}
+		}
+	}
+}
