@@ -205,7 +205,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	}
 	check(t, series, map[string]float64{
 		`perch_sessions_total`: 300, `perch_turns_total{end="other"}`: 300, `perch_faults_total{part="other"}`: 600,
-		`perch_tool_calls_total{status="done"}`: 300,
+		`perch_tool_calls_total{status="done"}`:           300,
 		`perch_turn_stage_seconds{stage="recognize"}_sum`: 0, `perch_turn_stage_seconds{stage="recognize"}_count`: 300,
 	})
 }
