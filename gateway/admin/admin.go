@@ -199,11 +199,11 @@ func (d *Door) open() (n int) {
 	return n
 }
 
-// waiting counts the notifications that have not been delivered.
 // started is when the appliance was started, by the clock as it is now: it may
 // have been wrong then.
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
+// waiting counts the notifications that have not been delivered.
 func (d *Door) waiting(now time.Time) (n int) {
 	for _, one := range d.o.Notices.Open(now) {
 		if one.State == notice.Received {
