@@ -357,9 +357,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 			time.Sleep(max(0, long-900*time.Millisecond))
 		}
 	}
-	k.server.Close()
-	<-k.ended
-	k.bus.Close()
+	k.close()
 	checkWire(t, k.channel.all(), aborts, listens)
 	if asked != ended {
 		t.Errorf("%d questions, %d answers", asked, ended)

@@ -166,9 +166,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		p.talk = k
 		synctest.Wait()
 		transcript = p.run()
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 	return transcript
 }

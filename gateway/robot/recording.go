@@ -259,9 +259,7 @@ func isSecret(name string) bool {
 // JSON, as some errors of the firmware are, is left as it is or left out whole.
 func (r *recorder) clean(text []byte) string {
 	var out bytes.Buffer
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	switch err := blank(&out, d, ""); {
+	switch err := blank(&out, decoderOf(string(text)), ""); {
 	case err == nil:
 		return strings.ReplaceAll(out.String(), r.session, "S")
 	case isSecret(string(text)):
@@ -270,17 +268,23 @@ func (r *recorder) clean(text []byte) string {
 	return strings.ReplaceAll(string(text), r.session, "S")
 }
 
+func decoderOf(text string) *json.Decoder {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d
+}
+
 // blank copies the next JSON value, its fields in their order, without the
 // values of secret ones. Text that is JSON itself, as the answers of a robot's
 // tools are, is looked into.
 func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
+	if isSecret(name) {
+		out.WriteString(`"…"`)
+		return d.Decode(new(json.RawMessage))
+	}
 	t, err := d.Token()
 	if err != nil {
 		return err
-	}
-	if isSecret(name) {
-		out.WriteString(`"…"`)
-		return skip(d, t)
 	}
 	switch v := t.(type) {
 	case json.Delim:
@@ -328,9 +332,7 @@ func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 func blankText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer
-		d := json.NewDecoder(strings.NewReader(text))
-		d.UseNumber()
-		if blank(&out, d, "") == nil {
+		if blank(&out, decoderOf(text), "") == nil {
 			return out.String()
 		}
 	}
@@ -338,25 +340,6 @@ func blankText(text string) string {
 		return address + "?…"
 	}
 	return text
-}
-
-// skip reads over the rest of a value whose first token was t.
-func skip(d *json.Decoder, t json.Token) error {
-	open, nested := t.(json.Delim)
-	if !nested || open == '}' || open == ']' {
-		return nil
-	}
-	for d.More() {
-		next, err := d.Token()
-		if err == nil {
-			err = skip(d, next)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
 }
 
 // asText is a text as JSON, with its < and > as they are.

@@ -19,7 +19,6 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
-	"perch/gateway/door"
 	"perch/voice"
 )
 
@@ -58,11 +57,8 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		if got := len(k.server.Tools(robotID)); got != 1 {
 			t.Errorf("it has %d tools in its own talk", got)
 		}
-		k.recognizer.transcripts = understood("what time is it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.hears(xiaozhi.Auto, "what time is it")
+		k.pass(5 * time.Second)
 		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
 			t.Errorf("turns as a stranger: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
@@ -90,9 +86,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		speak := func() {
-			k.recognizer.transcripts = understood("what time is it")
-			k.listen(xiaozhi.Auto)
-			k.speak()
+			k.hears(xiaozhi.Auto, "what time is it")
 			time.Sleep(5 * time.Second)
 		}
 		speak()
@@ -127,9 +121,7 @@ func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
 		time.Sleep(10 * time.Second)
 		k.wantStory("hello")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 }
 
@@ -217,27 +209,21 @@ func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o
 	return voice.Transcript{Text: "let me in"}, ctx.Err()
 }
 
-// crowdedBy has so many strangers connect, who say hello and then something.
+// connectStrangers has so many strangers connect, who say hello and then something.
 // leave has them go, and waits until they have.
-func (k *talk) connectStrangers(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
-	var ended sync.WaitGroup
+func (k *talk) connectStrangers(many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
+	var ended []chan struct{}
 	for i := range many {
 		l := newFakeChannel()
-		lines = append(lines, l)
-		ended.Go(func() {
-			robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
-			if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
-				t.Error(err)
-			}
-		})
+		lines, ended = append(lines, l), append(ended, k.connect(l, device.ID(fmt.Sprintf("02000000%04x", i))))
 		l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
 		l.up <- uplink{frame: frame{message: then}}
 	}
 	return lines, func() {
-		for _, l := range lines {
+		for i, l := range lines {
 			l.Close(0, "")
+			<-ended[i]
 		}
-		ended.Wait()
 	}
 }
 
@@ -248,7 +234,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
 	recognizer := &limitedRecognizer{}
 	talking(t, answer("It is late."), func(k *talk) {
-		lines, leave := k.connectStrangers(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		lines, leave := k.connectStrangers(many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
 			for _, l := range lines {
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
@@ -273,8 +259,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				recognizer.most, refused)
 		}
 		close(recognizer.let) // and their slots are free
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.pass(5 * time.Second)
 		if recognizer.strangers != 0 || len(k.server.strangers.utterances) != 0 {
 			t.Errorf("%d are still listened to", recognizer.strangers)
 		}
@@ -326,10 +311,9 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 	late := answer("It is late.")
 	agents := &slow{mind: late}
 	talking(t, late, func(k *talk) {
-		_, leave := k.connectStrangers(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
+		_, leave := k.connectStrangers(many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		k.pass(3 * time.Second)
 		agents.mu.Lock()
 		if agents.most != mostStrangerTurns+1 || agents.n != mostStrangerTurns+1 {
 			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", agents.most, agents.n, mostStrangerTurns)
@@ -360,11 +344,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 	for name, annoy := range map[string]func(k *talk){
 		"refused upgrades": func(k *talk) {
 			k.server.options.Robots = refusing{k.robots}
-			engine, err := door.NewEngine(k.server.options.Log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.server.Routes(engine)
+			engine := routesOf(t, k.server)
 			for i := range 3000 {
 				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
 				r.Header.Set("Device-Id", fmt.Sprintf("02000000%04x", i))
@@ -378,9 +358,8 @@ func TestStrangersFillNoLog(t *testing.T) {
 		},
 		"one channel after the other": func(k *talk) {
 			for i := range 300 {
-				l, ended := newFakeChannel(), make(chan struct{})
-				k.robot.ID = device.ID(fmt.Sprintf("02000000%04x", i))
-				k.connect(l, ended)
+				l := newFakeChannel()
+				ended := k.connect(l, device.ID(fmt.Sprintf("02000000%04x", i)))
 				l.up <- uplink{raw: []byte("this is no JSON\n")}
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: make([]byte, voice.MaxPacket+1)}}}
 				l.Close(0, "")
