@@ -108,34 +108,24 @@ func (c *Codes) next() string {
 	return fmt.Sprintf("%06d", c.shuffle(c.given-1))
 }
 
-// Redeem returns the robot and the client that a code was given to, and ends
-// the code. Errors are ErrCode and ErrTries.
-func (c *Codes) Redeem(code string, now time.Time) (ID, Client, error) {
+// look returns whom a code was given to, which stays so until the code ends. A
+// wrong one counts. Errors are ErrCode and ErrTries.
+func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	if err == nil {
-		c.drop(code)
-	}
-	return s.robot, s.client, err
-}
-
-// find returns what a code stands for, which it does from then on as before. A
-// wrong one counts.
-func (c *Codes) find(code string, now time.Time) (shown, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
 	}
 	if len(c.wrong) >= mostTries {
-		return shown{}, ErrTries
+		return "", Client{}, ErrTries
 	}
 	s, good := c.live[code]
 	if !good {
 		c.wrong = append(c.wrong, now)
-		return shown{}, ErrCode
+		return "", Client{}, ErrCode
 	}
-	return s, nil
+	return s.robot, s.client, nil
 }
 
 // current returns the code that a robot with a client shows, and nothing for one that
@@ -149,15 +139,6 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 		}
 	}
 	return ""
-}
-
-// look returns whom a code was given to, without ending it. Errors are those of
-// Redeem.
-func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	return s.robot, s.client, err
 }
 
 // end makes a robot's codes void, wherever they are shown.

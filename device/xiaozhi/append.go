@@ -11,9 +11,7 @@ func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	w := wire{Session: session}
 	switch m := m.(type) {
 	case Hello:
-		f := wireFeatures(m.Features)
-		w = wire{Type: "hello", Version: m.Version, Features: &f, Transport: m.Transport}
-		w.Audio = m.Audio.wire()
+		w = wire{Type: "hello", Version: m.Version, Features: &m.Features, Transport: m.Transport, Audio: m.Audio.wire()}
 	case ListenStart:
 		w.Type, w.State, w.Mode = "listen", "start", m.Mode
 	case ListenStop:

@@ -30,9 +30,9 @@ type AudioParams struct {
 
 // Features are what a robot offers in its hello.
 type Features struct {
-	AEC       bool // echo cancellation is the server's work
-	MCP       bool // it is an MCP server
-	GlyphPush bool // v2.4.0 and later
+	AEC       bool `json:"aec,omitempty"`        // echo cancellation is the server's work
+	MCP       bool `json:"mcp,omitempty"`        // it is an MCP server
+	GlyphPush bool `json:"glyph_push,omitempty"` // v2.4.0 and later
 }
 
 // Hello is a robot's first message.
