@@ -77,7 +77,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		}
 		now := start.Add(after)
 		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
-			keep(due, c.tick(due))
+			keep(due, c.step(due, nil))
 			if again := c.due(); again.Equal(due) {
 				t.Fatalf("it is due at %s for ever", due)
 			}
