@@ -15,7 +15,6 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/event"
 )
 
 // senses answer what a robot perceives.
@@ -316,6 +315,3 @@ func (r *turnRun) end(why string) error {
 	}
 	return r.send(append(replies, agent.Done{End: cmp.Or(r.after, agent.Continue)})...)
 }
-
-// status reports a running tool.
-func (r *turnRun) status(s event.ToolStatus) error { return r.send(agent.ToolStatus{ToolStatus: s}) }

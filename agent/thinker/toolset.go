@@ -237,7 +237,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
-	if err := r.status(status); err != nil {
+	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
 	text, err := r.attempt(ctx, tool, call.Arguments)
@@ -250,7 +250,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
 	}
-	return m, r.status(status)
+	return m, r.send(agent.ToolStatus{ToolStatus: status})
 }
 
 // attempt runs a tool within its time.
