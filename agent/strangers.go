@@ -28,7 +28,9 @@ func (m *Memory) Of(t Turn) *Memory {
 	own, known := m.strangers[t.Robot]
 	if !known {
 		if len(m.strangers) >= mostStrangers {
-			delete(m.strangers, m.leastRecent())
+			delete(m.strangers, slices.MinFunc(slices.Collect(maps.Keys(m.strangers)), func(a, b device.ID) int {
+				return m.strangers[a].used.Compare(m.strangers[b].used)
+			}))
 		}
 		own = &stranger{memory: &Memory{kept: &scratch{}, most: mostOfStranger}}
 		m.strangers[t.Robot] = own
@@ -42,16 +44,6 @@ func (m *Memory) Dismiss(id device.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.strangers, id)
-}
-
-// leastRecent is the stranger that was away for longest. m.mu is held.
-func (m *Memory) leastRecent() (id device.ID) {
-	for other, s := range m.strangers {
-		if id == "" || s.used.Before(m.strangers[id].used) {
-			id = other
-		}
-	}
-	return id
 }
 
 // stranger is the memory of a robot that nobody has adopted.

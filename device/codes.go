@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -33,12 +32,10 @@ const (
 // them. A code is good for one robot with one client, for a time, and once.
 // Codes come in an order that the key shuffles, each once; after a million they
 // come in another order. A key is for one run of the appliance, with whose end
-// the codes that were given end too. Its methods may be called from any goroutine; the time is
+// the codes that were given end too. One goroutine at a time uses it; the time is
 // the caller's.
 type Codes struct {
-	key Key
-
-	mu    sync.Mutex
+	key   Key
 	given uint32 // how many
 	live  map[string]shown
 	of    map[asker]string
@@ -73,8 +70,6 @@ func NewCodes(key Key) *Codes {
 func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.expire(now)
 	if code, has := c.of[who]; has {
 		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
@@ -111,8 +106,6 @@ func (c *Codes) next() string {
 // look returns whom a code was given to, which stays so until the code ends. A
 // wrong one counts. Errors are ErrCode and ErrTries.
 func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
@@ -131,8 +124,6 @@ func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 // current returns the code that a robot with a client shows, and nothing for one that
 // was given none, or whose code has ended.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot && s.client == client && now.Before(s.until) {
 			return code
@@ -143,8 +134,6 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 
 // end makes a robot's codes void, wherever they are shown.
 func (c *Codes) end(robot ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot {
 			c.drop(code)

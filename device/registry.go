@@ -360,6 +360,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 

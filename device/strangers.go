@@ -55,15 +55,10 @@ func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 }
 
 // Strangers counts the robots that nobody has adopted.
-func (r *Registry) Strangers() (n int) {
+func (r *Registry) Strangers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, robot := range r.robots {
-		if !robot.Adopted() && !robot.Forgotten() {
-			n++
-		}
-	}
-	return n
+	return len(r.strangers())
 }
 
 // ForgetStrangers forgets every robot that nobody has adopted, durably, and

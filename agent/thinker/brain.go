@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -68,10 +69,7 @@ const (
 // the model asks for, and makes replies of what the model writes.
 type Brain struct {
 	Options
-	leftOut struct { // tools that are not offered
-		mu     sync.Mutex
-		logged string // their names, as they were last logged
-	}
+	leftOut atomic.Value // the names of the tools that are not offered, as they were last logged
 }
 
 // New returns a brain of a model.

@@ -178,11 +178,7 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 // logLeftOut logs the tools that are not offered, once for each set.
 func (k *Brain) logLeftOut(names []string) {
 	all := strings.Join(names, " ")
-	k.leftOut.mu.Lock()
-	changed := all != k.leftOut.logged
-	k.leftOut.logged = all
-	k.leftOut.mu.Unlock()
-	if changed && len(names) > 0 {
+	if before, _ := k.leftOut.Swap(all).(string); before != all && len(names) > 0 {
 		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
 	}
 }

@@ -76,12 +76,5 @@ func unescapedError(text []byte) (FromMCP, bool) {
 	if !found || err != nil || !end {
 		return FromMCP{}, false
 	}
-	type failure struct {
-		Message string `json:"message"`
-	}
-	return FromMCP{Payload: appendJSON(nil, struct {
-		Version string  `json:"jsonrpc"`
-		ID      int     `json:"id"`
-		Error   failure `json:"error"`
-	}{"2.0", id, failure{string(message)}})}, true
+	return FromMCP{Payload: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"error":{"message":%s}}`, id, appendJSON(nil, string(message)))}, true
 }

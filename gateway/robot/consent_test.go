@@ -96,12 +96,8 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 
 // TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
 func TestASynthesizerThatFailsInASentence(t *testing.T) {
-	mind := answer("It is late.", "Go to bed.")
-	talking(t, mind, func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.channel.forget()
-		k.listen(xiaozhi.Auto)
-		k.speak()
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.hears(xiaozhi.Auto, "x")
 		k.pass(10 * time.Second)
 		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
@@ -109,32 +105,19 @@ func TestASynthesizerThatFailsInASentence(t *testing.T) {
 		if k.turns.Last.End != event.EndDone {
 			t.Errorf("the turn ended %s", k.turns.Last.End)
 		}
-	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&halfway{}, o.Synthesizer} })
+	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&failing{1000}, o.Synthesizer} })
 }
 
-// halfway dies in the middle of its first sentence.
-type halfway struct{ dead bool }
+// failing makes a quarter of a second of sound, and fails so many times.
+type failing struct{ times int }
 
-func (*halfway) Name() string { return "halfway" }
+func (*failing) Name() string { return "failing" }
 
-func (h *halfway) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
-	if h.dead {
-		return voice.ErrUnavailable
-	}
-	h.dead = true
-	return errors.Join(out(make([]int16, voice.SpeakerRate/2)), voice.ErrUnavailable)
-}
-
-// stumbling makes a quarter of a second of sound, and fails a few times.
-type stumbling struct{ calls int }
-
-func (*stumbling) Name() string { return "stumbling" }
-
-func (s *stumbling) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
 	if err := out(make([]int16, voice.SpeakerRate/4)); err != nil {
 		return err
 	}
-	if s.calls++; s.calls <= 5 {
+	if s.times--; s.times >= 0 {
 		return voice.ErrUnavailable
 	}
 	return out(make([]int16, voice.SpeakerRate*2))
@@ -143,7 +126,7 @@ func (s *stumbling) Synthesize(_ context.Context, _ string, _ voice.Options, out
 // TestHalfAPhraseIsNone: one that could not be made whole is made anew.
 func TestHalfAPhraseIsNone(t *testing.T) {
 	var b phrasebook
-	m := &stumbling{}
+	m := &failing{5}
 	texts := func(string) string { return "I cannot think right now." }
 	for range 3 {
 		if b.begin() {

@@ -224,13 +224,7 @@ func (p *player) run() string {
 		synctest.Wait()
 	}
 	p.until(p.ends + afterwards)
-	for {
-		ctx, cancel := context.WithTimeout(p.t.Context(), time.Nanosecond)
-		e, err := p.events.Next(ctx)
-		cancel()
-		if err != nil {
-			break
-		}
+	for _, e := range p.envelopes() {
 		r.event(e)
 	}
 	r.finish(p.began.Add(p.ends + afterwards))

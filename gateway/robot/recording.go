@@ -291,10 +291,8 @@ func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
 		return blankAll(out, d, v)
 	case string:
 		out.Write(asText(visible(blankText(v), "\n\t")))
-	case nil:
-		out.WriteString("null")
 	default:
-		out.Write(asJSON(t))
+		out.Write(asText(t))
 	}
 	return nil
 }
@@ -342,13 +340,13 @@ func blankText(text string) string {
 	return text
 }
 
-// asText is a text as JSON, with its < and > as they are.
-func asText(s string) []byte {
+// asText is a value as JSON, with its < and > as they are.
+func asText(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return []byte(`""`) // of a string, so this cannot be
+	if err := e.Encode(v); err != nil {
+		return []byte(`""`) // of a token of JSON, so this cannot be
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

@@ -174,34 +174,40 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// limitedRecognizer is slow for strangers: it returns when the test lets it.
-type limitedRecognizer struct {
-	let chan struct{}
-
-	mu        sync.Mutex
-	strangers int // being recognized
-	most      int
-	ours      int
+// gauge counts what is under way at a time.
+type gauge struct {
+	mu              sync.Mutex
+	now, most, ever int
 }
 
-func (*limitedRecognizer) Name() string { return "crowded" }
+// enter counts one more, until leave.
+func (g *gauge) enter() (leave func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now++
+	g.ever++
+	g.most = max(g.most, g.now)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.now--
+	}
+}
+
+// limitedRecognizer is slow for strangers: it returns when the test lets it.
+type limitedRecognizer struct {
+	let             chan struct{}
+	strangers, ours gauge
+}
+
+func (*limitedRecognizer) Name() string { return "limited" }
 
 func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if !o.Stranger {
-		c.mu.Lock()
-		c.ours++
-		c.mu.Unlock()
+		defer c.ours.enter()()
 		return voice.Transcript{Text: "what time is it"}, u.Wait(ctx)
 	}
-	c.mu.Lock()
-	c.strangers++
-	c.most = max(c.most, c.strangers)
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.strangers--
-	}()
+	defer c.strangers.enter()()
 	select {
 	case <-c.let:
 	case <-ctx.Done():
@@ -253,15 +259,15 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				refused++
 			}
 		}
-		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns ||
+		if theirs := &recognizer.strangers; recognizer.ours.ever != 1 || theirs.now != mostStrangerTurns || theirs.most != mostStrangerTurns ||
 			refused != many-mostStrangerTurns {
-			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers,
-				recognizer.most, refused)
+			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours.ever, theirs.now,
+				theirs.most, refused)
 		}
 		close(recognizer.let) // and their slots are free
 		k.pass(5 * time.Second)
-		if recognizer.strangers != 0 || len(k.server.strangers.utterances) != 0 {
-			t.Errorf("%d are still listened to", recognizer.strangers)
+		if recognizer.strangers.now != 0 || len(k.server.strangers.utterances) != 0 {
+			t.Errorf("%d are still listened to", recognizer.strangers.now)
 		}
 		leave()
 	}, strangers, func(o *Options) {
@@ -280,23 +286,12 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 // slow is a mind that gives no answer until it is let.
 type slow struct {
 	mind
-	let chan struct{}
-
-	mu              sync.Mutex
-	thinks, most, n int
+	let   chan struct{}
+	turns gauge
 }
 
 func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
-	s.mu.Lock()
-	s.thinks++
-	s.n++
-	s.most = max(s.most, s.thinks)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.thinks--
-	}()
+	defer s.turns.enter()()
 	select {
 	case <-s.let:
 	case <-ctx.Done():
@@ -314,11 +309,9 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		_, leave := k.connectStrangers(many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.pass(3 * time.Second)
-		agents.mu.Lock()
-		if agents.most != mostStrangerTurns+1 || agents.n != mostStrangerTurns+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", agents.most, agents.n, mostStrangerTurns)
+		if turns := &agents.turns; turns.most != mostStrangerTurns+1 || turns.ever != mostStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", turns.most, turns.ever, mostStrangerTurns)
 		}
-		agents.mu.Unlock()
 		close(agents.let)
 		time.Sleep(5 * time.Second)
 		if len(k.server.strangers.turns) != 0 {

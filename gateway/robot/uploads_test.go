@@ -121,7 +121,7 @@ collecting:
 // TestUploadsAreBounded: one for each robot, four in all, and two of them at
 // most for strangers.
 func TestUploadsAreBounded(t *testing.T) {
-	var u uploads
+	u := uploads{of: map[device.ID]bool{}}
 	enter := func(id device.ID, stranger bool, want error) func() {
 		t.Helper()
 		leave, err := u.reserve(id, stranger)
