@@ -165,7 +165,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
 	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
-		return fmt.Errorf("%w: %s is what the others are told from, and stays as it is", ErrWords, v)
+		return fmt.Errorf("%w: %s is what the others are mapped from, and stays as it is", ErrWords, v)
 	}
 	for name, word := range words {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {

@@ -60,7 +60,7 @@ func TestARobotHasAName(t *testing.T) {
 	}
 }
 
-// TestANameIsOneRobots: another cannot have it, in whatever case, and is told
+// TestANameIsOneRobots: another cannot have it, in whatever case, and learns
 // whose it is; nor can a name be one that means something else.
 func TestANameIsOneRobots(t *testing.T) {
 	r := registryWithTwo(t, newTable())

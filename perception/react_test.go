@@ -257,7 +257,7 @@ func TestATurnOfTheHeadIsPublished(t *testing.T) {
 		}
 		p := e.Event.(event.Perceived)
 		if p.Name != "head_turn" || string(p.Data) != `{"by":"sound","pitch":0,"yaw":-45}` {
-			t.Errorf("told: %s %s", p.Name, p.Data)
+			t.Errorf("published: %s %s", p.Name, p.Data)
 		}
 		if s := Fold(State{}, e); s.Head.Yaw != -45 {
 			t.Errorf("known: %+v", s.Head)
@@ -287,14 +287,14 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		h.fail = errors.New("the robot's channel is closed")
 		h.live(t, "1s pet; 11s pet; 21s pet; 31s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 1 || !strings.Contains(h.log.String(), "behaviour=purr") {
-			t.Errorf("told:\n%s", h.log)
+			t.Errorf("logged:\n%s", h.log)
 		}
 		h.fail = nil
 		h.live(t, "41s pet; 50s .")
 		h.fail = errors.New("the robot's channel is closed")
 		h.live(t, "51s pet; 61s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 2 {
-			t.Errorf("told:\n%s", h.log)
+			t.Errorf("logged:\n%s", h.log)
 		}
 	})
 }
@@ -314,7 +314,7 @@ func TestTooMuchToDo(t *testing.T) {
 		}
 		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") ||
 			!strings.Contains(got, "32 acts wait") {
-			t.Errorf("told:\n%s", got)
+			t.Errorf("logged:\n%s", got)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 	}
 }
 
-// play runs a script on virtual time: whenever the creature is due, it is told.
+// play runs a script on virtual time: whenever the creature is due, it takes a step.
 func play(t *testing.T, c *creature, begin, script string) string {
 	t.Helper()
 	start := noon

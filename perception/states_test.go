@@ -86,7 +86,7 @@ func TestBoardThroughARestart(t *testing.T) {
 		}
 		again.Take(event.Envelope{Seq: 1, At: time.Now(), Robot: chan1, Session: "s2", Event: event.RobotOnline{}})
 		if s := again.Robot(chan1, time.Now()); !s.Stale || !s.Online {
-			t.Errorf("its channel alone tells nothing of who is there: %+v", s)
+			t.Errorf("its channel alone says nothing of who is there: %+v", s)
 		}
 		again.Take(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
 		if s := again.Robot(chan1, time.Now()); s.Stale || s.Face.Present || len(s.Recent) != 4 {

@@ -188,7 +188,7 @@ func (h *fixture) expects(want ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Equal(h.announced, want) {
-		h.t.Errorf("told %q, want %q", h.announced, want)
+		h.t.Errorf("announced %q, want %q", h.announced, want)
 	}
 	h.announced = nil
 }
@@ -373,7 +373,7 @@ func TestAtMost20WaitForARobot(t *testing.T) {
 		}
 		h.hello(chan1, "s1")
 		if len(h.announced) != 20 || h.announced[0] != "5: 1" || h.announced[19] != "5: 21" {
-			t.Errorf("told %v", h.announced)
+			t.Errorf("announced %v", h.announced)
 		}
 	})
 }
@@ -395,7 +395,7 @@ func TestMissedEvents(t *testing.T) {
 		close(h.gate)
 		synctest.Wait()
 		if !slices.Contains(h.announced, "6: two") || slices.Contains(h.announced, "6: gone") {
-			t.Errorf("told %v", h.announced)
+			t.Errorf("announced %v", h.announced)
 		}
 	})
 }

@@ -389,7 +389,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize returns the next line of the ears, no sooner than its time.
+// Recognize returns the next transcript, no sooner than its time.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err

@@ -104,25 +104,16 @@ func (t *tap) attach(r *recorder) bool {
 	return true
 }
 
-func (t *tap) soundFromRobot(speech bool) {
+// sound notes a packet. Of the robot's, kind is what the end-pointer takes it for.
+func (t *tap) sound(mark byte, kind string) {
 	if r := t.to.Load(); r != nil {
-		sound := "quiet"
-		if speech {
-			sound = "speech"
-		}
-		r.packet('<', sound)
+		r.packet(mark, kind)
 	}
 }
 
 func (t *tap) toRobot(text []byte) {
 	if r := t.to.Load(); r != nil {
 		r.add('>', r.clean(text))
-	}
-}
-
-func (t *tap) soundToRobot(int) {
-	if r := t.to.Load(); r != nil {
-		r.packet('>', "")
 	}
 }
 
@@ -402,7 +393,13 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { s.recordEvents(ctx, id, r) })
+	wg.Go(func() {
+		s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
+			if e.Robot == id {
+				r.event(e)
+			}
+		})
+	})
 	for {
 		select {
 		case e := <-lines:
@@ -434,14 +431,6 @@ func drain(lines <-chan entry, out func(string) error) error {
 			return nil
 		}
 	}
-}
-
-func (s *Server) recordEvents(ctx context.Context, id device.ID, r *recorder) {
-	s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
-		if e.Robot == id {
-			r.event(e)
-		}
-	})
 }
 
 // nextSession is the robot's session, as soon as it has one.

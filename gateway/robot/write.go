@@ -309,7 +309,7 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 			}
 		})
 	}
-	w.tap.soundToRobot(len(packet))
+	w.tap.sound('>', "")
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
