@@ -39,8 +39,7 @@ func TestACodeEnds(t *testing.T) {
 			return r, noon
 		},
 	} {
-		kept := newTable()
-		r := device.NewRegistry(key, device.AdoptCode, kept)
+		_, r := newRegistry(device.AdoptCode)
 		_, a := visit(t, r, from(robotA, "one"), noon)
 		r, at := end(r, a.Code)
 		if robot, err := r.Adopt(a.Code, at); !errors.Is(err, device.ErrCode) || !errors.Is(err, device.ErrNothingToAdopt) {
@@ -68,10 +67,7 @@ func TestACodeEnds(t *testing.T) {
 func TestTheCodeOfAClaim(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk} {
 		r := device.NewRegistry(key, adoption, newTable())
-		visit(t, r, from(robotA, "one"), noon)
-		if _, err := r.Adopt(string(robotA), noon); err != nil {
-			t.Fatal(err)
-		}
+		owned(t, r, robotA)
 		_, a := visit(t, r, from(robotA, "two"), noon)
 		if a.Token != "" || len(a.Code) != 6 {
 			t.Fatalf("%s: another client gets %+v", adoption, a)
@@ -123,9 +119,7 @@ func TestMoreThanThereAreCodesFor(t *testing.T) {
 		c.Address = fmt.Sprintf("10.0.%d.%d", n/8, n%8)
 		id := c.ID
 		visit(t, r, c, noon)
-		if _, err := r.Adopt(string(id), noon); err != nil { // they are the owner's, and cannot give way
-			t.Fatal(err)
-		}
+		adopt(t, r, id) // the owner's cannot give way
 		c.Client = device.NewClient("another")
 		if _, a := visit(t, r, c, noon); a.Token != "" {
 			t.Fatalf("%s is let in", id)

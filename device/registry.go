@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -348,12 +349,7 @@ func (r *Registry) List() []Robot {
 			list = append(list, r.shown(robot))
 		}
 	}
-	slices.SortFunc(list, func(a, b Robot) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Robot) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -364,6 +360,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 

@@ -12,8 +12,7 @@ import (
 )
 
 func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	_, r := newRegistry(device.AdoptOpen)
 	robot, a := visit(t, r, from(robotA, "one"), noon)
 	if a.Token == "" || a.Code != "" || !robot.Bound || robot.Claim != nil || !robot.FirstSeen.Equal(noon) {
 		t.Fatalf("first visit: %+v, %+v", robot, a)
@@ -44,8 +43,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 		"with two waiting": func(a device.Admission) string { return a.Code },
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptCode, kept)
+			kept, r := newRegistry(device.AdoptCode)
 			robot, a := visit(t, r, from(robotA, "one"), noon)
 			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot, noon) != a.Code {
 				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot, noon))
@@ -70,8 +68,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 }
 
 func TestAdoptRefuses(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
+	kept, r := newRegistry(device.AdoptCode)
 	_, a := visit(t, r, from(robotA, "one"), noon)
 	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
 		if what == a.Code {
@@ -81,14 +78,14 @@ func TestAdoptRefuses(t *testing.T) {
 			t.Errorf("adopt %q: %v", what, err)
 		}
 	}
-	kept.broken = errors.New("disk full")
-	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+	kept.Breaks(errDiskFull)
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot, noon) != a.Code {
 		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if _, err := r.Adopt(a.Code, noon); err != nil {
 		t.Fatal(err)
 	}
@@ -116,18 +113,17 @@ func TestAdoptTheErasedRobot(t *testing.T) {
 }
 
 func TestForget(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	_, old := visit(t, r, from(robotA, "one"), noon)
 	kept.writes()
-	kept.broken = errors.New("disk full")
-	if err := r.Forget(robotA); !errors.Is(err, kept.broken) {
+	kept.Breaks(errDiskFull)
+	if err := r.Forget(robotA); !errors.Is(err, errDiskFull) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); err != nil {
 		t.Errorf("what could not be kept is true all the same: %v", err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if err := r.Forget(robotA); err != nil || kept.put != 1 {
 		t.Fatalf("forget: %v, %d durable writes", err, kept.put)
 	}
@@ -239,8 +235,7 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 // TestAnOwnersRobotIsTrusted: that everybody is let in makes nobody's robot the
 // owner's; only naming it does, and it stays so until it is forgotten.
 func TestAnOwnersRobotIsTrusted(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	visit(t, r, from(robotA, "one"), noon)
 	visit(t, r, from(robotB, "two"), noon)
 	if r.Trusts(robotA) {

@@ -15,9 +15,7 @@ func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	for _, id := range []device.ID{robotA, robotB} {
 		visit(t, r, from(id, "one"), noon)
-		if _, err := r.Adopt(string(id), noon); err != nil {
-			t.Fatal(err)
-		}
+		adopt(t, r, id)
 	}
 	return r
 }
@@ -62,7 +60,7 @@ func TestARobotHasAName(t *testing.T) {
 	}
 }
 
-// TestANameIsOneRobots: another cannot have it, in whatever case, and is told
+// TestANameIsOneRobots: another cannot have it, in whatever case, and learns
 // whose it is; nor can a name be one that means something else.
 func TestANameIsOneRobots(t *testing.T) {
 	r := registryWithTwo(t, newTable())
@@ -180,8 +178,8 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 func TestAFailedDiskChangesNoName(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
-	kept.broken = errors.New("disk full")
-	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, kept.broken) {
+	kept.Breaks(errDiskFull)
+	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, errDiskFull) {
 		t.Errorf("%v", err)
 	}
 	if got := r.Settings(robotA); got.Name != "" {

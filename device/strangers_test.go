@@ -15,12 +15,9 @@ import (
 // anything in its name, and nothing of it is noted but inside its claim.
 func TestAForeignCheckInChangesNothing(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
-		kept := newTable()
-		r := device.NewRegistry(key, adoption, kept)
+		kept, r := newRegistry(adoption)
 		_, waits := visit(t, r, from(robotA, "one"), noon)
-		if _, err := r.Adopt(string(robotA), noon); err != nil {
-			t.Fatal(err)
-		}
+		adopt(t, r, robotA)
 		mine, _ := visit(t, r, from(robotA, "one"), noon)
 		visit(t, r, device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
 			Language: "zz", Address: "10.9.1.66", BaseURL: "http://10.9.1.66:8003"}, noon.Add(time.Hour))
@@ -134,12 +131,8 @@ func TestStrangersGiveWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptOpen, kept)
-			visit(t, r, from(robotA, "one"), noon)
-			if _, err := r.Adopt(string(robotA), noon); err != nil {
-				t.Fatal(err)
-			}
+			kept, r := newRegistry(device.AdoptOpen)
+			owned(t, r, robotA)
 			stranger := from(robotB, "two")
 			stranger.Address = "172.20.0.1"
 			_, admission := visit(t, r, stranger, noon.Add(time.Second))
@@ -153,8 +146,8 @@ func TestStrangersGiveWay(t *testing.T) {
 				}
 				gone += len(a.Gone)
 			}
-			if n := r.Strangers(); n > origin.most+1 || n+gone != visits+1 || len(kept.kept) != n+1 {
-				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), origin.most+1)
+			if n := r.Strangers(); n > origin.most+1 || n+gone != visits+1 || len(kept.Kept) != n+1 {
+				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.Kept), origin.most+1)
 			}
 			if !r.Trusts(robotA) {
 				t.Error("the owner's robot is gone")
@@ -176,8 +169,8 @@ func TestARegistryFromBefore(t *testing.T) {
 		kept.PutSoon(string(id), device.Robot{ID: id, Bound: true, Named: n == 0, Tools: big, LastSeen: noon.Add(time.Duration(n) * time.Second)})
 	}
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	if n := r.Strangers(); n != 200 || len(kept.kept) != 201 {
-		t.Errorf("%d strangers are known, %d records are kept", n, len(kept.kept))
+	if n := r.Strangers(); n != 200 || len(kept.Kept) != 201 {
+		t.Errorf("%d strangers are known, %d records are kept", n, len(kept.Kept))
 	}
 	for id, robot := range kept.All() {
 		if robot.Tools != nil {
@@ -193,12 +186,8 @@ func TestARegistryFromBefore(t *testing.T) {
 // TestStrangersExpire: who is away for a month is forgotten, and who was adopted
 // is not.
 func TestStrangersExpire(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	kept, r := newRegistry(device.AdoptOpen)
+	owned(t, r, robotA)
 	visit(t, r, from(robotB, "two"), noon)
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	_, a := visit(t, r, from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
@@ -210,12 +199,8 @@ func TestStrangersExpire(t *testing.T) {
 // TestForgetStrangers: all of them at once, and no token of before is good for
 // what comes back.
 func TestForgetStrangers(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	kept, r := newRegistry(device.AdoptOpen)
+	owned(t, r, robotA)
 	visit(t, r, from(robotB, "two"), noon)
 	if err := r.Forget(robotB); err != nil {
 		t.Fatal(err)
@@ -231,8 +216,8 @@ func TestForgetStrangers(t *testing.T) {
 	if _, err := r.Admit(robotB, device.NewClient("two"), before.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("a token from before it was forgotten: %v", err)
 	}
-	kept.broken = errors.New("disk full")
-	if gone, err := r.ForgetStrangers(); !errors.Is(err, kept.broken) || len(gone) != 0 || r.Strangers() != 1 {
+	kept.Breaks(errDiskFull)
+	if gone, err := r.ForgetStrangers(); !errors.Is(err, errDiskFull) || len(gone) != 0 || r.Strangers() != 1 {
 		t.Errorf("on a full disk: %v (%v)", gone, err)
 	}
 }
@@ -240,8 +225,7 @@ func TestForgetStrangers(t *testing.T) {
 // TestToolsAreBounded: a list that is too large is not kept, and neither is one
 // for which all the others leave no memory.
 func TestToolsAreBounded(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	list := func(bytes int) []device.Tool {
 		return []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", bytes)}}
 	}
@@ -249,9 +233,7 @@ func TestToolsAreBounded(t *testing.T) {
 	for n := range 80 {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
 		visit(t, r, c, noon)
-		if _, err := r.Adopt(string(c.ID), noon); err != nil {
-			t.Fatal(err)
-		}
+		adopt(t, r, c.ID)
 		r.KeepTools(c.ID, list(65<<10))
 		if robot, err := r.Get(c.ID); err != nil || robot.Tools != nil {
 			t.Fatalf("65 KB of tools are kept (%v)", err)

@@ -81,9 +81,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, token, err := r.Token(robotA, device.NewClient("one")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of a stranger: %q, %v", token, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	for _, c := range []device.Client{device.NewClient("one"), {}} { // none is the one there is
 		robot, token, err := r.Token(robotA, c)
 		if err != nil || token != a.Token || robot.Client != device.NewClient("one") {
@@ -100,9 +98,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of one that was let in and not adopted: %q, %v", token, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	if _, token, err := r.Token(robotA, device.NewClient("two")); err != nil || token == a.Token {
 		t.Errorf("after it: %q, %v", token, err)
 	} else if _, err := r.Admit(robotA, device.NewClient("two"), token); err != nil {

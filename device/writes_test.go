@@ -10,8 +10,7 @@ import (
 
 // TestAVisitWithNothingNewIsNotWritten spares the SD card.
 func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	changed := func(change func(*device.CheckIn)) device.CheckIn {
 		c := from(robotA, "one")
 		change(&c)
@@ -57,8 +56,7 @@ func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 
 // TestARobotThatTalksIsSeen, also where it has not booted for days.
 func TestARobotThatTalksIsSeen(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	visit(t, r, from(robotA, "one"), noon)
 	kept.writes()
 	r.Seen(robotA, noon.Add(5*time.Minute))
@@ -76,8 +74,7 @@ func TestARobotThatTalksIsSeen(t *testing.T) {
 // TestTheKeptVisitIsNeverLongStale: a robot that boots every few minutes is
 // one that is seen, and remembered as such.
 func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	for at := time.Duration(0); at <= time.Hour; at += 6 * time.Minute {
 		visit(t, r, from(robotA, "one"), noon.Add(at))
 		for _, robot := range kept.All() {
@@ -95,8 +92,7 @@ func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
 }
 
 func TestNothingIsWrittenByLooking(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
+	kept, r := newRegistry(device.AdoptCode)
 	robot, _ := visit(t, r, from(robotA, "one"), noon)
 	kept.writes()
 	r.List()
@@ -114,17 +110,14 @@ func TestNothingIsWrittenByLooking(t *testing.T) {
 // TestToolsAreOfAFirmware: another firmware lists others, so those of the one
 // before are not used until it has.
 func TestToolsAreOfAFirmware(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
 	visit(t, r, from(robotA, "one"), noon)
 	r.KeepTools(robotA, tools)
 	if robot, err := r.Get(robotA); err != nil || robot.Tools != nil {
 		t.Errorf("the tools of a stranger are kept: %v (%v)", robot.Tools, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	kept.writes()
 	r.KeepTools(robotA, tools)
 	if n := kept.writes(); n != 1 {
@@ -153,8 +146,7 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 // TestAClaimIsTheLatest: after a restart the owner adopts who came last, not
 // who came first, and nobody as long as it may be either.
 func TestAClaimIsTheLatest(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
+	kept, r := newRegistry(device.AdoptCode)
 	visit(t, r, from(robotA, "first"), noon)
 	visit(t, r, from(robotA, "last"), noon.Add(time.Minute))
 	r = device.NewRegistry(key, device.AdoptCode, kept)

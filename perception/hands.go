@@ -37,18 +37,6 @@ type failure struct {
 	by    string
 }
 
-type job struct {
-	deed
-	at time.Time
-}
-
-func (j job) limit() time.Duration {
-	if j.patient {
-		return inPatience
-	}
-	return inTime
-}
-
 func newHands(r robots, o Options) *hands {
 	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, failing: map[failure]bool{}}
 }
@@ -56,19 +44,23 @@ func newHands(r robots, o Options) *hands {
 // do queues acts, and drops those that do not fit.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
 	for _, d := range deeds {
-		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, job{d, now}) }}) {
+		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
 			h.logOnce(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
 		}
 	}
 }
 
 // work carries out one act, unless it has waited too long.
-func (h *hands) work(ctx context.Context, id device.ID, j job) {
-	var err error
-	if time.Since(j.at) <= j.limit() {
-		err = h.carry(ctx, id, j)
+func (h *hands) work(ctx context.Context, id device.ID, d deed, since time.Time) {
+	limit := inTime
+	if d.patient {
+		limit = inPatience
 	}
-	h.logOnce(failure{id, j.by}, err)
+	var err error
+	if time.Since(since) <= limit {
+		err = h.carry(ctx, id, d)
+	}
+	h.logOnce(failure{id, d.by}, err)
 }
 
 // logOnce logs a failure once, until the act works again.
@@ -94,33 +86,30 @@ const (
 )
 
 // carry carries out one act.
-func (h *hands) carry(ctx context.Context, id device.ID, j job) error {
+func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
-	switch a := j.act.(type) {
+	switch a := d.act.(type) {
 	case Say:
-		_, err := h.robots.Say(ctx, id, a.Text)
-		return err
+		_, err = h.robots.Say(ctx, id, a.Text)
 	case Abort:
-		return h.robots.Abort(ctx, id)
+		err = h.robots.Abort(ctx, id)
 	case Play:
-		return h.robots.Play(ctx, id, a.Sound)
+		err = h.robots.Play(ctx, id, a.Sound)
 	case TurnHead:
-		return h.turn(ctx, id, j.by, a)
+		err = h.turn(ctx, id, d.by, a)
 	case Lights:
-		_, err := h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
-		return err
+		_, err = h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
 	case RefreshFace:
-		_, err := h.call(ctx, id, faceTool, nil)
-		return err
+		_, err = h.call(ctx, id, faceTool, nil)
 	case SetState:
-		_, err := h.call(ctx, id, stateTool, map[string]any{"state": a.State})
-		return err
+		_, err = h.call(ctx, id, stateTool, map[string]any{"state": a.State})
 	case CallTool:
-		_, err := h.call(ctx, id, a.Name, a.Arguments)
-		return err
+		_, err = h.call(ctx, id, a.Name, a.Arguments)
+	default:
+		err = h.elsewhere(ctx, id, a)
 	}
-	return h.elsewhere(ctx, id, j.act)
+	return err
 }
 
 // turn turns the head and publishes the turn.

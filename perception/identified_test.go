@@ -8,7 +8,7 @@ func TestIdentifiedRefresher(t *testing.T) {
 		{"a name", "", nil, "0s known Ann; 10s .", "3s mark; 6s mark; 9s mark"},
 		{"not for ever", "", nil, "0s known Ann; 100s .",
 			"3s mark; 6s mark; 9s mark; 12s mark; 15s mark; 18s mark; 21s mark; 24s mark; 27s mark; 30s mark"},
-		{"told again", "", nil, "0s known Ann; 2s known Ann; 4s .", "3s mark"},
+		{"reported again", "", nil, "0s known Ann; 2s known Ann; 4s .", "3s mark"},
 		{"the face has left", "", nil, "0s known Ann; 4s lost; 60s .", "3s mark; 6s mark"},
 		{"the face has left for a moment", "", nil, "0s known Ann; 4s lost; 5.5s face; 10s .", "3s mark; 6s mark; 9s mark"},
 		{"another face", "", nil, "0s known Ann; 4s lost; 7s face; 20s .", "3s mark; 6s mark"},

@@ -51,7 +51,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 	}
 }
 
-// play runs a script on virtual time: whenever the creature is due, it is told.
+// play runs a script on virtual time: whenever the creature is due, it takes a step.
 func play(t *testing.T, c *creature, begin, script string) string {
 	t.Helper()
 	start := noon
@@ -77,7 +77,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		}
 		now := start.Add(after)
 		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
-			keep(due, c.tick(due))
+			keep(due, c.step(due, nil))
 			if again := c.due(); again.Equal(due) {
 				t.Fatalf("it is due at %s for ever", due)
 			}

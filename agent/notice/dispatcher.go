@@ -136,12 +136,8 @@ func (d *dispatcher) refresh() {
 func (d *dispatcher) take(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
-	case event.RobotOnline:
-		return d.online(e)
-	case event.RobotOffline:
-		if e.Seq > d.listedAt || !d.listed[e.Robot] {
-			d.closed(e.Robot)
-		}
+	case event.RobotOnline, event.RobotOffline:
+		d.session(e)
 		return true
 	case event.Notification:
 		return d.received(e, ev)
@@ -154,17 +150,16 @@ func (d *dispatcher) take(e event.Envelope) bool {
 	return false
 }
 
-// online takes a session that has just said hello. Notifications that the earlier
-// session was offered and did not announce are offered to this one. A robot that
-// was listed after its hello has this session already.
-func (d *dispatcher) online(e event.Envelope) bool {
-	if e.Seq <= d.listedAt && d.listed[e.Robot] {
-		d.open[e.Robot] = e.Session
-		return true
+// session takes a session that has just said hello, or has ended. Notifications that
+// it was offered and did not announce are offered to the next one. A robot that was
+// listed after that is in its next session already.
+func (d *dispatcher) session(e event.Envelope) {
+	if e.Seq > d.listedAt || !d.listed[e.Robot] {
+		d.closed(e.Robot)
 	}
-	d.closed(e.Robot)
-	d.open[e.Robot] = e.Session
-	return true
+	if _, opened := e.Event.(event.RobotOnline); opened {
+		d.open[e.Robot] = e.Session
+	}
 }
 
 func (d *dispatcher) closed(id device.ID) {

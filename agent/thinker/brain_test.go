@@ -147,7 +147,7 @@ func TestToolsAreRunAndReported(t *testing.T) {
 		"self.robot.turn running self.robot.turn done self.robot.turn running self.robot.turn done nonsense running nonsense failed " +
 			"self.robot.turn running self.robot.turn failed self.robot.turn running self.robot.turn done")
 	if s := strings.Join(statuses(got), " "); s != strings.Join(want, " ") {
-		t.Errorf("told %s", s)
+		t.Errorf("reported %s", s)
 	}
 	if s := says(got); !slices.Equal(s, []string{"Look.", "I did."}) {
 		t.Errorf("said %q", s)
@@ -345,7 +345,7 @@ func TestHangingSources(t *testing.T) {
 			t.Errorf("%d tools are offered", n)
 		}
 		if n := strings.Count(log.String(), "level=WARN"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, &log)
+			t.Errorf("logged %d times:\n%s", n, &log)
 		}
 	})
 }
@@ -376,12 +376,12 @@ func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
-		t.Errorf("told %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
+		t.Errorf("given %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
 	}
 	m = &model{script: []message{{texts: []string{"😊 Hello."}}}}
 	o.Model = m
 	if _, err := think(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
-		t.Errorf("without a robot: %v, told %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
+		t.Errorf("without a robot: %v, given %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
 	}
 }
 
@@ -452,7 +452,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		}
 		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") ||
 			!strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
-			t.Errorf("%v; told: %s", err, m.asked[2].System)
+			t.Errorf("%v; given: %s", err, m.asked[2].System)
 		}
 	})
 	bare := &model{script: []message{{texts: []string{"Hi."}}}}
@@ -484,7 +484,7 @@ func TestThePrompt(t *testing.T) {
 	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199",
 		noon.Format("2 January 2006, 15:04")} {
 		if !strings.Contains(p.System, want) {
-			t.Errorf("not told %q", want)
+			t.Errorf("the prompt has no %q", want)
 		}
 	}
 	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") ||

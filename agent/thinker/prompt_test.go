@@ -29,12 +29,12 @@ func TestAPersonaInThePrompt(t *testing.T) {
 		given := m.asked[0].System
 		for _, w := range c.want {
 			if !strings.Contains(given, w) {
-				t.Errorf("%q is not told %q in %s", c.turn.Name, w, given)
+				t.Errorf("the prompt of %q has no %q: %s", c.turn.Name, w, given)
 			}
 		}
 		for _, n := range c.not {
 			if strings.Contains(given, n) {
-				t.Errorf("%q is told %q in %s", c.turn.Name, n, given)
+				t.Errorf("the prompt of %q has %q: %s", c.turn.Name, n, given)
 			}
 		}
 	}
