@@ -225,15 +225,10 @@ func (r *round) follows(id string) *tool {
 }
 
 func (t *tool) merge(change toolChange) {
-	or := func(to *string, news string) {
-		if news != "" {
-			*to = news
-		}
-	}
-	or(&t.title, change.title)
-	or(&t.kind, change.kind)
-	or(&t.name, change.name)
-	or(&t.status, change.status)
+	t.title = cmp.Or(change.title, t.title)
+	t.kind = cmp.Or(change.kind, t.kind)
+	t.name = cmp.Or(change.name, t.name)
+	t.status = cmp.Or(change.status, t.status)
 	t.agent = t.agent || change.agent
 }
 
