@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -26,6 +27,7 @@ const (
 type child struct {
 	conn    *conn
 	program *program.Program
+	greeted atomic.Bool   // it has answered initialize
 	gone    chan struct{} // closed when the process has ended and all its output was read
 }
 
@@ -165,9 +167,7 @@ func (b *Brain) watch(c *child) {
 // obituary is the sentence about a process that ended by itself.
 func (b *Brain) obituary(c *child) error {
 	how, _ := c.program.How()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	if !c.conn.greeted {
+	if !c.greeted.Load() {
 		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway,
 			b.name(), how)
 	}
@@ -201,10 +201,8 @@ func (b *Brain) greet(c *child) error {
 	if err != nil {
 		return err
 	}
-	slow := time.NewTimer(b.o.Start)
-	defer slow.Stop()
 	select {
-	case <-slow.C:
+	case <-time.After(b.o.Start):
 		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
 			agent.ErrAway, b.name(), b.o.Start)
 	case <-b.ctx.Done():
@@ -244,8 +242,6 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 	if b.o.Lend != nil && !c.conn.mcp {
 		b.o.Log.Warn("an agent has neither the robot's tools nor timers nor memory: it does not know MCP over HTTP", "agent", b.name())
 	}
-	c.conn.mu.Lock()
-	c.conn.greeted = true
-	c.conn.mu.Unlock()
+	c.greeted.Store(true)
 	return nil
 }

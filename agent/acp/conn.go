@@ -44,7 +44,6 @@ type conn struct {
 	pending  map[int64]func(json.RawMessage, error)
 	sessions map[string]*session
 	garbage  int
-	greeted  bool // it has answered initialize
 	stuck    bool // has not obeyed a cancel; ends with the last turn
 }
 

@@ -108,9 +108,8 @@ func (r *round) next(ctx context.Context) (item, error) {
 	if r.words {
 		left = min(left, r.brain.o.Words-r.worded)
 	}
-	silence, end := time.NewTimer(r.brain.o.Silence), time.NewTimer(left)
+	silence, end := time.NewTimer(r.brain.o.Silence), time.After(left)
 	defer silence.Stop()
-	defer end.Stop()
 	defer func(began time.Time) {
 		d := time.Since(began)
 		r.waited += d
@@ -135,7 +134,7 @@ func (r *round) next(ctx context.Context) (item, error) {
 		case <-ctx.Done():
 		case <-silence.C:
 			return nil, errSilent
-		case <-end.C:
+		case <-end:
 			return nil, errEndless
 		}
 	}

@@ -192,13 +192,11 @@ func (b *Brain) discard(k *talk) {
 // ended, unless it is in the middle of other turns: it may be in order after a
 // login, or at the next start.
 func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error) {
-	slow := time.NewTimer(b.o.Start)
-	defer slow.Stop()
 	var err error
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err() // it opens for the next turn
-	case <-slow.C:
+	case <-time.After(b.o.Start):
 		err = fmt.Errorf("%w: %s opened no session in %v", agent.ErrAway, b.name(), b.o.Start)
 	case <-s.opened:
 		switch over := s.conn.why(); {

@@ -69,7 +69,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 		}
 		if pause, asked := r.pause(); asked && pause <= patience {
 			patience -= pause
-			if err := wait(ctx, pause); err != nil {
+			if err := remote.Sleep(ctx, pause); err != nil {
 				return "", err
 			}
 			continue
@@ -79,17 +79,6 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 			return stop, err
 		}
 		findings, used = append(findings, found), used.and(found.habits)
-	}
-}
-
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
