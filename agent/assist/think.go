@@ -109,10 +109,8 @@ func (r *round) words() string { return device.Clip(r.turn.Text, mostAsked) }
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
-	language := o.Language
-	language = cmp.Or(language, r.turn.Language)
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
-		Text: r.words(), Language: language, Agent: o.Agent, Conversation: conversation,
+		Text: r.words(), Language: cmp.Or(o.Language, r.turn.Language), Agent: o.Agent, Conversation: conversation,
 	})
 }
 

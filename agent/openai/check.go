@@ -34,7 +34,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	var err error
-	if e.native || looksLikeOllama(e.base) && e.o.Dialect == "" {
+	if e.ollama {
 		err = e.checkOllama(within)
 	} else {
 		err = e.checkModels(within)
@@ -206,7 +206,7 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 func (e *Engine) Warm(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
-	if !e.native && (e.o.Dialect != "" || !looksLikeOllama(e.base)) {
+	if !e.ollama {
 		return e.health(within)
 	}
 	b := body{"model": e.o.Model, "stream": false}

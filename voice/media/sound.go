@@ -5,11 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"perch/remote"
 	"perch/voice"
@@ -25,10 +29,29 @@ type Wanted struct {
 	Silence string // for an answer without a sound
 }
 
-// PCM is what is wanted of a server that can give raw samples.
-func PCM(text string, rate int) Wanted {
-	return Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
-		Convert: "set its output to pcm", Silence: "check the voice and the model"}
+// longestText is how much OpenAI's server takes at once, and less than any model of
+// ElevenLabs takes, in characters.
+const longestText = 4096
+
+// Say posts an order for the speech of a text as JSON, and passes on its sound: raw
+// samples of that rate where the answer names none. A blank text is silent.
+func (c *Client) Say(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if n := utf8.RuneCountInString(text); n > longestText {
+		return fmt.Errorf("%s takes %d characters at once, not %d", c.Service, longestText, n)
+	}
+	body, err := json.Marshal(order)
+	if err != nil {
+		return fmt.Errorf("ask for speech: %w", err)
+	}
+	return c.Sound(ctx, remote.Request{Method: http.MethodPost, Path: path, Query: query, ContentType: "application/json", Body: body},
+		Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
+			Convert: "set its output to pcm", Silence: "check the voice and the model"}, out)
 }
 
 // Sound makes a request and passes on the sound of its answer as 24 kHz PCM,
