@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -175,7 +176,8 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		return "WebM"
 	case strings.HasPrefix(begins, "\x1f\x8b\x08"):
 		return "gzip"
-	case packedSound(kind):
+	// Sound whose samples are not there to be read. The type of MP3 is not to be relied on.
+	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind
 	case mpegFrame(head) == 0:
 		return ""
@@ -188,16 +190,6 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		return "MP3"
 	}
 	return ""
-}
-
-// packedSound reports whether a type is that of a sound whose samples are not
-// there to be read. That of MP3 is not to be relied on.
-func packedSound(kind string) bool {
-	switch kind {
-	case "audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm":
-		return true
-	}
-	return false
 }
 
 // mpegFrame is the length in bytes of the MPEG audio layer III frame whose
