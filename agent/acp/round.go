@@ -210,10 +210,8 @@ func (r *round) show(t *tool, status string) error {
 
 // follows finds a tool by its id, and follows a new one while there is room.
 func (r *round) follows(id string) *tool {
-	for _, t := range r.seen {
-		if t.id == id {
-			return t
-		}
+	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
+		return r.seen[i]
 	}
 	if len(r.seen) >= mostTools {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,13 +229,8 @@ func needsLogin(err error) bool {
 	if !errors.As(err, &e) || e.Code != codeAgent {
 		return false
 	}
-	said := strings.ToLower(e.Message)
-	for _, word := range []string{"auth", "login", "log in", "logged in", "sign in", "api key", "api_key", "apikey", "credential"} {
-		if strings.Contains(said, word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"auth", "login", "log in", "logged in", "sign in", "api key", "api_key", "apikey", "credential"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(e.Message), word) })
 }
 
 // errForgotten is returned where the agent does not know the session, and

@@ -3,10 +3,10 @@ package assist
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,18 +183,8 @@ func (r *round) progress(e hass.Event) (lives bool, err error) {
 	if err != nil || !there {
 		return false, nil // the answer comes whole at the end as well
 	}
-	lives = d.Content != "" || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role || thinks(e)
+	lives = d.Content != "" || d.Thinks || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
 	return lives, r.take(d)
-}
-
-// thinks reports whether a piece is a thought, which is never spoken.
-func thinks(e hass.Event) bool {
-	var data struct {
-		Delta struct {
-			Thought string `json:"thinking_content"`
-		} `json:"chat_log_delta"`
-	}
-	return json.Unmarshal(e.Data, &data) == nil && data.Delta.Thought != ""
 }
 
 func (r *round) take(d hass.Delta) error {
@@ -239,10 +229,8 @@ func (r *round) begun(call hass.ToolCall) error {
 		return nil
 	}
 	t := &event.ToolStatus{ID: device.Clip(call.ID, mostName), Name: device.Clip(call.Name, mostName), Status: event.ToolRunning}
-	for _, known := range r.tools {
-		if known.ID == t.ID {
-			return nil
-		}
+	if slices.ContainsFunc(r.tools, func(known *event.ToolStatus) bool { return known.ID == t.ID }) {
+		return nil
 	}
 	r.tools = append(r.tools, t)
 	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)

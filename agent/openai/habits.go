@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,9 +115,7 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 		f.newLimit, f.what = true, "the server calls max_tokens max_completion_tokens"
 	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
 		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
-	case e.o.ReasoningEffort != "" && !used.noThinking &&
-		(strings.Contains(reason, "does not support thinking") || strings.Contains(reason, "reasoning_effort") ||
-			strings.Contains(reason, "think value")):
+	case e.o.ReasoningEffort != "" && !used.noThinking && mentions(reason, "does not support thinking", "reasoning_effort", "think value"):
 		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"
 	default:
 		return finding{}, false
@@ -130,16 +129,11 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 // endpoints found that support tool use"). LM Studio only says that the model's
 // template failed, which tools are one reason for.
 func aboutTools(reason string) bool {
-	if strings.Contains(reason, "rendering prompt with jinja template") {
-		return true
-	}
-	if !strings.Contains(reason, "tool") && !strings.Contains(reason, "function call") {
-		return false
-	}
-	for _, word := range []string{"support", "require", "jinja", "not allowed", "not enabled"} {
-		if strings.Contains(reason, word) {
-			return true
-		}
-	}
-	return false
+	return mentions(reason, "rendering prompt with jinja template") ||
+		mentions(reason, "tool", "function call") && mentions(reason, "support", "require", "jinja", "not allowed", "not enabled")
+}
+
+// mentions reports whether a text holds one of the words.
+func mentions(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
