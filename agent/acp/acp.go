@@ -177,7 +177,10 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		return err
 	}
 	defer b.leave(k)
-	tools := b.toolsOf(ctx, t)
+	var tools *thinker.TurnTools
+	if b.o.Tools != nil && b.o.Lend != nil {
+		tools = b.o.Tools(ctx, t)
+	}
 	defer b.rest(k)
 	for again := true; ; again = false {
 		s, err := b.session(ctx, k, tools)

@@ -26,14 +26,6 @@ type ToolEndpoint interface {
 	Close()
 }
 
-// toolsOf are what a turn may use, and nil where nothing is lent.
-func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *thinker.TurnTools {
-	if b.o.Tools == nil || b.o.Lend == nil {
-		return nil
-	}
-	return b.o.Tools(ctx, t)
-}
-
 // endpoint opens one for a session to come, with the tools of its first turn: an
 // agent asks for them when it opens the session. It is nil where nothing is
 // lent.

@@ -165,7 +165,9 @@ const mostTries = 5
 // Continue implements agent.Model.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
-		used := e.learned()
+		e.mu.Lock()
+		used := e.habits
+		e.mu.Unlock()
 		a := &answer{out: out}
 		stop, err := e.once(ctx, p, used, a)
 		if err == nil {

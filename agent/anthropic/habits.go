@@ -10,12 +10,6 @@ import (
 // habits are what a model turned out not to take.
 type habits struct{ noTemperature, noEffort bool }
 
-func (e *Engine) learned() habits {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.habits
-}
-
 // learn finds out of a refusal what to leave out, and says whether the request
 // is worth repeating. Each finding is logged once.
 func (e *Engine) learn(err error, used habits) bool {

@@ -223,8 +223,9 @@ func (e *Engine) Warm(ctx context.Context) error {
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	request := remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin}
-	response, err := e.server.Call(ctx, request)
+	root := *e.root
+	root.RawQuery = "" // it may hold a key
+	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: &root, Path: "health", Bare: true, Within: warmWithin})
 	if err == nil {
 		_, _ = response.Whole(mostDrained) // for the connection's sake
 		response.Close()
@@ -238,11 +239,4 @@ func (e *Engine) health(ctx context.Context) error {
 		return e.server.Faultf("the model %s is still being loaded, or %s is overloaded", e.o.Model, remote.Address(e.base))
 	}
 	return nil
-}
-
-// withoutQuery drops what may hold a key.
-func withoutQuery(u *url.URL) *url.URL {
-	bare := *u
-	bare.RawQuery = ""
-	return &bare
 }

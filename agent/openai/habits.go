@@ -34,12 +34,6 @@ type finding struct {
 	reason string // by the server
 }
 
-func (e *Engine) learned() habits {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.habits
-}
-
 // mostTries bounds how often a request is sent anew without what the server
 // turned out not to take.
 const mostTries = 5
@@ -55,7 +49,9 @@ const longestPause = 2 * time.Second
 // always what it fails at.
 func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var findings []finding
-	used := e.learned()
+	e.mu.Lock()
+	used := e.habits
+	e.mu.Unlock()
 	patience := min(longestPause, e.o.FirstWithin)
 	for try := 1; ; try++ {
 		stop, err := e.once(ctx, p, used, out)

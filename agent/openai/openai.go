@@ -101,7 +101,9 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	o.Extra = maps.Clone(o.Extra)
-	e := &Engine{o: o, base: base, root: rootOf(base), ollama: o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)}
+	root := *base
+	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
+	e := &Engine{o: o, base: base, root: &root, ollama: o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)}
 	wants := o.NumCtx != 0 || o.KeepAlive != ""
 	if wants && !e.ollama {
 		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
@@ -131,12 +133,6 @@ func parseBase(text string) (*url.URL, error) {
 	}
 	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
 	return base, nil
-}
-
-func rootOf(base *url.URL) *url.URL {
-	root := *base
-	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
-	return &root
 }
 
 func check(o Options) error {

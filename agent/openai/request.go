@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"perch/agent/thinker"
-	"perch/device"
 )
 
 // body is what is posted. Maps, because what a server does not take is left out
@@ -117,13 +116,10 @@ func (e *Engine) parts(m thinker.Message) []body {
 			parts = append(parts, body{"type": "text", "text": unseen})
 			continue
 		}
-		parts = append(parts, body{"type": "image_url", "image_url": body{"url": dataURL(picture)}})
+		data := "data:" + picture.Type + ";base64," + base64.StdEncoding.EncodeToString(picture.Data)
+		parts = append(parts, body{"type": "image_url", "image_url": body{"url": data}})
 	}
 	return parts
-}
-
-func dataURL(p device.Picture) string {
-	return "data:" + p.Type + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 }
 
 // result is what a tool answered; these APIs have no other place for failure.
