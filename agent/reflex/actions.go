@@ -21,8 +21,8 @@ func actions() map[string]action {
 	return map[string]action{
 		"": func(_ context.Context, c *command) (string, error) { return c.intent.answer, nil },
 
-		"volume":     level(volumeTool),
-		"brightness": level(brightnessTool),
+		"volume":     level(levelTool("volume")),
+		"brightness": level(levelTool("brightness")),
 		"look":       withTool(headTool, look),
 		"nod":        withTool(headTool, moves("pitch", 45, 15, 45, 20)),
 		"shake":      withTool(headTool, moves("yaw", -25, 25, -25, 0)),
@@ -82,7 +82,7 @@ func level(find toolFinder) action {
 // if the robot does not answer.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	const halfWay = 50
-	tool, ok := statusTool(c.turn.Body.Tools())
+	tool, ok := find(c.turn.Body.Tools(), "get device status")
 	if !ok {
 		return halfWay
 	}
@@ -145,10 +145,8 @@ func moves(axis string, angles ...int) func(context.Context, *command, bodyTool)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -61,7 +61,8 @@ type answer struct {
 
 type sentence struct {
 	tree   node
-	source string // "en.yaml:12"
+	slots  []string // their names, in the order of the text
+	source string   // "en.yaml:12"
 }
 
 type list struct {
@@ -159,12 +160,6 @@ func (b *Book) add(name string, text []byte) error {
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func sortRules(rules []Rule) {
-	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
-}
-
 func (b *Book) addList(name string, f fileList, source string) {
 	l := b.lists[name]
 	l.source = source
@@ -172,7 +167,7 @@ func (b *Book) addList(name string, f fileList, source string) {
 	for i, e := range f.entries {
 		it := item{spoken: strings.ToLower(e.spoken), value: cmp.Or(e.value, strings.ToLower(e.spoken))}
 		if l.numbers {
-			it.value = itoa(i)
+			it.value = strconv.Itoa(i)
 		}
 		it.words = strings.Fields(it.spoken)
 		l.items = append(l.items, it)
@@ -215,7 +210,7 @@ func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
 			continue
 		}
-		all = append(all, sentence{tree, source(file, s.line)})
+		all = append(all, sentence{tree, slots(tree), source(file, s.line)})
 	}
 	return all, errors.Join(faults...)
 }

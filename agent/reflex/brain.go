@@ -3,6 +3,7 @@ package reflex
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ func (c *command) fill(text string) string {
 func (c *command) date() string {
 	b, now := c.brain.book, c.turn.Now
 	return strings.NewReplacer("{weekday}", b.weekdays[now.Weekday()], "{month}", b.months[now.Month()-1],
-		"{day}", itoa(now.Day())).Replace(b.dateFormat)
+		"{day}", strconv.Itoa(now.Day())).Replace(b.dateFormat)
 }
 
 // value is the value for the action: of a slot, or of the intent.

@@ -64,9 +64,9 @@ func (b *Book) checkAnswers() error {
 	kinds := map[string]bool{}
 	for _, a := range b.answers {
 		kinds[a.kind] = true
-		slots(a.tree, func(name string) {
+		for _, name := range a.slots {
 			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, name))
-		})
+		}
 	}
 	if len(kinds) > 0 && !(kinds["yes"] && kinds["no"]) {
 		faults = append(faults, fmt.Errorf("%s: answers need both a yes and a no", b.answers[0].source))
@@ -81,9 +81,7 @@ var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	common := map[string]int{}
 	for _, s := range in.sentences {
-		here := map[string]bool{}
-		slots(s.tree, func(name string) { here[name] = true })
-		for name := range here {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(s.slots))) {
 			common[name]++
 			if _, known := b.lists[name]; !known {
 				fault("%s: there is no list %q", s.source, name)
@@ -117,9 +115,7 @@ func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
 		return
 	}
 	for _, s := range in.sentences {
-		here := map[string]bool{}
-		slots(s.tree, func(name string) { here[name] = true })
-		if !here[b.numbers] || !here[unitsList] {
+		if !slices.Contains(s.slots, b.numbers) || !slices.Contains(s.slots, unitsList) {
 			fault("%s: action %q needs the slots {%s} and {%s}", s.source, in.action, b.numbers, unitsList)
 		}
 	}

@@ -116,7 +116,7 @@ func (b *Book) length(left time.Duration) string {
 	var parts []string
 	for _, of := range b.units() {
 		if n := seconds / of; n > 0 && len(parts) < 2 {
-			parts = append(parts, itoa(n)+" "+b.unit(n, of))
+			parts = append(parts, strconv.Itoa(n)+" "+b.unit(n, of))
 			seconds -= n * of
 		}
 	}
@@ -142,5 +142,5 @@ func (b *Book) unit(n, of int) string {
 	if n == 1 {
 		words = append(slices.Clone(b.lists[unitList].items), words...)
 	}
-	return words[slices.IndexFunc(words, func(it item) bool { return it.value == itoa(of) })].spoken
+	return words[slices.IndexFunc(words, func(it item) bool { return it.value == strconv.Itoa(of) })].spoken
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -114,7 +114,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 
 // speakAll speaks a text sentence by sentence.
 func (t *turn) speakAll(ctx context.Context, text string) error {
-	for _, sentence := range llm.Sentences(text) {
+	for _, sentence := range thinker.Sentences(text) {
 		if err := t.speak(ctx, sentence); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -24,7 +24,7 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 
 // synthesis is text that is coming, cut into sentences as it comes.
 type synthesis struct {
-	speech    *llm.Speech
+	speech    *thinker.Speech
 	bytes     int
 	sentences chan string // holds all that mostText bytes can be cut into
 	options   voice.Options
@@ -91,7 +91,7 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Voice != nil && slices.Contains(v.s.o.Voices, asked.Voice.Name) {
 		s.options.Voice = asked.Voice.Name
 	}
-	s.speech = llm.NewSpeech(s.options.Language)
+	s.speech = thinker.NewSpeech(s.options.Language)
 	return s, nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -204,7 +204,7 @@ func TestOurOwnClient(t *testing.T) {
 
 // sentencesOf is a text as it is cut while it comes.
 func sentencesOf(text string) (all []string) {
-	speech := llm.NewSpeech("en")
+	speech := thinker.NewSpeech("en")
 	for _, r := range append(speech.Write(text), speech.End()...) {
 		if s, ok := r.(agent.Say); ok {
 			all = append(all, s.Text)

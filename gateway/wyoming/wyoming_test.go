@@ -176,7 +176,7 @@ func TestGarbage(t *testing.T) {
 
 func TestTooManyRequestsAtOnce(t *testing.T) {
 	o := all()
-	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
@@ -249,7 +249,7 @@ func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		o := all()
-		o.Mind = &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		o.Mind = &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 			time.Sleep(long)
 			return out(agent.Say{Text: "Done."})
 		}}
@@ -337,7 +337,7 @@ func TestAClientThatLeavesIsNotServed(t *testing.T) {
 			return voice.Transcript{}, wait(ctx)
 		}),
 		Synthesizer: synthesizer(func(ctx context.Context, _ string, _ voice.Options, _ func([]int16) error) error { return wait(ctx) }),
-		Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 			return wait(ctx)
 		}},
 	})
@@ -376,7 +376,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 	began := make(chan struct{}, 8)
 	o := all()
-	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		began <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()

@@ -68,6 +68,17 @@ func client(t testing.TB, url string, o Options) *Client {
 	return c
 }
 
+// dial connects, until the test ends.
+func dial(t testing.TB, c *Client) *Conn {
+	t.Helper()
+	conn, err := c.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
 // frame writes one frame, without a mask as servers do.
 func (p *peer) frame(first byte, payload string) {
 	head := []byte{first}

@@ -101,10 +101,8 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 			return
 		}
 		// Now it has all it needs: its time begins.
-		late := time.NewTimer(r.o.AnswerWithin)
-		defer late.Stop()
 		select {
-		case <-late.C:
+		case <-time.After(r.o.AnswerWithin):
 			cancel(r.client.Silent(r.o.AnswerWithin))
 		case <-inner.Done():
 		}

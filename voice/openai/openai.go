@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,19 +76,13 @@ const mostModels = 1 << 20
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
 	var fault *remote.Fault
-	switch {
-	case listed:
-		return nil
-	case errors.As(err, &fault) && !inconclusive(fault.Status), err != nil && fault == nil:
+	if errors.As(err, &fault) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, fault.Status) {
+		err = nil // a list that was refused in this way says nothing of the work itself
+	}
+	if listed || err != nil {
 		return err
 	}
 	return try(ctx)
-}
-
-// inconclusive reports whether a list of models that was refused in this way
-// says nothing of the work itself.
-func inconclusive(status int) bool {
-	return status == http.StatusForbidden || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
 // lists reports whether the server's list of models has the model.
