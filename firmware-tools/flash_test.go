@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -284,18 +285,16 @@ func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
 		t.Fatal(err)
 	}
 	slot, _ := table.Named("ota_0")
-	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
+	robot = flashed{Robot: romloader.Robot{Chip: 9, Revision: 2, Size: 4 << 20}, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
 	foreign = robot
 	foreign.app.Project = "xiaozhi"
 	big = robot
-	big.size, big.table = 32<<20, nil
-	big.table = append(big.table, robot.table...)
+	big.Size, big.table = 32<<20, slices.Clone(table)
 	big.table[5].Offset = 16<<20 - 4096
 	single = robot
-	single.table = nil
-	single.table = append(single.table, table[0], table[3])
+	single.table = espimage.Table{table[0], table[3]}
 	return robot, blank, foreign, big, single
 }
 

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/command/commandtest"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
@@ -246,11 +245,8 @@ func TestManyRobots(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "2 of 2 robots failed, the first because of: check in") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if got := macAfter("0000000000ff", 2); got != "000000000101" {
-		t.Errorf("the third MAC is %s", got)
-	}
-	if got := macAfter("fefffffffffe", 2); got != "ff0000000000" {
-		t.Errorf("the third MAC is %s", got)
+	if a, b := macAfter("00:00:00:00:00:ff", 2), macAfter("fefffffffffe", 2); a != "000000000101" || b != "ff0000000000" {
+		t.Errorf("the third MACs are %s and %s", a, b)
 	}
 }
 
@@ -277,18 +273,15 @@ func TestEachRobotItsOwnWords(t *testing.T) {
 		return f
 	}
 	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")
-	if err := f.speak(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := f.speak(t.Context()); err != nil || len(f.spoken) != 3 || len(f.options.Say) != 2 {
+		t.Fatalf("%d robots speak, %v", len(f.spoken), err)
 	}
-	var all [][]simrobot.Sentence
-	for i, mac := range []string{"0200000000fe", "0200000000ff", "020000000100"} {
-		say := f.options.SayAs(device.ID(mac))
+	for i, say := range f.spoken {
 		if len(say) != 2 || say[0].Text != fmt.Sprintf("robot %d", i+1) || say[1].Text != "hi" || len(say[0].PCM) == 0 {
-			t.Fatalf("%s says %d sentences, first %+v", mac, len(say), say)
+			t.Fatalf("robot %d says %d sentences, first %+v", i+1, len(say), say)
 		}
-		all = append(all, say)
 	}
-	if &all[0][1].PCM[0] != &all[2][1].PCM[0] || len(f.options.Say) != 2 {
+	if &f.spoken[0][1].PCM[0] != &f.spoken[2][1].PCM[0] {
 		t.Error("what is the same was spoken twice")
 	}
 	if f = parsed("--say", "robot %d"); f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {

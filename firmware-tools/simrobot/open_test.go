@@ -2,11 +2,9 @@ package simrobot
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -200,15 +198,5 @@ func TestHelloOfServerAEC(t *testing.T) {
 			s.text(hello)
 			s.next(`"mode":"realtime"`) // the default wherever echo is cancelled
 		})
-	}
-}
-
-// TestRobotsThatShareOptions have their own sentences.
-func TestRobotsThatShareOptions(t *testing.T) {
-	o := Options{MAC: testMAC, Say: []Sentence{second("shared")},
-		SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
-	r, err := New(o)
-	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
-		t.Errorf("%v, %+v", err, r.person.sentences)
 	}
 }
