@@ -162,8 +162,8 @@ func (p *Port) Write(b []byte) (int, error) {
 
 // gone returns a clear error if the device was unplugged.
 func gone(err error) error {
-	if p, is := errors.AsType[*serial.PortError](err); is && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) ||
-		errors.Is(err, syscall.ENODEV) {
+	if p, is := errors.AsType[*serial.PortError](err); is && p.Code() == serial.PortClosed ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
 		return errors.New("the port is gone: the robot was unplugged, or has lost power")
 	}
 	return err
