@@ -85,16 +85,9 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 // the wake word.
 func TestWakeWordTalk(t *testing.T) {
 	var woken []string
-	observe := func(h Observation) {
-		if w, ok := h.(Woken); ok {
-			woken = append(woken, w.Phrase)
-		}
-	}
+	observe := on(func(w Woken) { woken = append(woken, w.Phrase) })
 	stats, err := talk(t, Options{Wake: "robot", Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"detect","text":"robot"`)
-		s.next(listenAuto)
+		s.opens(`"detect","text":"robot"`, listenAuto)
 		s.quiet(1500 * time.Millisecond)
 		s.answer(5)
 		s.hangUp()
@@ -108,17 +101,9 @@ func TestWakeWordTalk(t *testing.T) {
 func TestWakeWordWhileIdle(t *testing.T) {
 	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
-		observe := func(h Observation) {
-			if _, ok := h.(WakeLost); ok {
-				lost++
-			}
-		}
+		observe := on(func(_ WakeLost) { lost++ })
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware, Mode: xiaozhi.Manual, Observe: observe}, func(s *server, r *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
+			s.opens(firstTexts(firmware)...)
 			s.quiet(time.Second)
 			r.WakeWord("robot")
 			if hears {
