@@ -217,11 +217,7 @@ func TestFlashPort(t *testing.T) {
 	damaged := simrobot.Image("1.3.0", 2000)
 	damaged[400] ^= 1
 	cut := simrobot.Image("1.3.0", 2000)
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
+	check(t, "flash", []call{
 		{[]string{good, "--port", filepath.Join(t.TempDir(), "ttyACM0")}, 1, "there is no such port: is the robot plugged in?"},
 		{[]string{good, "--port", good}, 1, "it is not a serial port"},
 		{[]string{bad}, 1, "cannot be written to a robot"},
@@ -233,12 +229,7 @@ func TestFlashPort(t *testing.T) {
 		{[]string{"--save", good}, 2, "--save goes with --at"},
 		{[]string{"--save", "--at", "nvs", good}, 1, "does not replace a copy"},
 		{[]string{"--help"}, 0, ""},
-	} {
-		code, _, errs := tools(append([]string{"flash"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.want) {
-			t.Errorf("%q: exit %d %s", c.args, code, errs)
-		}
-	}
+	})
 }
 
 func TestChoosePort(t *testing.T) {

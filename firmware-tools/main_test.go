@@ -149,25 +149,48 @@ func square(n int) []int16 {
 }
 
 func tools(args ...string) (code int, stdout, stderr string) {
+	return toolsUntil(context.Background(), args...)
+}
+
+func toolsUntil(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
+	code = run(ctx, args, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// call is the arguments of a command, its exit code, and a part of the line that it
+// prints if it fails.
+type call struct {
+	args   []string
+	code   int
+	stderr string
+}
+
+func check(t *testing.T, command string, calls []call) {
+	t.Helper()
+	for _, c := range calls {
+		code, _, errs := tools(append([]string{command}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
+			t.Errorf("%q: exit %d %s", c.args, code, errs)
+		}
+	}
+}
+
+// microphone returns a file with 0.3 s of sound.
+func microphone(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := voice.WriteWAV(&b, 16000, square(4800)); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "mic.wav", b.Bytes())
 }
 
 func TestConversation(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
-	mic, speaker, script := filepath.Join(dir, "mic.wav"), filepath.Join(dir, "speaker.wav"), filepath.Join(dir, "t.jsonl")
-	flash := filepath.Join(dir, "flash.json")
-	f, err := os.Create(mic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := voice.WriteWAV(f, 16000, square(4800)); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", mic, "--speaker", speaker, "--mode", "manual",
+	speaker, script, flash := filepath.Join(dir, "speaker.wav"), filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "flash.json")
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", microphone(t), "--speaker", speaker, "--mode", "manual",
 		"--transcript", script, "--flash", flash, "--event", `face_detected={"x":1}`)
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
