@@ -13,14 +13,11 @@ import (
 
 // flashed is the state of a robot before it is written to.
 type flashed struct {
-	chip       espimage.Chip
-	revision   int
-	bootLoader int64 // address at which its chip expects one
-	size       int64 // of its flash
-	table      espimage.Table
-	noTable    error              // why the table is missing
-	starts     espimage.Partition // that it starts next; its size is 0 if there is none
-	app        espimage.App       // in starts
+	romloader.Robot
+	table   espimage.Table
+	noTable error              // why the table is missing
+	starts  espimage.Partition // that it starts next; its size is 0 if there is none
+	app     espimage.App       // in starts
 }
 
 // flashFile is a file to be written.
@@ -86,8 +83,8 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
-		if err == nil && where.at != r.bootLoader {
-			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
+		if err == nil && where.at != r.BootLoader {
+			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.BootLoader, r.Chip)
 		}
 	case espimage.PartitionTable:
 		_, err = espimage.ParseTable(file.data)
@@ -101,7 +98,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 }
 
 func (r flashed) target() espimage.Target {
-	return espimage.Target{Chip: r.chip, Revision: r.revision}
+	return espimage.Target{Chip: r.Chip, Revision: r.Revision}
 }
 
 func (file flashFile) describe() string {
@@ -114,14 +111,14 @@ func (file flashFile) describe() string {
 // place returns the destination of a file: that of --at, or the usual one of its
 // kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
-	whole := place{name: "the whole flash", limit: r.size, system: true}
-	loader := place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}
+	whole := place{name: "the whole flash", limit: r.Size, system: true}
+	loader := place{name: "the boot loader", at: r.BootLoader, limit: espimage.TableOffset - r.BootLoader, system: true}
 	table := place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}
 	if address, err := strconv.ParseInt(f.at, 0, 64); err == nil {
 		switch {
 		case address == 0 && file.image.Kind == espimage.Merged:
 			return whole, nil
-		case address == r.bootLoader:
+		case address == r.BootLoader:
 			return loader, nil
 		case address == espimage.TableOffset:
 			return table, nil
@@ -235,7 +232,7 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	if where.at != 0 {
 		return errors.New("a merged image belongs to 0")
 	}
-	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
+	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.BootLoader, Flash: r.Size})
 	if err != nil {
 		return fmt.Errorf("%s would not start: %w", file.name, err)
 	}

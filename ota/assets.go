@@ -84,59 +84,30 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 	if !assetName.MatchString(name) {
 		return Asset{}, errAssetName
 	}
-	select {
-	case f.uploads <- struct{}{}:
-		defer func() { <-f.uploads }()
-	case <-ctx.Done():
-		return Asset{}, fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
-	}
-	list, err := f.Assets()
+	var read espimage.Assets
+	err := f.upload(ctx, f.assetPath(""), func(file *os.File) (string, error) {
+		list, err := f.Assets()
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
+			return "", &fault{"assets_full", http.StatusConflict,
+				fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+		}
+		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
+		if err != nil {
+			return "", uploadFault(err)
+		}
+		read, err = espimage.ReadAssets(file, n)
+		return f.assetPath(name), contentFault(err)
+	}, func() error {
+		f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
+		return nil
+	})
 	if err != nil {
 		return Asset{}, err
 	}
-	if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
-		return Asset{}, &fault{"assets_full", http.StatusConflict,
-			fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
-	}
-	var file *os.File
-	if err = os.MkdirAll(f.assetPath(""), 0o750); err == nil {
-		file, err = os.CreateTemp(f.assetPath(""), uploadName)
-	}
-	if err != nil {
-		return Asset{}, diskFault(fmt.Errorf("write the asset file: %w", err))
-	}
-	defer os.Remove(file.Name()) // it has another name by then, if all went well
-	defer file.Close()
-	read, err := receiveAsset(file, body)
-	if err != nil {
-		return Asset{}, err
-	}
-	err = errors.Join(file.Chmod(0o640), file.Sync())
-	if err == nil {
-		err = os.Rename(file.Name(), f.assetPath(name))
-	}
-	if err == nil {
-		err = syncFolder(f.assetPath(""))
-	}
-	if err != nil {
-		return Asset{}, diskFault(fmt.Errorf("keep the asset file: %w", err))
-	}
-	f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
-}
-
-// receiveAsset writes an asset file and judges it there.
-func receiveAsset(file *os.File, body io.Reader) (espimage.Assets, error) {
-	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
-	if err != nil {
-		return espimage.Assets{}, uploadFault(err)
-	}
-	read, err := espimage.ReadAssets(file, n)
-	var refusal *espimage.Refusal
-	if errors.As(err, &refusal) {
-		return read, &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
-	}
-	return read, err
 }
 
 // RemoveAsset removes an asset file. A download under way goes on to its end.

@@ -122,10 +122,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	_, there := f.images[sha]
-	f.mu.Unlock()
-	if !there {
+	if !f.has(sha) {
 		return errNoImage
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)

@@ -75,8 +75,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	case err != nil && ctx.Err() != nil:
 		return nil, elsewhere("%v", context.Cause(ctx))
 	case err != nil:
-		var inner *url.Error
-		if errors.As(err, &inner) {
+		if inner, is := errors.AsType[*url.Error](err); is {
 			err = inner.Err // the rest is the address, which may hold a key
 		}
 		return nil, elsewhere("%v", err)

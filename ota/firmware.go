@@ -139,23 +139,21 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 // after is now, or, where the clock was set back, a time that is still later
 // than whatever an owner did before: what was wanted last counts. f.mu is held.
 func (f *Firmware) after(now time.Time) time.Time {
-	last := time.Time{}
+	done := []time.Time{{}}
 	for _, r := range f.images {
-		if r.Added.After(last) {
-			last = r.Added
-		}
+		done = append(done, r.Added)
 	}
 	for _, u := range f.units {
 		for _, t := range u.Trials {
-			if t.Chosen && t.Offered.After(last) {
-				last = t.Offered
+			if t.Chosen {
+				done = append(done, t.Offered)
 			}
 		}
 	}
-	if now.After(last) {
-		return now
+	if last := slices.MaxFunc(done, time.Time.Compare); !now.After(last) {
+		return last.Add(time.Millisecond)
 	}
-	return last.Add(time.Millisecond)
+	return now
 }
 
 // keep takes over what is known of a robot. f.mu is held.
@@ -369,10 +367,7 @@ func (r Record) suits(u Unit) error {
 
 // Open returns an image's file, for whoever backs the catalogue up.
 func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
-	f.mu.Lock()
-	_, there := f.images[sha]
-	f.mu.Unlock()
-	if !there {
+	if !f.has(sha) {
 		return nil, errNoImage
 	}
 	file, err := os.Open(f.path(sha))
@@ -380,6 +375,13 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 		return nil, fmt.Errorf("open the image: %w", err)
 	}
 	return file, nil
+}
+
+func (f *Firmware) has(sha string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, there := f.images[sha]
+	return there
 }
 
 // progress takes note of what a robot was sent. It is published once a second, and

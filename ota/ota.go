@@ -185,11 +185,9 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 // or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
 	body := parseBody(r.Body)
-	r.DeviceID = cmp.Or(r.DeviceID, body.MAC)
-	id, err := device.ParseID(r.DeviceID)
+	id, err := parseID(cmp.Or(r.DeviceID, body.MAC))
 	if err != nil {
-		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+		return device.CheckIn{}, err
 	}
 	base, err := s.base(r.Host)
 	if err != nil {
@@ -204,6 +202,15 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
 		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
+}
+
+func parseID(text string) (device.ID, error) {
+	id, err := device.ParseID(text)
+	if err != nil {
+		return "", &fault{"no_device_id", http.StatusBadRequest,
+			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+	}
+	return id, nil
 }
 
 // browser is how every browser's User-Agent begins.
@@ -274,10 +281,9 @@ func clip(s string) string {
 
 // Activate reports whether a robot that shows a code has been adopted.
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
-	id, err := device.ParseID(deviceID)
+	id, err := parseID(deviceID)
 	if err != nil {
-		return false, &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+		return false, err
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {

@@ -308,7 +308,7 @@ func TestAnELFFileThatNeverChanges(t *testing.T) {
 func TestWhoIsRefused(t *testing.T) {
 	good := func() (Unit, Record, sighting) {
 		r := recordsOf("1.3")[0]
-		return Unit{Reported: true, Chip: 9, Revision: 2, Slot: 4000}, r,
+		return Unit{Reported: true, Facts: Facts{Chip: 9, Revision: 2, Slot: 4000}}, r,
 			sighting{robot: "a0b1c2d3e4f5", board: "b", version: "1.2", elf: "elf-1.2", at: time.Unix(0, 0)}
 	}
 	for _, c := range []struct {

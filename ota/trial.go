@@ -52,12 +52,8 @@ type Unit struct {
 
 	// What it reported when its body could last be read.
 
-	Reported bool          `json:"told"`
-	Chip     espimage.Chip `json:"chip"`
-	Revision int           `json:"revision"`
-	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not known
-	Fixed    bool          `json:"fixed,omitempty"`  // it has no partitions for updates
-	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for asset files; 0 is not known
+	Reported bool `json:"told"`
+	Facts
 
 	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image its owner wants on it
 	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
@@ -77,7 +73,7 @@ type sighting struct {
 	board   string
 	version string
 	elf     string // SHA-256 of the ELF file of what runs, in hex; empty is not known
-	facts   *facts // nil where the body could not be read
+	facts   *Facts // nil where the body could not be read
 	at      time.Time
 }
 
@@ -110,7 +106,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
 	if s.facts != nil {
-		u.Reported, u.Chip, u.Revision, u.Slot, u.Fixed, u.Assets = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed, s.facts.assets
+		u.Reported, u.Facts = true, *s.facts
 	}
 	var v verdict
 	chosen := u.chosen(s, images)

@@ -31,7 +31,7 @@ const dialAgain = 500 * time.Millisecond
 
 func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
 	tries := 1
-	if how.by == byEvent && r.firmware.events {
+	if how.do == doSense && r.firmware.events {
 		tries = 3
 	}
 	for try := range tries {
