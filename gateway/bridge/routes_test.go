@@ -190,9 +190,10 @@ func TestNotOverItsOwnVoice(t *testing.T) {
 
 // TestNothingToPlay: an appliance without sounds answers that.
 func TestNothingToPlay(t *testing.T) {
-	h := newHarness(t, func(o *Options) { o.Sounds, o.Roots = nil, nil })
+	h := newHarness(t)
+	h.player.names = nil
 	server := h.local(t)
-	if status, body := ask(t, server, http.MethodGet, "/admin/songs", ""); status != 200 || body != `{"base":"","files":[]}` {
+	if status, body := ask(t, server, http.MethodGet, "/admin/songs", ""); status != 200 || body != `{"base":"/data/sounds","files":[]}` {
 		t.Errorf("songs: %d %s", status, body)
 	}
 	if status, body := ask(t, server, http.MethodPost, "/admin/play-asset", `{"asset":"purr"}`); status != 404 ||

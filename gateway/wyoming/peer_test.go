@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recognizer has a script.
 type recognizer func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
 
-func (recognizer) Name() string { return "fake-ears" }
+func (recognizer) Name() string { return "fake-recognizer" }
 
 func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	return e(ctx, u, o)
@@ -30,7 +30,7 @@ func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.O
 // synthesizer has a script.
 type synthesizer func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
 
-func (synthesizer) Name() string { return "fake-mouth" }
+func (synthesizer) Name() string { return "fake-synthesizer" }
 
 func (m synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	return m(ctx, text, o, out)

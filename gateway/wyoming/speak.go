@@ -75,8 +75,8 @@ func (v *connection) takeText(e wire.Event) error {
 	return v.queue(func(ctx context.Context) error { return v.speakStream(ctx, s) })
 }
 
-// newSynthesis takes how a text is to be spoken. For a voice we did not list the
-// synthesizer chooses: a client's text never names an engine's voice.
+// newSynthesis takes how a text is to be spoken. The synthesizer chooses the
+// voice: a client's text never names an engine's.
 func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
@@ -87,9 +87,6 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 		if s.options.Language, err = v.s.offered(asked.Voice.Language); err != nil {
 			return nil, err
 		}
-	}
-	if asked.Voice != nil && slices.Contains(v.s.o.Voices, asked.Voice.Name) {
-		s.options.Voice = asked.Voice.Name
 	}
 	s.speech = thinker.NewSpeech(s.options.Language)
 	return s, nil
