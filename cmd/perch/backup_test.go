@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
 	"perch/store"
@@ -110,17 +110,17 @@ func readFile(t testing.TB, path string) []byte {
 }
 
 // publishImage puts an image into the catalogue and returns its hash.
-func (h *house) publishImage(version string) string {
-	h.t.Helper()
+func (h *running) publishImage(version string) string {
+	h.T.Helper()
 	var shown ota.Shown
-	h.adminWith(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image(version, 64<<10)), &shown)
+	h.Admin(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image(version, 64<<10)), &shown)
 	return shown.SHA256
 }
 
-func (h *house) remember(body string) {
-	h.t.Helper()
+func (h *running) remember(body string) {
+	h.T.Helper()
 	if _, err := h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 }
 
@@ -128,27 +128,21 @@ func (h *house) remember(body string) {
 // happens afterwards, and the restore after which all of that never was.
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
-	c := testConfig()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(t.Context()) }()
-	h := &house{Appliance: a, t: t}
+	c := appliancetest.Config()
+	h := open(t, c, data)
 	h.remember("the cat is called Miso")
 	kept := h.publishImage("1.0.0")
 	writeFile(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
 	writeFile(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
-	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.ID) {
+	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, h.ID) {
 		t.Fatalf("backup: %d %s %s", code, out, errs)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
 	m, files := unpacked(t, readFile(t, file))
-	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute ||
+	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
 		len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
@@ -160,16 +154,16 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	h.remember("the cat is gone")
-	h.admin(http.MethodDelete, "/api/v1/firmware/"+kept, nil)
+	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	code, out, errs := commandLine(t, "restore", "--url", h.url(""), "--token-file", filepath.Join(data, "admin-token"), "--restart", file)
+	code, out, errs := commandLine(t, "restore", "--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token"), "--restart", file)
 	if code != exitDone || !strings.Contains(out, "restarts to apply") {
 		t.Fatalf("restore: %d %s %s", code, out, errs)
 	}
-	if err := <-ended; !errors.Is(err, appliance.ErrRestart) {
+	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
-	a.Close()
+	h.Stop()
 
 	h = open(t, c, data)
 	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 || got[0].Body != "the cat is called Miso" {
@@ -193,9 +187,9 @@ func TestBackupAndRestore(t *testing.T) {
 // TestBackupWithoutAnAppliance reads the data directory, and changes nothing.
 func TestBackupWithoutAnAppliance(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
-	h.stop()
+	h.Stop()
 	l := filepath.Join(data, "perch.sock")
 	if exists(l) {
 		t.Fatal("the socket is still there")
@@ -246,7 +240,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, told, errs := commandLine(t, "restore", "--data", fresh, file); code != exitDone || strings.Contains(told, "before") {
 		t.Errorf("restored into nothing: %d %s %s", code, told, errs)
 	}
-	if got := open(t, testConfig(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
+	if got := open(t, appliancetest.Config(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
 		t.Error("the appliance did not move")
 	}
 }
@@ -297,7 +291,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 // is refused is answered, however much of it is under way.
 func TestRestoreWhileItRuns(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
@@ -305,7 +299,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	}
 	bad := filepath.Join(out, "bad.tar")
 	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
-	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
+	for _, reach := range [][]string{{"--data", data}, {"--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token")}} {
 		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
 			!strings.Contains(errs, "no backup of Perch's") {
 			t.Errorf("%d %s", code, errs)
@@ -314,18 +308,18 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	if exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
-	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
+	if status, _ := h.Request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
 		t.Errorf("without the token a backup is answered with %d", status)
 	}
-	if status, _ := h.request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
+	if status, _ := h.Request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
 		t.Errorf("without the token a restore is answered with %d", status)
 	}
 	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
 		t.Errorf("%d %s %s", code, told, errs)
 	}
 	h.remember("the cat is gone")
-	h.stop()
-	h = open(t, testConfig(), data)
+	h.Stop()
+	h = open(t, appliancetest.Config(), data)
 	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 {
 		t.Errorf("remembered is %+v", got)
 	}

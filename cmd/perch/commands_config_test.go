@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 func TestCheckConfig(t *testing.T) {
 	for text, code := range map[string]int{"": 0, "name: kitchen": 0, "nmae: x": 2, "{": 2} {
 		var out, errs strings.Builder
-		if got := run(t.Context(), []string{"check-config", written(t, text)}, &out, &errs); got != code {
+		if got := run(t.Context(), []string{"check-config", appliancetest.Written(t, text)}, &out, &errs); got != code {
 			t.Errorf("%q: exit code %d: %s%s", text, got, &out, &errs)
 		}
 	}
@@ -20,7 +22,7 @@ func TestCheckConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
-	code := run(t.Context(), []string{"check-config", written(t, "brains: [{kind: reflex, sentences: "+own+"}]")}, &out, &errs)
+	code := run(t.Context(), []string{"check-config", appliancetest.Written(t, "brains: [{kind: reflex, sentences: "+own+"}]")}, &out, &errs)
 	if code != 2 || !strings.Contains(errs.String(), "own.yaml:3") || !strings.Contains(errs.String(), "frobnicator") {
 		t.Errorf("a word the recognizer does not know: %d %s", code, &errs)
 	}
@@ -29,7 +31,7 @@ func TestCheckConfig(t *testing.T) {
 // TestTheDoctorOfAFaultyConfiguration tells its faults, and the code is theirs.
 func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
 	var out, errs strings.Builder
-	code := run(t.Context(), []string{"doctor", "--data", t.TempDir(), "--config", written(t, "nmae: x\nadoption: maybe")}, &out, &errs)
+	code := run(t.Context(), []string{"doctor", "--data", t.TempDir(), "--config", appliancetest.Written(t, "nmae: x\nadoption: maybe")}, &out, &errs)
 	if code != exitUsage || !strings.HasPrefix(out.String(), "2 faults") || strings.Count(out.String(), "FAIL  configuration  ") != 2 {
 		t.Errorf("exit code %d: %s%s", code, &out, &errs)
 	}

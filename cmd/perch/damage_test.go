@@ -18,6 +18,7 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
 	"perch/device"
 	"perch/store"
@@ -37,7 +38,7 @@ func resident(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)
 func inhabited(t *testing.T) (data string, images []string) {
 	t.Helper()
 	data = t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	for _, v := range []string{"1.3.0", "1.4.0"} {
 		images = append(images, h.publishImage(v))
 	}
@@ -53,7 +54,7 @@ func inhabited(t *testing.T) (data string, images []string) {
 		t.Fatal(err)
 	}
 	h.remember("the last fact") // is all that the last change writes
-	h.stop()
+	h.Stop()
 	return data, images
 }
 
@@ -117,14 +118,14 @@ func TestDamagedPages(t *testing.T) {
 		damaged++
 		data := copyOf(t, data)
 		zero(t, archive.DatabasePath(data), n)
-		c := testConfig()
+		c := appliancetest.Config()
 		c.Bridge.Key = skinsTestKey
 		h := open(t, c, data)
-		part := h.part("store")
+		part := h.Part("store")
 		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
 		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 &&
 			(part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) ||
-				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.log.String(), "the database was damaged")) {
+				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.Logged.String(), "the database was damaged")) {
 			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
 		}
 		if len(robots) < residentsOf-20 || len(facts) < factsOf-20 {
@@ -135,19 +136,19 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		if status, text := h.request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
+		if status, text := h.Request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
 			"Bearer "+skinsTestKey); status != http.StatusOK {
 			t.Errorf("page %d: remember: %d %s", n, status, text)
 		}
-		h.stop()
+		h.Stop()
 		h = open(t, c, data)
 		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
 			t.Errorf("page %d: what was acknowledged is not there: %v", n, got)
 		}
-		if again := h.part("store"); n > 1 && again.Note != part.Note {
+		if again := h.Part("store"); n > 1 && again.Note != part.Note {
 			t.Errorf("page %d: after another start /ready says %+v", n, again)
 		}
-		h.stop()
+		h.Stop()
 	}
 	t.Logf("%d of %d pages in use", damaged, len(used))
 	if damaged < 5 {
@@ -159,37 +160,37 @@ func TestDamagedPages(t *testing.T) {
 // told, and the next start has all that can be read.
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	data, _ := inhabited(t)
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, data)
 	n := bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
 	zero(t, archive.DatabasePath(data), n)
 	remember := func(fact string) (int, string) {
-		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
+		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
 	}
 	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) ||
 		strings.Contains(text, data) {
 		t.Errorf("remember: %d %s", status, text)
 	}
-	if p := h.part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
+	if p := h.Part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
 		t.Errorf("/ready says %+v", p)
 	}
-	if status, _ := h.request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
+	if status, _ := h.Request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("/health: %d", status)
 	}
-	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
+	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
 		!strings.Contains(text, `"database_damaged"`) {
 		t.Errorf("a backup: %d %.200s", status, text)
 	}
-	h.stop()
+	h.Stop()
 	h = open(t, c, data)
-	if p := h.part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
+	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
 		t.Errorf("after a restart /ready says %+v", p)
 	}
 	if status, text := remember("it is raining"); status != http.StatusOK {
 		t.Errorf("after a restart: %d %s", status, text)
 	}
-	h.stop()
+	h.Stop()
 	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, filepath.Join(data, "perch.db.damaged-")) {
 		t.Errorf("the doctor says %s", note)
 	}
@@ -212,7 +213,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 // diagnosed is what the doctor says of the database.
 func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	t.Helper()
-	c := testConfig()
+	c := appliancetest.Config()
 	d := doctor.New(doctor.Options{Config: &c, Data: data, Version: "dev", Connect: connectLocal})
 	t.Cleanup(d.Close)
 	d.Database()
@@ -280,7 +281,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
 				t.Errorf("restore: %s", errs)
 			}
-			if h := open(t, testConfig(), restored); len(h.Robots.List()) != residentsOf {
+			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != residentsOf {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
 			if c.says == "no Perch database" { // it is moved away first
@@ -288,7 +289,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			begun := testConfig()
+			begun := appliancetest.Config()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
 			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
 			if err != nil {
@@ -303,7 +304,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					t.Error("an image is deleted")
 				}
 			}
-			open(t, testConfig(), data) // and from now on without the flag
+			open(t, appliancetest.Config(), data) // and from now on without the flag
 		})
 	}
 }
@@ -311,8 +312,8 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 // TestAFirstStartCutOff: wherever a first start is cut off, the next one goes on.
 func TestAFirstStartCutOff(t *testing.T) {
 	whole := t.TempDir()
-	h := open(t, testConfig(), whole)
-	h.stop()
+	h := open(t, appliancetest.Config(), whole)
+	h.Stop()
 	made := []string{"perch.db", "token-key", "firmware", "admin-token"} // in this order
 	for n := range len(made) + 1 {
 		data := t.TempDir()
@@ -325,14 +326,14 @@ func TestAFirstStartCutOff(t *testing.T) {
 			}
 			writeFile(t, filepath.Join(data, name), readFile(t, filepath.Join(whole, name)))
 		}
-		open(t, testConfig(), data).stop()
+		open(t, appliancetest.Config(), data).Stop()
 	}
 	for _, left := range []map[string]string{{"perch.db": ""}, {"perch.db.new": "half"}, {"perch.db": "", "perch.db.new": "half"}} {
 		data := t.TempDir()
 		for name, text := range left {
 			writeFile(t, filepath.Join(data, name), []byte(text))
 		}
-		open(t, testConfig(), data).stop()
+		open(t, appliancetest.Config(), data).Stop()
 	}
 }
 
@@ -349,7 +350,7 @@ func TestAFirstStartKilled(t *testing.T) {
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
 		o.cut()
 		seen[fmt.Sprint(appliance.Traces(o.data))]++
-		open(t, testConfig(), o.data).stop()
+		open(t, appliancetest.Config(), o.data).Stop()
 	}
 	t.Logf("when it was killed there were %v", seen)
 }
@@ -357,10 +358,10 @@ func TestAFirstStartKilled(t *testing.T) {
 // TestBackupOnAFullDisk says the cause and the cure.
 func TestBackupOnAFullDisk(t *testing.T) {
 	data := smallDisk(t, "8m")
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	filler := fill(t, data)
-	status, text := h.owner(http.MethodGet, "/api/v1/backup", "")
+	status, text := h.Owner(http.MethodGet, "/api/v1/backup", "")
 	var told struct {
 		Error struct{ Code, Message string }
 	}
@@ -375,11 +376,11 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
+	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
 		t.Errorf("with room again: %d %.300s", status, text)
 	}
 	fill(t, data)
-	h.stop()
+	h.Stop()
 	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
 	if code != exitFailed || !strings.Contains(errs, "free some space") {
 		t.Errorf("without an appliance: %d %s", code, errs)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent/notice"
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -17,12 +18,12 @@ import (
 // the field do.
 func TestABrowserStandsInForARobot(t *testing.T) {
 	const panel = "https://panel.example"
-	c := testConfig()
+	c := appliancetest.Config()
 	c.AllowedOrigins = []string{panel}
 	h := open(t, c, t.TempDir())
 	send := func(method, path string, header ...string) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, h.url(path), nil)
+		r, err := http.NewRequest(method, h.URL(path), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,9 +77,9 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 }
 
 func TestNotifyAndSay(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.Robot(simrobot.Options{})
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	if out := h.command(t, "say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}

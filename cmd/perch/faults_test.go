@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 )
@@ -58,7 +59,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPeers(t)
-			configured := testConfig()
+			configured := appliancetest.Config()
 			p.engines(&configured)
 			configured.BrainDeep = nil
 			if c.serve != nil {
@@ -68,11 +69,11 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			}
 			configured.Brains = []config.Brain{c.brain}
 			h := open(t, configured, t.TempDir())
-			r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-			if !r.showed("I cannot think right now. The command perch doctor says why.") {
+			r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+			if !r.Showed("I cannot think right now. The command perch doctor says why.") {
 				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
-			_, ready := h.request("GET", "/ready", "")
+			_, ready := h.Request("GET", "/ready", "")
 			var parts struct{ Parts []struct{ Name, Note string } }
 			if err := json.Unmarshal([]byte(ready), &parts); err != nil {
 				t.Fatal(err)
@@ -86,10 +87,10 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			if !strings.Contains(note, c.want) {
 				t.Errorf("/ready says %q", note)
 			}
-			if status, _ := h.request("GET", "/health", ""); status != http.StatusServiceUnavailable {
+			if status, _ := h.Request("GET", "/health", ""); status != http.StatusServiceUnavailable {
 				t.Errorf("/health says %d, and no brain can answer", status)
 			}
-			log := h.log.String()
+			log := h.Logged.String()
 			if strings.Count(log, "an engine does not work") != 1 || !strings.Contains(log, c.want) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
 			}
@@ -109,7 +110,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			if strings.Contains(log+ready+seen.String()+strings.Join(h.shown(), ""), canary) {
 				t.Error("the key is told")
 			}
-			h.stop()
+			h.Stop()
 		})
 	}
 }
@@ -131,21 +132,21 @@ func TestAModelWithoutTools(t *testing.T) {
 	}))
 	defer server.Close()
 	p := newPeers(t)
-	c := testConfig()
+	c := appliancetest.Config()
 	p.engines(&c)
 	c.BrainDeep, c.Brains = nil, []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
 	h := open(t, c, t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-	if !r.showed("Tea time.") {
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.Showed("Tea time.") {
 		t.Errorf("the robot said %v", r.Stats().Turns)
 	}
-	if log := h.log.String(); strings.Count(log, said) != 1 {
+	if log := h.Logged.String(); strings.Count(log, said) != 1 {
 		t.Errorf("the log does not tell it, or not once:\n%s", log)
 	}
-	if status, _ := h.request("GET", "/health", ""); status != http.StatusOK {
+	if status, _ := h.Request("GET", "/health", ""); status != http.StatusOK {
 		t.Errorf("/health says %d of an appliance that answers", status)
 	}
-	if _, ready := h.request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
+	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
 		t.Errorf("/ready says %s", ready)
 	}
 	var seen bytes.Buffer
@@ -156,7 +157,7 @@ func TestAModelWithoutTools(t *testing.T) {
 }
 
 // shown is what the appliance tells of its turns.
-func (h *house) shown() (all []string) {
+func (h *running) shown() (all []string) {
 	for _, turn := range h.Records.Turns(10) {
 		all = append(all, turn.Said, turn.End)
 	}

@@ -1,176 +1,56 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"perch/firmware-tools/simrobot"
 )
 
-// How often the power goes where PERCH_KILLS does not say, and how long the
-// program may take to be there again.
-const (
-	powerCuts   = 100
-	startWithin = 30 * time.Second
-)
+// powerCuts is how often the power goes where PERCH_KILLS does not say.
+const powerCuts = 100
 
 const lastingKey = skinsTestKey // of all doors
 
 // outage is an appliance that runs as a program on one data directory, and is
 // killed again and again while everybody has it write.
 type outage struct {
-	t      *testing.T
-	data   string
-	cmd    *exec.Cmd
-	log    *logBuffer
-	logged sync.WaitGroup
-	url    string // while it is there
-	client http.Client
-	token  string
+	*process
+	t    *testing.T
+	data string
 }
 
-// begin starts the program. What it sends is its address, once it serves.
-func (o *outage) begin(env ...string) <-chan string {
+// begin starts the program.
+func (o *outage) begin(env ...string) {
 	o.t.Helper()
-	o.cmd = exec.Command(os.Args[0], "serve", "--data", o.data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
-	ours := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }) // such as PERCH_SEED
-	o.cmd.Env = append(append(ours, asProgram+"=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
-		"PERCH_BRIDGE_KEY="+lastingKey, "PERCH_SKINS_KEY="+lastingKey,
+	o.process = begin(o.t, os.Args[0], o.data, nil, append([]string{
+		asProgram + "=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
+		"PERCH_BRIDGE_KEY=" + lastingKey, "PERCH_SKINS_KEY=" + lastingKey,
 		// Nobody is listened to, and a recognizer takes a second to load.
-		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"), env...)
-	lines, err := o.cmd.StderrPipe()
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	if err := o.cmd.Start(); err != nil {
-		o.t.Fatal(err)
-	}
-	ready := make(chan string, 1)
-	log := &logBuffer{}
-	o.log = log
-	o.logged.Go(func() {
-		for scan := bufio.NewScanner(lines); scan.Scan(); {
-			fmt.Fprintln(log, scan.Text())
-			if _, after, found := strings.Cut(scan.Text(), "listen=["); found {
-				address, _, _ := strings.Cut(after, "]")
-				ready <- "http://" + address
-			}
-		}
-	})
-	return ready
+		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"}, env...)...)
 }
 
-// up returns when the program serves.
-func (o *outage) up(ready <-chan string) {
-	o.t.Helper()
-	late := time.NewTimer(startWithin)
-	defer late.Stop()
-	select {
-	case o.url = <-ready:
-	case <-late.C:
-		o.end(syscall.SIGKILL)
-		o.t.Fatalf("the program did not start within %s:\n%s", startWithin, o.log)
-	}
-	text, err := os.ReadFile(filepath.Join(o.data, "admin-token"))
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	token := strings.TrimSpace(string(text))
-	if o.token != "" && o.token != token {
-		o.t.Fatal("the owner's token is another one")
-	}
-	o.token = token
-}
-
-// end has the program end, and returns how it did.
-func (o *outage) end(by syscall.Signal) error {
-	_ = o.cmd.Process.Signal(by) // one that has ended by itself is seen below
-	o.logged.Wait()
-	err := o.cmd.Wait()
-	o.client.CloseIdleConnections()
-	return err
-}
-
-// cut is a power cut.
-func (o *outage) cut() {
-	o.t.Helper()
-	err := o.end(syscall.SIGKILL)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		o.t.Fatalf("the program ended by itself: %v\n%s", err, o.log)
-	}
-}
-
-// errRefused is an answer that is none of those expected.
-type errRefused struct {
-	status int
-	text   string
-}
-
-func (e *errRefused) Error() string { return fmt.Sprintf("%d %s", e.status, e.text) }
-
-// ask sends a request. An error that is no errRefused is a program that has
-// gone.
-func (o *outage) ask(ctx context.Context, method, path string, body any, into any, header ...string) error {
-	var text []byte
-	switch b := body.(type) {
-	case nil:
-	case []byte:
-		text = b
-	default:
-		var err error
-		if text, err = json.Marshal(b); err != nil {
-			return err
-		}
-	}
-	r, err := http.NewRequestWithContext(ctx, method, o.url+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	key := o.token
+// ask sends a request with the key that its path wants.
+func (o *outage) ask(ctx context.Context, method, path string, body, into any, header ...string) error {
 	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/perception/") || strings.HasPrefix(path, "/api/voice/") {
-		key = lastingKey
+		header = append([]string{"Authorization", "Bearer " + lastingKey}, header...)
 	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := o.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	got, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode >= 300 {
-		return &errRefused{answer.StatusCode, string(got)}
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(got, into)
+	return o.process.ask(ctx, method, path, body, into, header...)
 }
 
 // checkIn is a robot that boots, as far as it takes to be known. The token is
@@ -300,20 +180,23 @@ func TestPowerCuts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ends, longest := 0, time.Duration(0)
+	ends, longest, token := 0, time.Duration(0), ""
 	for cut := range cuts {
 		began := time.Now()
 		var env []string
 		if cut%4 > 0 { // to make what robots say takes the processor, which the test does not have for long
 			env = []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9"}
 		}
-		ready := o.begin(env...)
+		o.begin(env...)
 		if r.IntN(5) == 0 { // while it starts
 			time.Sleep(time.Duration(r.Int64N(int64(150 * time.Millisecond))))
 			o.cut()
 			continue
 		}
-		o.up(ready)
+		o.up()
+		if token = cmp.Or(token, o.token); o.token != token {
+			t.Fatal("the owner's token is another one")
+		}
 		longest = max(longest, time.Since(began))
 		o.inspect(chores, cut)
 		if t.Failed() {
@@ -323,11 +206,10 @@ func TestPowerCuts(t *testing.T) {
 		o.load(chores, r, time.Duration(r.Int64N(int64(200*time.Millisecond))))
 		ends++
 	}
-	o.up(o.begin())
+	o.begin()
+	o.up()
 	o.inspect(chores, cuts)
-	if err := o.end(syscall.SIGTERM); err != nil {
-		t.Errorf("after SIGTERM the program ended with %v\n%s", err, o.log)
-	}
+	o.stop()
 	for _, c := range chores {
 		t.Logf("%s: %d acknowledged, %d cut off", c.name, c.acts, c.cuts)
 		if c.acts < ends/20 { // a machine that has much else to do acknowledges few
@@ -336,7 +218,7 @@ func TestPowerCuts(t *testing.T) {
 	}
 	t.Logf("the slowest of %d starts took %s", ends, longest)
 	if t.Failed() {
-		t.Logf("the program's log:\n%s", o.log)
+		t.Logf("the program's log:\n%s", &o.log)
 	}
 }
 
@@ -408,7 +290,7 @@ func (o *outage) talks(ctx context.Context) {
 		return
 	}
 	greeted := make(chan struct{}, 1)
-	robot, err := simrobot.New(simrobot.Options{OTA: o.url + "/xiaozhi/ota/", MAC: mac, Stay: true, Observe: func(e simrobot.Observation) {
+	robot, err := simrobot.New(simrobot.Options{OTA: o.ota(), MAC: mac, Stay: true, Observe: func(e simrobot.Observation) {
 		if _, is := e.(simrobot.Welcomed); is {
 			greeted <- struct{}{}
 		}

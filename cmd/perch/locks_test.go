@@ -21,6 +21,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 )
 
@@ -94,7 +95,7 @@ func lockOf(route string) (lock, bool) {
 // not counted together.
 type knocker struct {
 	t     *testing.T
-	h     *house
+	h     *running
 	known *tls.Config
 	from  int
 	told  func(text string) // what is answered; nil is nobody
@@ -203,8 +204,8 @@ func (n knock) write(w io.Writer, r *http.Request) error {
 const allowedPage = "https://panel.example"
 
 // lockedHouse has a key for every door.
-func lockedHouse(t *testing.T, change func(*config.Config)) (*house, *knocker, map[lock]string) {
-	c := testConfig()
+func lockedHouse(t *testing.T, change func(*config.Config)) (*running, *knocker, map[lock]string) {
+	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
 	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
@@ -213,7 +214,7 @@ func lockedHouse(t *testing.T, change func(*config.Config)) (*house, *knocker, m
 	}
 	h := open(t, c, t.TempDir())
 	return h, &knocker{t: t, h: h, known: trusts(t, c.TLS.Certificate)},
-		map[lock]string{ownersToken: h.ownerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
+		map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
 }
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
@@ -540,47 +541,22 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 	if c := config.Default(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
 		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
 	}
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
+	c := appliancetest.Config()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	h := open(t, c, t.TempDir())
-	h.eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
-	password, err := os.ReadFile(filepath.Join(h.Data, appliance.MQTTPasswordFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.Eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
+	password := h.Secret(appliance.MQTTPasswordFile)
 	for _, try := range []struct {
 		user, password string
 		let            bool
-	}{{"", "", false}, {"perch", "wrong", false}, {"admin", strings.TrimSpace(string(password)), false},
-		{"perch", strings.TrimSpace(string(password)), true}} {
-		if got := mqttConnect(t, c.MQTT.Listen, try.user, try.password); got != try.let {
-			t.Errorf("user %q with %d letters of password: let in %t", try.user, len(try.password), got)
+	}{{"", "", false}, {"perch", "wrong", false}, {"admin", password, false},
+		{"perch", password, true}} {
+		conn, err := mqttLogin(c.MQTT.Listen, 4, "a-client", try.user, try.password)
+		if (err == nil) != try.let {
+			t.Errorf("user %q with %d letters of password: %v", try.user, len(try.password), err)
+		}
+		if err == nil {
+			conn.Close()
 		}
 	}
-}
-
-// mqttConnect says CONNECT as MQTT 3.1.1 has it, and reports whether it was
-// welcome.
-func mqttConnect(t *testing.T, address, user, password string) bool {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	flags := byte(0x02)
-	rest := field("a-client")
-	if user != "" {
-		flags |= 0xc0
-		rest = append(append(rest, field(user)...), field(password)...)
-	}
-	body := append(append(field("MQTT"), 4, flags, 0, 60), rest...)
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write(append([]byte{0x10, byte(len(body))}, body...)); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 4)
-	_, err = io.ReadFull(conn, answer)
-	return err == nil && answer[3] == 0
 }

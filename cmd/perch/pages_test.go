@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/command/commandtest"
 )
 
@@ -63,7 +64,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 			}
 			checked++
 			var said bytes.Buffer
-			if code := run(t.Context(), []string{"check-config", written(t, text)}, &said, &said); code != 0 {
+			if code := run(t.Context(), []string{"check-config", appliancetest.Written(t, text)}, &said, &said); code != 0 {
 				t.Errorf("%s: %s\n%s", name, &said, text)
 			}
 		}

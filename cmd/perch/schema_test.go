@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -221,9 +221,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if want, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(fixture), "schema-")); content.Schema != want {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
-			c := testConfig()
-			a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data,
-				Log: slog.New(slog.DiscardHandler)})
+			c := appliancetest.Config()
+			a, err := appliance.New(&c, appliancetest.Options(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,8 +329,8 @@ func TestANewerDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := readFile(t, archive.DatabasePath(data))
-	c := testConfig()
-	_, err = appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+	c := appliancetest.Config()
+	_, err = appliance.New(&c, appliancetest.Options(data))
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/command/commandtest"
 )
 
@@ -52,7 +53,7 @@ fi`)
 // TestEarlierSpellings print the same as the commands of robot that they are,
 // and no list shows them.
 func TestEarlierSpellings(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	for earlier, now := range map[string]string{
 		"devices": "robot list", "devices --help": "robot list --help", "say nobody x": "robot say nobody x", "say --help": "robot say --help",
 		"adopt 123456": "robot adopt 123456", "token 020000000001": "robot token 020000000001", "forget --strangers": "robot forget --strangers",

@@ -9,21 +9,23 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // TestTokenCommand connects a client with what perch token prints, as the page
 // about robots tells it.
 func TestTokenCommand(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Adoption = "code"
 	h := open(t, c, t.TempDir())
 	perch := func(args ...string) (int, string) {
 		var out bytes.Buffer
-		code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", filepath.Join(h.Data, "admin-token")), &out, &out)
+		code := run(t.Context(), append(args, "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token")), &out, &out)
 		return code, out.String()
 	}
 	const mac = "03:00:00:00:00:01"
-	if status, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page"); status != http.StatusOK {
+	if status, text := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page"); status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
 	}
 	if code, text := perch("token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch adopt 030000000001") {
@@ -47,7 +49,7 @@ func TestTokenCommand(t *testing.T) {
 		told.Token != shown[2] {
 		t.Errorf("as JSON: %d %s", code, text)
 	}
-	if shown[1] != "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http") {
+	if shown[1] != "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http") {
 		t.Errorf("the address is %s", shown[1])
 	}
 	conn, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"page"}, "token": {shown[2]}})
@@ -60,7 +62,7 @@ func TestTokenCommand(t *testing.T) {
 		!strings.Contains(err.Error(), "401") {
 		t.Errorf("with another Client-Id: %v", err)
 	}
-	if strings.Contains(h.log.String(), shown[2]) {
+	if strings.Contains(h.Logged.String(), shown[2]) {
 		t.Error("the log tells the token")
 	}
 }

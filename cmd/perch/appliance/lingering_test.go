@@ -1,4 +1,4 @@
-package main
+package appliance_test
 
 import (
 	"bufio"
@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // TestRobotsCloseFirst: each of the robots' doors that speaks HTTP leaves it to
 // the robot to close the connection, and no other does.
 func TestRobotsCloseFirst(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {
 		t.Helper()
 		conn, err := net.Dial("tcp", h.Doors.Addresses()[0])
@@ -53,7 +55,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 	if _, r := ask("GET /health"); !isEnd(r) || h.Doors.Lingering.Counts().Kept != before {
 		t.Error("a door that is none of the robots' leaves its connection open")
 	}
-	if _, text := h.request(http.MethodGet, "/health", ""); text == "" || strings.Contains(text, "panic") {
+	if _, text := h.Request(http.MethodGet, "/health", ""); text == "" || strings.Contains(text, "panic") {
 		t.Error("it does not go on")
 	}
 }

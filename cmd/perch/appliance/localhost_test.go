@@ -1,13 +1,14 @@
-package main
+package appliance_test
 
 import (
 	"errors"
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
+	"perch/gateway/door/doortest"
 	"perch/socket"
 )
 
@@ -16,14 +17,14 @@ import (
 // character may be a page of allowed_origins. The owner's doors are no page's.
 func TestLocalhost(t *testing.T) {
 	const page = "http://localhost:5173"
-	_, port, err := net.SplitHostPort(freeBelow(t))
+	_, port, err := net.SplitHostPort(appliancetest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := "localhost:" + port
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Local, c.AllowedOrigins = []string{at}, []string{page}
-	h := open(t, c, t.TempDir())
+	h := appliancetest.Start(t, c, t.TempDir())
 	if six, err := net.Listen("tcp", "[::1]:0"); err == nil {
 		six.Close()
 		if got := h.Doors.At("local"); !slices.Equal(got, []string{"127.0.0.1:" + port, "[::1]:" + port}) {
@@ -34,21 +35,8 @@ func TestLocalhost(t *testing.T) {
 		// However the name is resolved, who comes asks for localhost.
 		send := func(method, path, body string, header ...string) *http.Response {
 			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Host = at
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", "application/json, text/event-stream")
-			for i := 0; i < len(header); i += 2 {
-				r.Header.Set(header[i], header[i+1])
-			}
-			answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer.Body.Close()
+			answer, _ := doortest.Ask(t, method, "http://"+address+path, body,
+				append([]string{"Host", at, "Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, header...)...)
 			return answer
 		}
 		const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`

@@ -1,9 +1,8 @@
-package main
+package appliance_test
 
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/event"
 	"perch/store/archive"
@@ -22,8 +22,8 @@ import (
 func fullHouse(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
-	c := testConfig()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+	c := appliancetest.Config()
+	a, err := appliance.New(&c, appliancetest.Options(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestAFullHouse(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	c := testConfig()
+	c := appliancetest.Config()
 	began := time.Now()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+	a, err := appliance.New(&c, appliancetest.Options(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +86,9 @@ func TestAFullHouse(t *testing.T) {
 // have it keep.
 func BenchmarkStartOfAFullHouse(b *testing.B) {
 	data := fullHouse(b)
-	c := testConfig()
+	c := appliancetest.Config()
 	for b.Loop() {
-		a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+		a, err := appliance.New(&c, appliancetest.Options(data))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package appliance_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -15,8 +16,8 @@ import (
 // TestEveryModeFramingAndFirmware holds a spoken talk in each, with not one
 // packet lost, cut or dropped.
 func TestEveryModeFramingAndFirmware(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	say := sentences(t, "look up")
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "look up")
 	n := 0
 	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime} {
 		for framing := xiaozhi.Framing1; framing <= xiaozhi.Framing3; framing++ {
@@ -28,7 +29,7 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, framing, firmware), func(t *testing.T) {
 					t.Parallel()
-					(&house{Appliance: h.Appliance, t: t}).robot(o).whole(t)
+					h.For(t).Robot(o).Whole(t)
 				})
 			}
 		}
@@ -38,37 +39,27 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 // TestWoken holds a talk that a wake word opens, in each firmware: the words
 // before it are no utterance, and it is answered.
 func TestWoken(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	say := sentences(t, "look up", "hi stack chan")
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "look up", "hi stack chan")
 	for i, firmware := range simrobot.Firmwares() {
 		t.Run(firmware, func(t *testing.T) {
 			t.Parallel()
-			r := (&house{Appliance: h.Appliance, t: t}).robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
+			r := h.For(t).Robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
 				Say: say[:1], MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i)})
-			r.whole(t)
-			if !r.showed("Yes?") {
+			r.Whole(t)
+			if !r.Showed("Yes?") {
 				t.Error("the wake word is not answered")
 			}
 		})
 	}
 }
 
-// showed reports whether the robot has shown a sentence.
-func (r *talker) showed(text string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.happened, func(h simrobot.Observation) bool {
-		showed, ok := h.(simrobot.SentenceShown)
-		return ok && showed.Text == text
-	})
-}
-
 // TestBargeIn interrupts an answer in every way there is: it is quiet at once,
 // what comes after is a turn like any other, and nothing of the server's is
 // lost but what the interruption itself cuts off.
 func TestBargeIn(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	say := sentences(t, "what can you do", "look up", "hi stack chan", "set the volume to forty percent")
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "what can you do", "look up", "hi stack chan", "set the volume to forty percent")
 	first, second := say[0], say[1]
 	over := second
 	over.Over = 1500 * time.Millisecond
@@ -90,22 +81,22 @@ func TestBargeIn(t *testing.T) {
 				t.Parallel()
 			}
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
-			r, err := (&house{Appliance: h.Appliance, t: t}).talks(o)
+			r, err := h.For(t).TalkWith(o)
 			s := r.Stats()
 			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
-				r.late > tooLate {
-				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.late, err, s.Turns)
+				r.Late > appliancetest.TooLate {
+				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late, err, s.Turns)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.inTime(t, s)
+			r.InTime(t)
 			quiet := time.Second
-			if r.late > tooLate {
+			if r.Late > appliancetest.TooLate {
 				quiet = 3 * time.Second
 			}
 			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].QuietAfter <= 0 || s.Turns[0].QuietAfter > quiet {
-				t.Fatalf("late by %s: turns %+v", r.late, s.Turns)
+				t.Fatalf("late by %s: turns %+v", r.Late, s.Turns)
 			}
 			if turn := s.Turns[1]; turn.Transcript != turn.Text || !turn.Answered {
 				t.Errorf("the turn after it: %+v", turn)
@@ -122,12 +113,13 @@ func TestBargeIn(t *testing.T) {
 // us hears all we say at -10 dB.
 func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	t.Parallel()
-	h := open(t, testConfig(), t.TempDir())
-	r := h.robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: sentences(t, "what can you do", "tell me a joke", "look up")})
-	if s := r.Stats(); r.late > tooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
-		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.late, s.Turns)
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
+	r := h.Robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
+	if s := r.Stats(); r.Late > appliancetest.TooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
+		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Late, s.Turns)
 	}
-	r.whole(t)
+	r.Whole(t)
 	if s := r.Stats(); s.Stamped == 0 || slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
 		t.Errorf("stamped %d, turns %+v", s.Stamped, s.Turns)
 	}
@@ -139,33 +131,32 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 func TestToldLater(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	h := open(t, testConfig(), data)
-	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if out := h.command(t, "say a0b1c2d3e4f5 the washing is done", 0); !strings.Contains(out, "queued") {
-		t.Errorf("say says %s", out)
+	h := appliancetest.Start(t, appliancetest.Config(), data)
+	h.Robot(simrobot.Options{})
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	var taken struct{ Queued bool }
+	if h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"the washing is done"}`, &taken); !taken.Queued {
+		t.Error("it is not queued")
 	}
-	h.command(t, "notify the post is here --robot a0b1c2d3e4f5", 0)
-	h.stop()
-	h = open(t, testConfig(), data)
-	r := h.robot(simrobot.Options{Say: sentences(t, "look up", "look up")})
-	if !r.showed("the washing is done") || !r.showed("the post is here") {
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"the post is here","speak":true,"robot":"a0b1c2d3e4f5"}`, nil)
+	h.Stop()
+	h = appliancetest.Start(t, appliancetest.Config(), data)
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look up")})
+	if !r.Showed("the washing is done") || !r.Showed("the post is here") {
 		t.Errorf("it was told %+v", r.Stats().Turns)
 	}
-	again := h.robot(simrobot.Options{Say: sentences(t, "look up")})
-	if again.showed("the washing is done") || again.showed("the post is here") {
+	again := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")})
+	if again.Showed("the washing is done") || again.Showed("the post is here") {
 		t.Error("it was told twice")
 	}
-	var status struct{ Notifications int }
-	h.admin(http.MethodGet, "/api/v1/status", &status)
 }
 
 // TestAPhoto: the robot's camera sends a picture to the address it was given,
 // and hears an honest answer where nobody here can see.
 func TestAPhoto(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "take a photo")})
-	r.whole(t)
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo")})
+	r.Whole(t)
 	if answer := strings.Join(r.Stats().Turns[0].Answer, " "); !strings.Contains(answer, "picture") {
 		t.Errorf("the answer is %q", answer)
 	}

@@ -1,9 +1,11 @@
-package main
+package appliance_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -64,20 +68,20 @@ func TestALanguageModelAnswers(t *testing.T) {
 	if err := os.WriteFile(file, []byte("canary-key-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Brains = []config.Brain{
 		{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"},
 		{Kind: "openai", URL: server.URL + "/v1", Model: "m", KeyFile: file},
 		{Kind: "reflex"},
 	}
-	h := open(t, c, t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-	r.whole(t)
-	if !r.showed("It is tea time.") || !r.showed("Sit down.") {
+	h := appliancetest.Start(t, c, t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	r.Whole(t)
+	if !r.Showed("It is tea time.") || !r.Showed("Sit down.") {
 		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
 	}
 	face, volume := "", 0
-	for _, e := range r.happened {
+	for _, e := range r.Seen() {
 		switch e := e.(type) {
 		case simrobot.EmotionShown:
 			face = e.Emotion
@@ -101,25 +105,8 @@ func TestALanguageModelAnswers(t *testing.T) {
 	if m.key != "Bearer canary-key-0123456789" {
 		t.Errorf("the key was sent as %q", m.key)
 	}
-	if strings.Contains(h.log.String(), "canary") {
+	if strings.Contains(h.Logged.String(), "canary") {
 		t.Error("the key is in the log")
-	}
-}
-
-// TestNobodyAnswers: where no brain can, the robot says so, and the next turn is
-// clean.
-func TestNobodyAnswers(t *testing.T) {
-	t.Parallel()
-	c := testConfig()
-	c.Brains = []config.Brain{{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"}}
-	h := open(t, c, t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-	r.whole(t)
-	if !r.showed("I cannot think right now. The command perch doctor says why.") {
-		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
-	}
-	if log := h.log.String(); !strings.Contains(log, "nothing listens") {
-		t.Errorf("the log does not name the cause:\n%s", log)
 	}
 }
 
@@ -147,18 +134,18 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
 	}))
 	defer server.Close()
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Brains = []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []config.MCP{{Name: "greeter", Command: []string{program}}}}}
-	h := open(t, c, t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-	if !r.showed("It says: Hi Anna.") {
+	h := appliancetest.Start(t, c, t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.Showed("It says: Hi Anna.") {
 		t.Errorf("the robot said %v", r.Stats().Turns)
 	}
-	if _, ready := h.request("GET", "/ready", ""); !strings.Contains(ready, `"name":"tools greeter","ok":true`) {
+	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, `"name":"tools greeter","ok":true`) {
 		t.Errorf("/ready says %s", ready)
 	}
-	h.stop()
-	if left := children(t); len(left) > 0 {
+	h.Stop()
+	if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -166,9 +153,9 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 // TestServedOverWyoming: what Home Assistant would use of the appliance. It
 // hears what it says itself, and its mind answers.
 func TestServedOverWyoming(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Wyoming.Listen = "127.0.0.1:0"
-	h := open(t, c, t.TempDir())
+	h := appliancetest.Start(t, c, t.TempDir())
 	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()})
 	if err != nil {
 		t.Fatal(err)
@@ -212,5 +199,34 @@ func TestServedOverWyoming(t *testing.T) {
 	}
 	if found := h.Memory.Search("keys", time.Now()); len(found) != 1 {
 		t.Errorf("remembered %+v", found)
+	}
+}
+
+// TestAWyomingServerNeedsNoAddress: it is looked for on the network.
+func TestAWyomingServerNeedsNoAddress(t *testing.T) {
+	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
+	c, err := (config.Source{File: file, Check: appliance.CheckPart}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, err := appliance.NewEngines(&c, appliance.BrainOptions{}, nobody, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+}
+
+// TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
+// what the appliance says by itself is English then.
+func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
+	c := config.Default()
+	c.Language, c.Brains = "de-AT", []config.Brain{{Kind: "none"}}
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+		t.Errorf("it is refused: %v", wrong)
+	}
+	book, err := config.Book(&c)
+	if err != nil || book.Phrase("failed") == "" {
+		t.Errorf("its own sentences: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package appliance_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -14,13 +15,13 @@ import (
 func TestTheBridge(t *testing.T) {
 	const key = "a key for the bridge"
 	data := t.TempDir()
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Bridge.Key = key
-	h := open(t, c, data)
-	h.robot(simrobot.Options{})
+	h := appliancetest.Start(t, c, data)
+	h.Robot(simrobot.Options{})
 	ask := func(method, path, body string) (int, string) {
 		t.Helper()
-		return h.request(method, path, body, "Authorization", "Bearer "+key)
+		return h.Request(method, path, body, "Authorization", "Bearer "+key)
 	}
 	want := func(method, path, body string, status int, parts ...string) {
 		t.Helper()
@@ -31,14 +32,14 @@ func TestTheBridge(t *testing.T) {
 			}
 		}
 	}
-	if status, text := h.request(http.MethodPost, "/api/perception/event", "{}"); status != http.StatusUnauthorized {
+	if status, text := h.Request(http.MethodPost, "/api/perception/event", "{}"); status != http.StatusUnauthorized {
 		t.Errorf("without a key: %d %s", status, text)
 	}
 	const robot = "a0:b1:c2:d3:e4:f5"
 	want("POST", "/api/perception/event", `{"name":"face_detected","data":{"x":1},"device_id":"`+robot+`"}`, 200, `{"ok":true}`)
 	want("POST", "/api/perception/event", `{"name":"face_detected","device_id":"a0:b1:c2:d3:e4:00"}`, 404, "no robot")
 	want("POST", "/api/perception/event", `{"name":" name ","device_id":"`+robot+`"}`, 400, "name is needed")
-	h.eventually("the face is known", func() bool {
+	h.Eventually("the face is known", func() bool {
 		_, text := ask("GET", "/api/perception/state", "")
 		return strings.Contains(text, `"present":true`)
 	})
@@ -46,15 +47,15 @@ func TestTheBridge(t *testing.T) {
 	want("POST", "/api/message", `{"content":"what time is it","channel":"stackchan"}`, 200, "It is ")
 	want("POST", "/api/voice/remember", `{"fact":"the spare key is under the mat"}`, 200, `{"ok":true}`)
 	want("POST", "/api/voice/escalate", `{"tool":"memory_lookup","args":{"query":"spare key"}}`, 200, "under the mat")
-	h.admin(http.MethodGet, "/admin/devices", nil)
-	token, text := h.request(http.MethodPost, "/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+key)
+	h.Admin(http.MethodGet, "/admin/devices", "{}", nil)
+	token, text := h.Request(http.MethodPost, "/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+key)
 	if token != http.StatusUnauthorized {
 		t.Errorf("the bridge's key opens the owner's door: %d %s", token, text)
 	}
-	h.stop()
+	h.Stop()
 
 	c.Bridge.Key = ""
-	h = open(t, c, data)
+	h = appliancetest.Start(t, c, data)
 	if status, text := ask("GET", "/api/perception/state", ""); status != http.StatusForbidden || !strings.Contains(text, "bridge.key") {
 		t.Errorf("without a key set: %d %s", status, text)
 	}
@@ -63,7 +64,7 @@ func TestTheBridge(t *testing.T) {
 		!strings.Contains(string(text), robot[:2]) {
 		t.Errorf("after a restart: %s, %v", text, err)
 	}
-	h.adminWith(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "", nil)
+	h.Admin(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "", nil)
 	if states, _ := h.Senses.States(h.Started); len(states) > 0 {
 		t.Errorf("of a robot that was forgotten is known %+v", states)
 	}

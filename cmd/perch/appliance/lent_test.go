@@ -1,4 +1,4 @@
-package main
+package appliance_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
 )
@@ -145,11 +146,11 @@ func TestACodingAgentHasTools(t *testing.T) {
 	}
 	told := filepath.Join(t.TempDir(), "told")
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
-		c := testConfig()
+		c := appliancetest.Config()
 		c.Local = local
 		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told},
 			Within: config.Duration(20 * time.Second)}}
-		h := open(t, c, t.TempDir())
+		h := appliancetest.Start(t, c, t.TempDir())
 		answer := func(turn agent.Turn, words string) string {
 			t.Helper()
 			turn.Conversation, turn.Text, turn.Now, turn.Language = "desk", words, time.Now(), "en"
@@ -201,6 +202,6 @@ func TestACodingAgentHasTools(t *testing.T) {
 		if status, _, text := server.post("", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`); status != http.StatusUnauthorized {
 			t.Errorf("after the talk: %d %s", status, text)
 		}
-		h.stop()
+		h.Stop()
 	}
 }
