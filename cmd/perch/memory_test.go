@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliancetest"
 )
 
 // TestMemoryCommands list what is remembered, show and forget one entry.
 func TestMemoryCommands(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	if out := h.command(t, "memory list", 0); out != "nothing is remembered\n" {
 		t.Errorf("an empty memory: %q", out)
 	}
@@ -47,7 +48,7 @@ func TestMemoryCommands(t *testing.T) {
 
 // TestNotificationList shows what is open.
 func TestNotificationList(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	if out := h.command(t, "notification list", 0); out != "there are no notifications\n" {
 		t.Errorf("without any: %q", out)
 	}
@@ -57,14 +58,14 @@ func TestNotificationList(t *testing.T) {
 		!strings.HasSuffix(out, " the laundry is done\n") {
 		t.Errorf("it prints %q", out)
 	}
-	if status, body := h.request(http.MethodGet, "/api/v1/notifications", ""); status != http.StatusUnauthorized {
+	if status, body := h.Request(http.MethodGet, "/api/v1/notifications", ""); status != http.StatusUnauthorized {
 		t.Errorf("without the owner's token: %d %s", status, body)
 	}
 }
 
 // TestStatusCommand prints the parts with their conditions.
 func TestStatusCommand(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	out := h.command(t, "status", 0)
 	for _, want := range []string{"perch dev, id " + h.ID + ", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  "} {
 		if !strings.Contains(out, want) {
