@@ -13,7 +13,7 @@ import (
 
 func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 	_, r := newRegistry(device.AdoptOpen)
-	robot, a := visit(t, r, from(robotA, "one"), noon)
+	robot, a := r.CheckIn(from(robotA, "one"), noon)
 	if a.Token == "" || a.Code != "" || !robot.Bound || robot.Claim != nil || !robot.FirstSeen.Equal(noon) {
 		t.Fatalf("first visit: %+v, %+v", robot, a)
 	}
@@ -21,7 +21,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("its token: %v", err)
 	}
 	// Its flash was erased, or somebody lies.
-	robot, rival := visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	robot, rival := r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if rival.Token != "" || len(rival.Code) != 6 || robot.Claim == nil || robot.Client != device.NewClient("one") {
 		t.Errorf("another client: %+v, %+v", robot, rival)
 	}
@@ -29,7 +29,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("the bound client is locked out by a claim: %v", err)
 	}
 	// The bound client coming back ends the claim.
-	robot, again := visit(t, r, from(robotA, "one"), noon.Add(2*time.Hour))
+	robot, again := r.CheckIn(from(robotA, "one"), noon.Add(2*time.Hour))
 	if again.Token != a.Token || robot.Claim != nil || !robot.FirstSeen.Equal(noon) || !robot.LastSeen.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("back again: %+v, %+v", robot, again)
 	}
@@ -44,11 +44,11 @@ func TestAdoptionThatAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept, r := newRegistry(device.AdoptCode)
-			robot, a := visit(t, r, from(robotA, "one"), noon)
+			robot, a := r.CheckIn(from(robotA, "one"), noon)
 			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot, noon) != a.Code {
 				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot, noon))
 			}
-			visit(t, r, from(robotB, "two"), noon)
+			r.CheckIn(from(robotB, "two"), noon)
 			kept.writes()
 			adopted, err := r.Adopt(by(a), noon)
 			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted, noon) != "" {
@@ -57,7 +57,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 			if kept.put != 1 {
 				t.Errorf("an adoption is %d durable writes, not 1", kept.put)
 			}
-			if _, a = visit(t, r, from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
+			if _, a = r.CheckIn(from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
 				t.Errorf("after adoption: %+v", a)
 			}
 			if other, err := r.Get(robotB); err != nil || other.Bound {
@@ -69,7 +69,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 
 func TestAdoptRefuses(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
 		if what == a.Code {
 			continue
@@ -98,15 +98,15 @@ func TestAdoptRefuses(t *testing.T) {
 // Client-Id is the one he has, by the code that it shows.
 func TestAdoptTheErasedRobot(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, before := visit(t, r, from(robotA, "before"), noon)
-	_, waits := visit(t, r, from(robotA, "after"), noon)
+	_, before := r.CheckIn(from(robotA, "before"), noon)
+	_, waits := r.CheckIn(from(robotA, "after"), noon)
 	if _, err := r.Adopt(waits.Code, noon); err != nil || !r.Trusts(robotA) {
 		t.Fatal(err)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the token of the flash that is gone: %v", err)
 	}
-	_, after := visit(t, r, from(robotA, "after"), noon)
+	_, after := r.CheckIn(from(robotA, "after"), noon)
 	if _, err := r.Admit(robotA, device.NewClient("after"), after.Token); err != nil {
 		t.Errorf("the token of the adopted one: %v", err)
 	}
@@ -114,7 +114,7 @@ func TestAdoptTheErasedRobot(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
-	_, old := visit(t, r, from(robotA, "one"), noon)
+	_, old := r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
 	kept.Breaks(errDiskFull)
 	if err := r.Forget(robotA); !errors.Is(err, errDiskFull) {
@@ -143,7 +143,7 @@ func TestForget(t *testing.T) {
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the old token after forget: %v", err)
 	}
-	back, fresh := visit(t, r, from(robotA, "one"), noon.Add(time.Hour))
+	back, fresh := r.CheckIn(from(robotA, "one"), noon.Add(time.Hour))
 	if fresh.Token == "" || fresh.Token == old.Token || !back.FirstSeen.Equal(noon.Add(time.Hour)) {
 		t.Errorf("back again: %+v, same token: %t", back, fresh.Token == old.Token)
 	}
@@ -154,7 +154,7 @@ func TestForget(t *testing.T) {
 
 func TestAdmitRefuses(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	one := device.NewClient("one")
 	for name, try := range map[string]struct {
 		id     device.ID
@@ -177,7 +177,7 @@ func TestAdmitRefuses(t *testing.T) {
 		}
 	}
 	r = device.NewRegistry(key, device.AdoptCode, newTable())
-	visit(t, r, from(robotA, ""), noon)
+	r.CheckIn(from(robotA, ""), noon)
 	if _, err := r.Admit(robotA, device.NewClient(""), key.Token(robotA, device.NewClient(""), 0)); !errors.Is(err, device.ErrToken) {
 		t.Errorf("one that waits for its owner: %v", err)
 	}
@@ -188,12 +188,12 @@ func TestAdmitRefuses(t *testing.T) {
 func TestStrangeClientSurvivesARestart(t *testing.T) {
 	for _, client := range []string{"", "\xff\xfe", "<uuid>\u2028", strings.Repeat("é", 100) + "x", strings.Repeat("x", 127) + "é"} {
 		kept := newTable()
-		_, a := visit(t, device.NewRegistry(key, device.AdoptOpen, kept), from(robotA, client), noon)
+		_, a := device.NewRegistry(key, device.AdoptOpen, kept).CheckIn(from(robotA, client), noon)
 		r := device.NewRegistry(key, device.AdoptOpen, kept)
 		if _, err := r.Admit(robotA, device.NewClient(client), a.Token); err != nil {
 			t.Errorf("client %q after a restart: %v", client, err)
 		}
-		if _, again := visit(t, r, from(robotA, client), noon); again.Token != a.Token {
+		if _, again := r.CheckIn(from(robotA, client), noon); again.Token != a.Token {
 			t.Errorf("client %q gets another token after a restart", client)
 		}
 	}
@@ -202,7 +202,7 @@ func TestStrangeClientSurvivesARestart(t *testing.T) {
 func TestListIsSorted(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	for _, n := range []int{5, 3, 9, 1, 7} {
-		visit(t, r, from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
+		r.CheckIn(from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
 	}
 	got := ""
 	for _, robot := range r.List() {
@@ -236,8 +236,8 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 // owner's; only naming it does, and it stays so until it is forgotten.
 func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
-	visit(t, r, from(robotA, "one"), noon)
-	visit(t, r, from(robotB, "two"), noon)
+	r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a robot that was let in as everybody is, is trusted")
 	}
@@ -248,7 +248,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if !r.Trusts(robotA) || r.Trusts(robotB) || r.Trusts("000000000000") {
 		t.Error("after a restart the adopted one is trusted, and no other")
 	}
-	visit(t, r, from(robotA, "pretender"), noon)
+	r.CheckIn(from(robotA, "pretender"), noon)
 	if robot, err := r.Replace(robotA); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
 		t.Errorf("another client with its MAC was let in: %+v, %v; trusted %t", robot, err, r.Trusts(robotA))
 	}
@@ -258,7 +258,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if err := r.Forget(robotA); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r, from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "one"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a forgotten robot that came back is trusted")
 	}

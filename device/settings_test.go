@@ -14,7 +14,7 @@ func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	t.Helper()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	for _, id := range []device.ID{robotA, robotB} {
-		visit(t, r, from(id, "one"), noon)
+		r.CheckIn(from(id, "one"), noon)
 		adopt(t, r, id)
 	}
 	return r
@@ -94,7 +94,7 @@ func TestANameIsOneRobots(t *testing.T) {
 func TestAStrangerHasNoName(t *testing.T) {
 	r := registryWithTwo(t, newTable())
 	const robotC device.ID = "a0b1c2d3e4f7"
-	visit(t, r, from(robotC, "one"), noon)
+	r.CheckIn(from(robotC, "one"), noon)
 	if _, err := r.Configure(robotC, name("hall")); !errors.Is(err, device.ErrNotAdopted) {
 		t.Errorf("a stranger: %v", err)
 	}
@@ -104,7 +104,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 	if _, err := r.Configure(robotA, name("hall")); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if robot, err := r.Replace(robotA); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}

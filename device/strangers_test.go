@@ -16,10 +16,10 @@ import (
 func TestAForeignCheckInChangesNothing(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 		kept, r := newRegistry(adoption)
-		_, waits := visit(t, r, from(robotA, "one"), noon)
+		_, waits := r.CheckIn(from(robotA, "one"), noon)
 		adopt(t, r, robotA)
-		mine, _ := visit(t, r, from(robotA, "one"), noon)
-		visit(t, r, device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
+		mine, _ := r.CheckIn(from(robotA, "one"), noon)
+		r.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
 			Language: "zz", Address: "10.9.1.66", BaseURL: "http://10.9.1.66:8003"}, noon.Add(time.Hour))
 		for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(key, adoption, kept)} {
 			robot, err := read.Get(robotA)
@@ -41,8 +41,8 @@ func TestAForeignCheckInChangesNothing(t *testing.T) {
 // the place of the one that is bound. Replace does, and makes it a stranger.
 func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, mine := visit(t, r, from(robotA, "one"), noon)
-	visit(t, r, from(robotA, "planted"), noon)
+	_, mine := r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "planted"), noon)
 	if robot, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrContested) || r.Trusts(robotA) {
 		t.Errorf("adopting a robot that may talk, while another claims its MAC: %+v (%v)", robot, err)
 	}
@@ -57,7 +57,7 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	}
 	planted := from(robotA, "planted")
 	planted.BaseURL = "http://10.9.1.66:8003"
-	visit(t, r, planted, noon)
+	r.CheckIn(planted, noon)
 	robot, err := r.Replace(robotA)
 	if err != nil || robot.Client != device.NewClient("planted") || robot.BaseURL != planted.BaseURL || r.Trusts(robotA) {
 		t.Errorf("replaced: %+v (%v), trusted %t", robot, err, r.Trusts(robotA))
@@ -73,7 +73,7 @@ func TestTheFirstHour(t *testing.T) {
 	comes := func(r *device.Registry, n int, address string, at time.Time) bool {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
 		c.Address = address
-		_, a := visit(t, r, c, at)
+		_, a := r.CheckIn(c, at)
 		if a.Adopted != r.Trusts(c.ID) {
 			t.Errorf("robot %d: adopted %t, trusted %t", n, a.Adopted, r.Trusts(c.ID))
 		}
@@ -135,12 +135,12 @@ func TestStrangersGiveWay(t *testing.T) {
 			owned(t, r, robotA)
 			stranger := from(robotB, "two")
 			stranger.Address = "172.20.0.1"
-			_, admission := visit(t, r, stranger, noon.Add(time.Second))
+			_, admission := r.CheckIn(stranger, noon.Add(time.Second))
 			gone := 0
 			for n := range visits {
 				c := from(device.ID(fmt.Sprintf("0000000%05x", n+1)), "")
 				c.Address = origin.address(n)
-				_, a := visit(t, r, c, noon.Add(time.Duration(n)*time.Millisecond))
+				_, a := r.CheckIn(c, noon.Add(time.Duration(n)*time.Millisecond))
 				if a.Token == "" || !a.New {
 					t.Fatalf("stranger %d: %+v", n, a)
 				}
@@ -188,9 +188,9 @@ func TestARegistryFromBefore(t *testing.T) {
 func TestStrangersExpire(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)
-	visit(t, r, from(robotB, "two"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	_, a := visit(t, r, from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
+	_, a := r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
 	if _, err := r.Get(robotB); !errors.Is(err, device.ErrUnknownRobot) || len(a.Gone) != 1 || a.Gone[0] != robotB || !r.Trusts(robotA) {
 		t.Errorf("after a month: %v, gone %v, adopted %t", err, a.Gone, r.Trusts(robotA))
 	}
@@ -201,18 +201,18 @@ func TestStrangersExpire(t *testing.T) {
 func TestForgetStrangers(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)
-	visit(t, r, from(robotB, "two"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if err := r.Forget(robotB); err != nil {
 		t.Fatal(err)
 	}
-	_, before := visit(t, r, from(robotB, "two"), noon)
-	visit(t, r, from("a0b1c2d3e4f7", "three"), noon)
+	_, before := r.CheckIn(from(robotB, "two"), noon)
+	r.CheckIn(from("a0b1c2d3e4f7", "three"), noon)
 	gone, err := r.ForgetStrangers()
 	if err != nil || len(gone) != 2 || r.Strangers() != 0 || !r.Trusts(robotA) || len(r.List()) != 1 {
 		t.Errorf("gone %v (%v), %d are left", gone, err, r.Strangers())
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotB, "two"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if _, err := r.Admit(robotB, device.NewClient("two"), before.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("a token from before it was forgotten: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestToolsAreBounded(t *testing.T) {
 	robots := 0
 	for n := range 80 {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
-		visit(t, r, c, noon)
+		r.CheckIn(c, noon)
 		adopt(t, r, c.ID)
 		r.KeepTools(c.ID, list(65<<10))
 		if robot, err := r.Get(c.ID); err != nil || robot.Tools != nil {
@@ -263,7 +263,7 @@ func TestNobodyVoidsACode(t *testing.T) {
 	for name, make := range map[string]func(r *device.Registry){
 		"a new robot": func(*device.Registry) {},
 		"an erased one": func(r *device.Registry) {
-			visit(t, r, from(robotA, "before"), noon)
+			r.CheckIn(from(robotA, "before"), noon)
 			if _, err := r.Adopt(string(robotA), noon); err != nil && !errors.Is(err, device.ErrNothingToAdopt) {
 				t.Fatal(err)
 			}
@@ -271,20 +271,20 @@ func TestNobodyVoidsACode(t *testing.T) {
 	} {
 		r := device.NewRegistry(key, device.AdoptCode, newTable())
 		make(r)
-		_, mine := visit(t, r, from(robotA, "mine"), noon.Add(time.Minute))
+		_, mine := r.CheckIn(from(robotA, "mine"), noon.Add(time.Minute))
 		for n := range 50 {
 			foreign := from(robotA, fmt.Sprint("foreign ", n))
 			foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
-			if _, a := visit(t, r, foreign, noon.Add(time.Minute+time.Duration(n)*time.Second)); a.Token != "" || a.Code == mine.Code {
+			if _, a := r.CheckIn(foreign, noon.Add(time.Minute+time.Duration(n)*time.Second)); a.Token != "" || a.Code == mine.Code {
 				t.Fatalf("%s: it got %+v", name, a)
 			}
 		}
-		if _, again := visit(t, r, from(robotA, "mine"), noon.Add(3*time.Minute)); again.Code != mine.Code {
+		if _, again := r.CheckIn(from(robotA, "mine"), noon.Add(3*time.Minute)); again.Code != mine.Code {
 			t.Errorf("%s: it shows %s, and showed %s", name, again.Code, mine.Code)
 		}
 		foreign := from(robotA, "the last word")
 		foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
-		_, theirs := visit(t, r, foreign, noon.Add(3*time.Minute))
+		_, theirs := r.CheckIn(foreign, noon.Add(3*time.Minute))
 		robot, err := r.Adopt(mine.Code, noon.Add(3*time.Minute))
 		if err != nil || robot.Client != device.NewClient("mine") || !r.Trusts(robotA) || robot.BaseURL == foreign.BaseURL {
 			t.Errorf("%s: adopted %+v (%v)", name, robot, err)
@@ -292,7 +292,7 @@ func TestNobodyVoidsACode(t *testing.T) {
 		if _, err := r.Adopt(theirs.Code, noon.Add(3*time.Minute)); !errors.Is(err, device.ErrCode) {
 			t.Errorf("%s: the other's code, after that: %v", name, err)
 		}
-		if _, a := visit(t, r, from(robotA, "mine"), noon.Add(4*time.Minute)); a.Token == "" {
+		if _, a := r.CheckIn(from(robotA, "mine"), noon.Add(4*time.Minute)); a.Token == "" {
 			t.Errorf("%s: adopted, it gets no token", name)
 		}
 	}

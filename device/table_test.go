@@ -59,12 +59,6 @@ func (b *table) writes() int {
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// visit is a check-in that must be taken.
-func visit(t testing.TB, r *device.Registry, c device.CheckIn, at time.Time) (device.Robot, device.Admission) {
-	t.Helper()
-	return r.CheckIn(c, at)
-}
-
 // adopt is an adoption that must be taken.
 func adopt(t testing.TB, r *device.Registry, id device.ID) {
 	t.Helper()
@@ -76,7 +70,7 @@ func adopt(t testing.TB, r *device.Registry, id device.ID) {
 // owned has a robot check in and its owner adopt it.
 func owned(t testing.TB, r *device.Registry, id device.ID) {
 	t.Helper()
-	visit(t, r, from(id, "one"), noon)
+	r.CheckIn(from(id, "one"), noon)
 	adopt(t, r, id)
 }
 

@@ -77,7 +77,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, _, err := r.Token(robotA, device.Client{}); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("of a robot that never was here: %v", err)
 	}
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	if _, token, err := r.Token(robotA, device.NewClient("one")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of a stranger: %q, %v", token, err)
 	}
@@ -88,7 +88,7 @@ func TestTokenForItsOwner(t *testing.T) {
 			t.Errorf("%+v: %q of %+v, %v", c, token, robot, err)
 		}
 	}
-	visit(t, r, from(robotA, "two"), noon) // which waits
+	r.CheckIn(from(robotA, "two"), noon) // which waits
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrOtherClient) || token != "" {
 		t.Errorf("of another client: %q, %v", token, err)
 	}

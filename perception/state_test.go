@@ -78,15 +78,7 @@ func TestWhatIsKnown(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var script []event.Envelope
-			s := State{}
-			for i, word := range c.script {
-				if e := happening(t, word); e != nil {
-					script = append(script, envelope(at(i), e))
-					s = Fold(s, script[len(script)-1])
-				}
-			}
-			if !c.want(s) {
+			if s := replay(t, State{}, c.script...); !c.want(s) {
 				t.Errorf("it is %.600s", fmt.Sprintf("%+v", s))
 			}
 		})

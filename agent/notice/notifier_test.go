@@ -184,24 +184,23 @@ func (h *fixture) set(timer agent.Timer) agent.Timer {
 // expects just these announcements since the last call.
 func (h *fixture) expects(want ...string) {
 	h.t.Helper()
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Equal(h.announced, want) {
-		h.t.Errorf("announced %q, want %q", h.announced, want)
-	}
-	h.announced = nil
+	h.takes(&h.announced, want)
 }
 
 func (h *fixture) expectsHeld(want ...string) {
 	h.t.Helper()
+	h.takes(&h.held, want)
+}
+
+func (h *fixture) takes(from *[]string, want []string) {
+	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Equal(h.held, want) {
-		h.t.Errorf("held %q, want %q", h.held, want)
+	if !slices.Equal(*from, want) {
+		h.t.Errorf("announced or held %q, want %q", *from, want)
 	}
-	h.held = nil
+	*from = nil
 }
 
 // published lists the published events of notifications and timers, as "kind id".

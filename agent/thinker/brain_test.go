@@ -251,24 +251,34 @@ func TestAFailingReceiverEndsTheTurn(t *testing.T) {
 	}
 }
 
-// slowSource is a source of slow tools.
-type slowSource struct{ wait time.Duration }
-
-func (slowSource) Tools(context.Context) []thinker.Tool {
-	return []thinker.Tool{
-		{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "odd", Schema: json.RawMessage(`{`)},
-		{Name: strings.Repeat("long", 40), Schema: json.RawMessage(`{"type":"object"}`)},
-	}
+// source is a source of tools that a test makes up.
+type source struct {
+	tools func(context.Context) []thinker.Tool
+	call  func(ctx context.Context, name string, args json.RawMessage) (string, error)
 }
 
-func (s slowSource) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-time.After(s.wait):
-		return name + string(args), nil
-	}
+func (s source) Tools(ctx context.Context) []thinker.Tool { return s.tools(ctx) }
+
+func (s source) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	return s.call(ctx, name, args)
+}
+
+// slowSource has tools that take a while.
+func slowSource(wait time.Duration) source {
+	return source{func(context.Context) []thinker.Tool {
+		return []thinker.Tool{
+			{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
+			{Name: "odd", Schema: json.RawMessage(`{`)},
+			{Name: strings.Repeat("long", 40), Schema: json.RawMessage(`{"type":"object"}`)},
+		}
+	}, func(ctx context.Context, name string, args json.RawMessage) (string, error) {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(wait):
+			return name + string(args), nil
+		}
+	}}
 }
 
 // TestAnAnswerThatCannotBeSpoken: a model that writes only code, or an unknown
@@ -304,33 +314,20 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	}
 }
 
-// hangingSource is a source that does not answer.
-type hangingSource struct{}
-
-func (hangingSource) Tools(ctx context.Context) []thinker.Tool {
-	<-ctx.Done()
-	return nil
-}
-
-func (hangingSource) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
-
-// largeSource is a source with more tools than are offered.
-type largeSource struct{ hangingSource }
-
-func (largeSource) Tools(context.Context) (all []thinker.Tool) {
-	for i := range 160 {
-		all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
-	}
-	return all
-}
-
 // TestHangingSources: they delay a turn hardly, however many they are. Tools that
 // are left out are logged once.
 func TestHangingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		m := &model{script: []message{{texts: []string{"One."}}, {texts: []string{"Two."}}, {texts: []string{"Three."}}}}
-		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hangingSource{}, largeSource{}, hangingSource{}, hangingSource{}},
+		hanging := source{tools: func(ctx context.Context) []thinker.Tool { <-ctx.Done(); return nil }}
+		large := source{tools: func(context.Context) (all []thinker.Tool) {
+			for i := range 160 {
+				all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
+			}
+			return all
+		}}
+		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hanging, large, hanging, hanging},
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		began := time.Now()
 		for range 3 {
@@ -392,7 +389,7 @@ func TestToolsOfSources(t *testing.T) {
 		m := &model{script: []message{{calls: use}, {texts: []string{"Done."}}}}
 		began := time.Now()
 		o := thinker.Options{Model: m}
-		o.Sources = append(o.Sources, slowSource{10 * time.Second})
+		o.Sources = append(o.Sources, slowSource(10*time.Second))
 		if _, err := think(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
 			t.Fatal(err)
 		}

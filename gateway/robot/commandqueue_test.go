@@ -169,7 +169,7 @@ func TestCutShort(t *testing.T) {
 	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
 	talking(t, answer("Zero.", sentence, "Eleven."), func(k *talk) {
 		k.hears(xiaozhi.Auto, "count")
-		time.Sleep(3 * time.Second)
+		time.Sleep(2600 * time.Millisecond)
 		k.say(xiaozhi.Abort{})
 		if e := k.mind.remembered; len(e) != 1 || e[0].Said != "Zero. one two three four five …" {
 			t.Errorf("remembered %+v", e)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -52,26 +51,6 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 		kept, _, _ := k.waiting.Get(string(robotID))
 		if len(kept) == 0 {
 			t.Errorf("queued %v, %v; kept nothing, sent %s", queued, err, k.channel.story())
-		}
-	})
-}
-
-// TestSayAbortedBeforeItSounds: somebody wakes the robot before the sentence has begun.
-func TestSayAbortedBeforeItSounds(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		k.synthesizer.delay = time.Second
-		k.queueText("Post")
-		k.notify("n", "Notice", false)
-		synctest.Wait()
-		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) // the firmware: Speaking -> abort, Listening, listen start
-		k.listen(xiaozhi.Auto)
-		k.synthesizer.delay = 0
-		time.Sleep(2 * time.Second)
-		k.listen(xiaozhi.Auto)
-		k.quiet(20 * time.Second)
-		if !strings.Contains(k.channel.story(), "sentence Post, 7") {
-			t.Errorf("lost: %s", k.channel.story())
 		}
 	})
 }
@@ -135,30 +114,6 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		synctest.Wait()
 		if len(k.recognizer.durations) != 2 {
 			t.Errorf("heard %v: %s", k.recognizer.durations, k.channel.story())
-		}
-	})
-}
-
-// TestWakeWordWhileSentencesWait: they let somebody who interrupts speak.
-func TestWakeWordWhileSentencesWait(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = understood("be quiet")
-		k.listen(xiaozhi.Auto)
-		for i := range 3 {
-			k.queueText(fmt.Sprintf("Sentence %d %s", i, strings.Repeat("word ", 10)))
-		}
-		for range 2 {
-			time.Sleep(time.Second)
-			k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
-			k.listen(xiaozhi.Auto)
-		}
-		k.pass(time.Second)
-		if story := k.channel.story(); strings.Contains(story, "Sentence 1") {
-			t.Errorf("the next sentence talks over who interrupts: %s", story)
-		}
-		k.pass(20 * time.Second)
-		if story := k.channel.story(); !strings.Contains(story, "Sentence 1") || !strings.Contains(story, "Sentence 2") {
-			t.Errorf("what waited is not said later: %s", story)
 		}
 	})
 }
