@@ -38,7 +38,7 @@ func photo(ctx context.Context, c *command, t bodyTool) error {
 		return errors.New("nothing came back of the picture")
 	}
 	if failed || strings.HasPrefix(said, face.Emoji) {
-		c.intent.answer = face.Emoji + " {body}" // the answer has a face of its own, or tells of a failure
+		c.intent.answer = face.Emoji + " {body}" // the answer has a face of its own, or reports a failure
 	}
 	return nil
 }
