@@ -210,27 +210,13 @@ func TestADeafAgent(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	t.Run("one that ignores SIGTERM, with a child", func(t *testing.T) {
-		t.Parallel()
-		r := build(t, "stays")
-		r.want("spawn;say Up.", "😐|Up.|.done")
-		began := time.Now()
-		r.brain.Close()
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("it took %v", took)
-		}
-		if len(r.pids()) != 2 {
-			t.Error("there was no child")
-		}
-		r.empty()
-	})
-	t.Run("in a turn", func(t *testing.T) {
+	t.Run("in a turn, with a child", func(t *testing.T) {
 		r := build(t, "plain")
 		ended := make(chan error, 1)
 		go func() {
-			ended <- r.brain.Think(context.Background(), r.turnOf("a", "say Up.;hang"), (&received{}).take)
+			ended <- r.brain.Think(context.Background(), r.turnOf("a", "spawn;say Up.;hang"), (&received{}).take)
 		}()
-		r.eventually("it is in the turn", func() bool { return strings.Contains(r.received(), "session/prompt") })
+		r.eventually("it is in the turn, and has a child", func() bool { return len(r.pids()) == 2 })
 		r.brain.Close()
 		if err := <-ended; !errors.Is(err, agent.ErrAway) {
 			t.Error(err)

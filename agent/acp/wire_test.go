@@ -63,6 +63,6 @@ func TestTheEndReportsWhatWasLeftOut(t *testing.T) {
 		t.Error("too early")
 	}
 	if _, over := in.take(); !over {
-		t.Error("nobody is told")
+		t.Error("it is not reported")
 	}
 }

@@ -91,7 +91,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestListenersError: the error of whoever listens comes back as it is.
+// TestListenersError: the error of the listener comes back as it is.
 func TestListenersError(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	mine := errors.New("mine")

@@ -329,7 +329,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestListenersError: the error of whoever listens comes back as it is, and
+// TestListenersError: the error of the listener comes back as it is, and
 // nothing is said after it.
 func TestListenersError(t *testing.T) {
 	o := options("http://pi.example/v1")

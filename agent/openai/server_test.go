@@ -272,7 +272,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // whoever goes away meanwhile is not waited for
+	synctest.Test(t, func(t *testing.T) { // a turn that is cancelled meanwhile waits no longer
 		o := options("http://pi.example/v1")
 		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"2"}}, Body: http.NoBody, Request: r}, nil

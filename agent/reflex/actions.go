@@ -19,7 +19,7 @@ type action func(context.Context, *command) (string, error)
 // actions are the actions that an intent may name. The empty name only answers.
 func actions() map[string]action {
 	return map[string]action{
-		"": func(_ context.Context, c *command) (string, error) { return c.intent.answer, nil },
+		"": func(_ context.Context, c *command) (string, error) { return c.intent.Answer, nil },
 
 		"volume":     level(levelTool("volume")),
 		"brightness": level(levelTool("brightness")),
@@ -57,7 +57,7 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 			}
 			return c.brain.book.phrases["tool_failed"], nil
 		}
-		return c.intent.answer, nil
+		return c.intent.Answer, nil
 	}
 }
 
@@ -170,30 +170,30 @@ func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
 		return c.brain.book.phrases["no_tool"], nil
 	}
-	return c.intent.answer, c.turn.Body.Reboot(ctx)
+	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }
 
 // remember answers only after the fact is on the disk.
 func remember(_ context.Context, c *command) (string, error) {
-	c.body = sentenceCase(c.fill(c.intent.body))
-	e := agent.Entry{Key: c.fill(c.intent.key), Name: c.fill(c.intent.key), Type: c.intent.kind, Body: c.body,
+	c.body = sentenceCase(c.fill(c.intent.Body))
+	e := agent.Entry{Key: c.fill(c.intent.Key), Name: c.fill(c.intent.Key), Type: c.intent.Type, Body: c.body,
 		Robot: c.turn.Robot, Source: c.brain.Name()}
 	if _, err := c.brain.memory.Of(c.turn).Remember(e, c.turn.Now); err != nil {
 		return "", err
 	}
-	return c.intent.answer, nil
+	return c.intent.Answer, nil
 }
 
 func recall(_ context.Context, c *command) (string, error) {
-	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.key), c.turn.Now)
+	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.Key), c.turn.Now)
 	if err := c.brain.memory.Of(c.turn).Err(); !found && err != nil {
 		return "", err
 	}
 	if !found {
-		return c.intent.missing, nil
+		return c.intent.Missing, nil
 	}
 	c.body = e.Body
-	return c.intent.answer, nil
+	return c.intent.Answer, nil
 }
 
 func sentenceCase(s string) string {

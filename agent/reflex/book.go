@@ -41,15 +41,8 @@ type Book struct {
 }
 
 type intent struct {
-	name      string
+	fileIntent
 	sentences []sentence
-	action    string
-	value     string // given to the action if no slot has a value
-	kind      string // of a memory
-	key, body string // of a memory
-	answer    string
-	missing   string // the answer if nothing is remembered
-	end       string
 	source    string
 }
 
@@ -189,13 +182,11 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error
 	for _, f := range fs {
-		in := intent{name: f.name, action: f.Action, value: f.Value, kind: f.Type, key: f.Key, body: f.Body,
-			answer: f.Answer, missing: f.Missing, end: f.End, source: source(file, f.line)}
-		var err error
-		if in.sentences, err = readSentences(file, f.Sentences); err != nil {
+		sentences, err := readSentences(file, f.Sentences)
+		if err != nil {
 			faults = append(faults, err)
 		}
-		added = append(added, in)
+		added = append(added, intent{f, sentences, source(file, f.line)})
 	}
 	b.intents = append(added, b.intents...)
 	return errors.Join(faults...)

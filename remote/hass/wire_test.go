@@ -90,7 +90,7 @@ func (p *peer) frame(first byte, payload string) {
 	default:
 		head = binary.BigEndian.AppendUint64(append(head, 127), uint64(n))
 	}
-	_, _ = p.conn.Write(append(head, payload...)) // whoever has left has left
+	_, _ = p.conn.Write(append(head, payload...)) // the other side may have left
 }
 
 func (p *peer) text(format string, args ...any) { p.frame(0x81, fmt.Sprintf(format, args...)) }

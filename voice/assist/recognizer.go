@@ -69,10 +69,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = voice.Spoken(text); text == "" {
-		return voice.Transcript{Refused: true}, nil
-	}
-	return voice.Transcript{Text: text}, nil
+	return voice.Spoken(text), nil
 }
 
 // listen has a run hear u. The sender ends with it.

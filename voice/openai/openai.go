@@ -43,6 +43,18 @@ type Options struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// engine is what the Recognizer and the Synthesizer have in common.
+type engine struct {
+	o      Options
+	client *media.Client
+}
+
+// Name is "openai".
+func (*engine) Name() string { return "openai" }
+
+// Close ends what is under way and closes the engine's connections.
+func (e *engine) Close() { e.client.Close() }
+
 // longestName bounds the name of a model or a voice, in bytes.
 const longestName = 200
 

@@ -8,10 +8,7 @@ import (
 )
 
 // Synthesizer implements voice.Synthesizer.
-type Synthesizer struct {
-	o      Options
-	client *media.Client
-}
+type Synthesizer struct{ engine }
 
 // NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
@@ -19,14 +16,8 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Synthesizer{o, client}, nil
+	return &Synthesizer{engine{o, client}}, nil
 }
-
-// Name is "openai".
-func (*Synthesizer) Name() string { return "openai" }
-
-// Close ends what is under way and closes the engine's connections.
-func (s *Synthesizer) Close() { s.client.Close() }
 
 // Check reports whether the server would speak: it knows the model, or begins
 // to say "Hi.". Its error is one sentence.

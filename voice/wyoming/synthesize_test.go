@@ -358,7 +358,7 @@ func TestChoosingAVoice(t *testing.T) {
 		"an unknown language":   {piper, Options{}, voice.Options{Language: "ja"}, "", `language "ja", only for en_GB, de_DE`},
 		"an unknown voice": {piper, Options{Voice: "af_heart"}, voice.Options{}, "",
 			`no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
-		"voices not told": {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`,
+		"voices not listed": {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`,
 			""},
 		"voices called models": {`{"tts":[{"installed":true,"models":[{"name":"x","languages":["ja"]}]}]}`, Options{Voice: "x"}, voice.Options{},
 			`{"text":"hi","voice":{"name":"x"}}`, ""},
