@@ -10,15 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,87 +23,32 @@ import (
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
+	"perch/store/storetest"
 )
-
-// memory is a table that lives as long as a test, and keeps JSON.
-type memory[T any] struct {
-	mu   sync.Mutex
-	rows map[string][]byte
-	err  error // that durable writes fail with
-
-	unreadable error
-}
-
-func (m *memory[T]) Put(key string, v T) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		m.rows[key] = encoded(v)
-	}
-	return m.err
-}
-
-func encoded(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
-func (m *memory[T]) PutSoon(key string, v T) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.rows[key] = encoded(v)
-}
-
-func (m *memory[T]) Delete(key string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		delete(m.rows, key)
-	}
-	return m.err
-}
-
-// Err is nil: nothing is ever unreadable, unless a test says so.
-func (m *memory[T]) Err() error { return m.unreadable }
-
-func (m *memory[T]) All() iter.Seq2[string, T] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rows := map[string]T{}
-	for key, text := range m.rows {
-		var v T
-		if err := json.Unmarshal(text, &v); err != nil {
-			panic(err)
-		}
-		rows[key] = v
-	}
-	return maps.All(rows)
-}
 
 // shop is a catalogue, and what it stands on.
 type shop struct {
 	*ota.Firmware
 	dir      string
-	images   *memory[ota.Record]
-	units    *memory[ota.Unit]
+	images   *storetest.Table[ota.Record]
+	units    *storetest.Table[ota.Unit]
 	bus      *event.Bus
 	notified []string
 }
 
 func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
-	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string][]byte{}},
-		units: &memory[ota.Unit]{rows: map[string][]byte{}}, bus: event.NewBus()}
+	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &storetest.Table[ota.Record]{}, units: &storetest.Table[ota.Unit]{},
+		bus: event.NewBus()}
 	t.Cleanup(s.bus.Close)
 	s.open(t, change...)
 	return s
 }
 
-// open is the appliance's next start.
+// open is the appliance's next start, which reads the records as JSON.
 func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Helper()
+	again(t, &s.images.Kept)
+	again(t, &s.units.Kept)
 	o := ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Key: []byte("key"), Bus: s.bus, Zone: time.UTC,
 		Notify: func(text string) { s.notified = append(s.notified, text) }, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
@@ -116,6 +58,17 @@ func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	if s.Firmware, err = ota.OpenFirmware(o); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// again encodes a value and decodes it.
+func again[T any](t testing.TB, v *T) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	var decoded T
+	if err = errors.Join(err, json.Unmarshal(text, &decoded)); err != nil {
+		t.Fatal(err)
+	}
+	*v = decoded
 }
 
 // files are what is in the folder.
@@ -137,6 +90,16 @@ const board = "m5stack-stack-chan"
 func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
 	i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// rollOut publishes an image that all robots of its board are offered.
+func (s *shop) rollOut(t testing.TB, file []byte) ota.Shown {
+	t.Helper()
+	i, err := s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,17 +159,6 @@ func TestAnImageIsPublished(t *testing.T) {
 	}
 }
 
-// brokenOff is a body whose sender goes away.
-type brokenOff struct{ io.Reader }
-
-func (b brokenOff) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
 // TestWhatIsNotPublished: each is refused with its reason, and leaves nothing.
 func TestWhatIsNotPublished(t *testing.T) {
 	good := simrobot.Image("1.3.0", 20_000)
@@ -227,13 +179,13 @@ func TestWhatIsNotPublished(t *testing.T) {
 		want string
 	}{
 		{"truncated", bytes.NewReader(good[:10_000]), ota.Upload{}, "truncated"},
-		{"broken off", brokenOff{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
+		{"broken off", breaks{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
 		{"damaged", bytes.NewReader(change(func(f []byte) { f[9000] ^= 1 })), ota.Upload{}, "bad_checksum"},
 		{"merged", bytes.NewReader(append(change(func(f []byte) { f[32] = 0 })[:4096], append([]byte{0xAA, 0x50, 0, 0x10, 0, 0, 2, 0, 0, 0, 0x10, 0},
 			make([]byte, 1000)...)...)), ota.Upload{}, "not_an_application"},
 		{"a web page", strings.NewReader("<html>"), ota.Upload{}, "not_an_application"},
 		{"nothing", strings.NewReader(""), ota.Upload{}, "not_an_application"},
-		{"without end", io.LimitReader(zeros{}, 1<<30), ota.Upload{}, "too_large"},
+		{"without end", io.LimitReader(endless{}, 1<<30), ota.Upload{}, "too_large"},
 		{"another hash", bytes.NewReader(good), ota.Upload{SHA256: strings.Repeat("0", 64)}, "wrong_sha256"},
 		{"no board", bytes.NewReader(good), ota.Upload{Boards: []string{}}, "bad_board"},
 		{"an empty board", bytes.NewReader(good), ota.Upload{Boards: []string{""}}, "bad_board"},
@@ -259,10 +211,6 @@ func TestWhatIsNotPublished(t *testing.T) {
 		t.Errorf("with its own hash: %v", err)
 	}
 }
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestOneUploadAtATime: the next one waits, as long as its sender does.
 func TestOneUploadAtATime(t *testing.T) {
@@ -343,8 +291,8 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
 		t.Errorf("there are %+v", list)
 	}
-	if len(s.images.rows) != 1 {
-		t.Errorf("the store has %d", len(s.images.rows))
+	if len(s.images.Kept) != 1 {
+		t.Errorf("the store has %d", len(s.images.Kept))
 	}
 	s.open(t) // now without their records
 	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)),
@@ -362,16 +310,14 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	s := newShop(t)
 	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
-	records := s.images.rows
-	s.images.rows, s.images.unreadable = map[string][]byte{}, errors.New("a page is damaged")
-	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
-		err, s.images.unreadable) {
+	s.images.Kept = nil
+	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: unreadable{s.images}, Units: s.units,
+		Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, errDamaged) {
 		t.Errorf("a catalogue that cannot be read is opened: %v", err)
 	}
 	if files := s.files(t); !slices.Equal(files, []string{image.SHA256 + ".bin"}) {
 		t.Errorf("there are %v", files)
 	}
-	s.images.unreadable = nil
 	var log bytes.Buffer
 	s.open(t, func(o *ota.FirmwareOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	aside := filepath.Join(s.dir, "orphaned", image.SHA256+".bin")
@@ -383,16 +329,23 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.add(t, file, board).SHA256 != image.SHA256 || len(records) != 1 {
+	if s.add(t, file, board).SHA256 != image.SHA256 {
 		t.Error("it cannot be published again")
 	}
 }
+
+// unreadable is a table with a damaged page.
+type unreadable struct{ *storetest.Table[ota.Record] }
+
+var errDamaged = errors.New("a page is damaged")
+
+func (unreadable) Err() error { return errDamaged }
 
 // TestAStoreThatRefuses: what cannot be kept is not done.
 func TestAStoreThatRefuses(t *testing.T) {
 	s := newShop(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
-	s.images.err = errors.New("no space left")
+	s.images.Breaks(errors.New("no space left"))
 	if _, err := s.Add(t.Context(), bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
 		t.Error("an image is taken")
 	}
@@ -406,7 +359,7 @@ func TestAStoreThatRefuses(t *testing.T) {
 	if len(list) != 1 || list[0].Rollout.Auto {
 		t.Errorf("there are %+v", list)
 	}
-	s.images.err = nil
+	s.images.Breaks(nil)
 	s.open(t)
 	if len(s.List()) != 1 || len(s.files(t)) != 1 {
 		t.Errorf("after a restart there are %v", s.files(t))

@@ -168,10 +168,7 @@ func TestTheThirtyThird(t *testing.T) {
 func TestThirtyRobotsAtOnce(t *testing.T) {
 	l := newLife(t)
 	file := simrobot.Image("1.3.0", 200_000)
-	i := l.add(t, file, board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l.rollOut(t, file)
 	server := httptest.NewServer(l.handler)
 	defer server.Close()
 	done := make(chan error)

@@ -26,7 +26,7 @@ func TestFetch(t *testing.T) {
 	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(17<<20))
-		_, _ = io.CopyN(w, zeros{}, 17<<20)
+		_, _ = io.CopyN(w, endless{}, 17<<20)
 	})
 	mux.HandleFunc("/torn", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(file)))

@@ -72,9 +72,7 @@ func (l *life) adopts(t *testing.T, mac string) bool {
 	if l.robots.Trusts(id) {
 		return false
 	}
-	if _, err := l.robots.Adopt(mac, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	l.adopt(t, mac)
 	return true
 }
 
@@ -164,10 +162,7 @@ func TestAnUpgrade(t *testing.T) {
 // robot it happens to.
 func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
 	l.runs(t, mac, "1.2.4")
 	for range 3 {
 		if w := l.fetch(l.runs(t, mac, "1.2.4")); w.Code != http.StatusOK {
@@ -213,10 +208,7 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 // TestTheFirstFive: what fails later does not stop a rollout that went well.
 func TestTheFirstFive(t *testing.T) {
 	l := newLife(t)
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	robot := func(n int) string { return fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n) }
 	for n := range 9 {
 		l.runs(t, robot(n), "1.2.4")
@@ -250,10 +242,7 @@ func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 		{"numbers in another form", []string{"5177344", `"0x4f0000"`}, true},
 	} {
 		l := newLife(t)
-		i := l.add(t, simrobot.Image("1.3.0", 0), board)
-		if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-			t.Fatal(err)
-		}
+		l.rollOut(t, simrobot.Image("1.3.0", 0))
 		l.runs(t, mac, "1.2.4", c.change...)
 		if o := l.runs(t, mac, "1.2.4", c.change...); (o.URL != "") != c.offered {
 			t.Errorf("%s: offered %+v", c.name, o)
@@ -285,17 +274,14 @@ func TestTheWrongBoard(t *testing.T) {
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
 	s := newShop(t)
 	l := &life{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	for range 3 {
 		if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
 			t.Errorf("offered %+v", o)
 		}
 	}
-	if len(s.units.rows) != 0 {
-		t.Errorf("remembered %+v", s.units.rows)
+	if len(s.units.Kept) != 0 {
+		t.Errorf("remembered %+v", s.units.Kept)
 	}
 }
 
@@ -356,7 +342,7 @@ func TestInstall(t *testing.T) {
 	if o := l.runs(t, mac, "1.3.0"); o.URL != "" {
 		t.Errorf("force is sent again: %+v", o)
 	}
-	if err := l.Forget("a0b1c2d3e4f5"); err != nil || len(l.units.rows) != 0 {
+	if err := l.Forget("a0b1c2d3e4f5"); err != nil || len(l.units.Kept) != 0 {
 		t.Error("it is not forgotten")
 	}
 }
@@ -370,11 +356,11 @@ func TestForceThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.runs(t, mac, "1.2.4")
-	l.units.err = io.ErrShortWrite
+	l.units.Breaks(io.ErrShortWrite)
 	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
 		t.Errorf("offered %+v", o)
 	}
-	l.units.err = nil
+	l.units.Breaks(nil)
 	if o := l.runs(t, mac, "1.2.4"); o.Force != 1 {
 		t.Errorf("offered %+v", o)
 	}
