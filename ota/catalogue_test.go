@@ -26,8 +26,8 @@ import (
 	"perch/store/storetest"
 )
 
-// shop is a catalogue, and what it stands on.
-type shop struct {
+// catalogue is a catalogue with its folder, tables and bus.
+type catalogue struct {
 	*ota.Firmware
 	dir      string
 	images   *storetest.Table[ota.Record]
@@ -36,8 +36,8 @@ type shop struct {
 	notified []string
 }
 
-func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
-	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &storetest.Table[ota.Record]{}, units: &storetest.Table[ota.Unit]{},
+func newCatalogue(t testing.TB, change ...func(*ota.FirmwareOptions)) *catalogue {
+	s := &catalogue{dir: filepath.Join(t.TempDir(), "firmware"), images: &storetest.Table[ota.Record]{}, units: &storetest.Table[ota.Unit]{},
 		bus: event.NewBus()}
 	t.Cleanup(s.bus.Close)
 	s.open(t, change...)
@@ -45,7 +45,7 @@ func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
 }
 
 // open is the appliance's next start, which reads the records as JSON.
-func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
+func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Helper()
 	again(t, &s.images.Kept)
 	again(t, &s.units.Kept)
@@ -72,7 +72,7 @@ func again[T any](t testing.TB, v *T) {
 }
 
 // files are what is in the folder.
-func (s *shop) files(t testing.TB) (names []string) {
+func (s *catalogue) files(t testing.TB) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *shop) files(t testing.TB) (names []string) {
 const board = "m5stack-stack-chan"
 
 // add publishes an image that must be taken.
-func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
+func (s *catalogue) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
 	i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0))
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 }
 
 // rollOut publishes an image that all robots of its board are offered.
-func (s *shop) rollOut(t testing.TB, file []byte) ota.Shown {
+func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
 	t.Helper()
 	i, err := s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true})
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *shop) rollOut(t testing.TB, file []byte) ota.Shown {
 	return i
 }
 
-// word is the code of an error that says how it is shown.
-func word(err error) string {
+// codeOf returns the code of an error that has one.
+func codeOf(err error) string {
 	var coded interface {
 		Code() string
 		Status() int
@@ -119,7 +119,7 @@ func word(err error) string {
 }
 
 func TestAnImageIsPublished(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	file := simrobot.Image("1.3.0", 20_000)
 	i := s.add(t, file, board)
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
@@ -151,10 +151,10 @@ func TestAnImageIsPublished(t *testing.T) {
 	if err := s.Remove(sha); err != nil || len(s.List()) != 1 || len(s.files(t)) != 1 {
 		t.Errorf("removed, there are %v (%v)", s.files(t), err)
 	}
-	if err := s.Remove(sha); word(err) != "unknown_image" {
+	if err := s.Remove(sha); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
-	if _, err := s.Open(sha); word(err) != "unknown_image" {
+	if _, err := s.Open(sha); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
 }
@@ -194,18 +194,18 @@ func TestWhatIsNotPublished(t *testing.T) {
 		{"no version", bytes.NewReader(simrobot.Image("", 0)), ota.Upload{}, "bad_version"},
 		{"a chip that is none", bytes.NewReader(resealed(func(f []byte) { f[12] = 99 })), ota.Upload{}, "wrong_chip"},
 	} {
-		s := newShop(t)
+		s := newCatalogue(t)
 		if c.up.Boards == nil {
 			c.up.Boards = []string{board}
 		}
-		if _, err := s.Add(t.Context(), c.file, c.up, time.Now()); word(err) != c.want {
-			t.Errorf("%s: %q (%v)", c.name, word(err), err)
+		if _, err := s.Add(t.Context(), c.file, c.up, time.Now()); codeOf(err) != c.want {
+			t.Errorf("%s: %q (%v)", c.name, codeOf(err), err)
 		}
 		if left := s.files(t); len(left) != 0 || len(s.List()) != 0 {
 			t.Errorf("%s: it leaves %v", c.name, left)
 		}
 	}
-	s := newShop(t)
+	s := newCatalogue(t)
 	if _, err := s.Add(t.Context(), bytes.NewReader(good), ota.Upload{Boards: []string{board}, SHA256: fmt.Sprintf("%X", sha256.Sum256(good))},
 		time.Now()); err != nil {
 		t.Errorf("with its own hash: %v", err)
@@ -214,7 +214,7 @@ func TestWhatIsNotPublished(t *testing.T) {
 
 // TestOneUploadAtATime: the next one waits, as long as its sender does.
 func TestOneUploadAtATime(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	begun, body := io.Pipe()
 	first := make(chan error)
 	go func() {
@@ -259,10 +259,10 @@ func TestSignatures(t *testing.T) {
 		{"too short", "AAAA", "bad_signature"},
 		{"its own", sign(private, digest), ""},
 	} {
-		s := newShop(t, func(o *ota.FirmwareOptions) { o.Signer = public })
+		s := newCatalogue(t, func(o *ota.FirmwareOptions) { o.Signer = public })
 		i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: []string{board}, Signature: c.signature}, time.Now())
-		if word(err) != c.want || i.Signed != (c.want == "") || len(s.files(t)) != len(s.List()) {
-			t.Errorf("%s: %q (%v), signed %v", c.name, word(err), err, i.Signed)
+		if codeOf(err) != c.want || i.Signed != (c.want == "") || len(s.files(t)) != len(s.List()) {
+			t.Errorf("%s: %q (%v), signed %v", c.name, codeOf(err), err, i.Signed)
 		}
 	}
 }
@@ -270,7 +270,7 @@ func TestSignatures(t *testing.T) {
 // TestWhateverMomentThePowerGoes: the catalogue is whole at the next start, and
 // nothing is in it that was not finished.
 func TestWhateverMomentThePowerGoes(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	whole := s.add(t, simrobot.Image("1.3.0", 5000), board)
 	lost := s.add(t, simrobot.Image("1.4.0", 5000), board)
 	short := s.add(t, simrobot.Image("1.5.0", 5000), board)
@@ -308,7 +308,7 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 // put aside, and can be published again. Where the records cannot be read,
 // nothing is touched at all.
 func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
 	s.images.Kept = nil
 	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: unreadable{s.images}, Units: s.units,
@@ -343,7 +343,7 @@ func (unreadable) Err() error { return errDamaged }
 
 // TestAStoreThatRefuses: what cannot be kept is not done.
 func TestAStoreThatRefuses(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	s.images.Breaks(errors.New("no space left"))
 	if _, err := s.Add(t.Context(), bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
@@ -378,11 +378,11 @@ func TestParseRollout(t *testing.T) {
 	}
 	for _, body := range []string{"", "[]", "null]", `{"percent":101}`, `{"percent":-1}`, `{"percent":"30"}`, `{"percent":0.5}`, `{"robots":["x"]}`,
 		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`} {
-		if r, err := ota.ParseRollout([]byte(body), device.ParseID); word(err) != "bad_rollout" {
+		if r, err := ota.ParseRollout([]byte(body), device.ParseID); codeOf(err) != "bad_rollout" {
 			t.Errorf("%s is %+v (%v)", body, r, err)
 		}
 	}
-	s := newShop(t)
+	s := newCatalogue(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := s.Plan(i.SHA256, r); err == nil {
 		t.Error("for a board that it was not declared for")
@@ -395,10 +395,10 @@ func TestParseRollout(t *testing.T) {
 	if kept := s.List()[0].Rollout; !reflect.DeepEqual(kept, r) {
 		t.Errorf("after a restart it is %+v", kept)
 	}
-	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); word(err) != "bad_rollout" {
+	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); codeOf(err) != "bad_rollout" {
 		t.Errorf("for a board it was not declared for: %v", err)
 	}
-	if _, err := s.Plan(strings.Repeat("0", 64), ota.Rollout{}); word(err) != "unknown_image" {
+	if _, err := s.Plan(strings.Repeat("0", 64), ota.Rollout{}); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
 }
@@ -410,7 +410,7 @@ func FuzzRollout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := ota.ParseRollout(body, device.ParseID)
 		if err != nil {
-			if word(err) != "bad_rollout" {
+			if codeOf(err) != "bad_rollout" {
 				t.Error(err)
 			}
 			return

@@ -16,7 +16,7 @@ import (
 // TestTheSimulatedRobotTakesAnUpgrade: it boots, is offered an image at its
 // next boot, downloads it, boots it and has it confirmed.
 func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	l.rollOut(t, simrobot.Image("1.3.0", 100_000))
 	l.boots(t, 3, l.address(t), simrobot.Options{})
 	if got := l.since(t); !slices.Equal(got, []string{"offered", "sent 1.3.0", "installed"}) {
@@ -29,7 +29,7 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 
 // TestTheSimulatedRobotTakesAssets that it was told of, once.
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	address := l.address(t)
 	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(assets(100_000))); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 
 // TestASimulatedRobotThatRollsBack is given up.
 func TestASimulatedRobotThatRollsBack(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	l.boots(t, 5, l.address(t), simrobot.Options{Crashes: true})
 	if got := strings.Join(l.since(t), " "); strings.Count(got, "rolled_back") != 3 || !strings.HasSuffix(got, "rolled_back failed") {
@@ -63,14 +63,14 @@ func TestASimulatedRobotThatRollsBack(t *testing.T) {
 	}
 }
 
-func (l *life) address(t *testing.T) string {
+func (l *appliance) address(t *testing.T) string {
 	server := httptest.NewServer(l.handler)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
 // boots has a simulated robot, which is adopted as the first, start so often.
-func (l *life) boots(t *testing.T, times int, address string, o simrobot.Options) {
+func (l *appliance) boots(t *testing.T, times int, address string, o simrobot.Options) {
 	t.Helper()
 	l.robots.Welcome(time.Now().Add(time.Hour))
 	o.OTA, o.MAC, o.Upgrades = address+"/xiaozhi/ota/", mac, true
