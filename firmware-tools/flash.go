@@ -124,7 +124,6 @@ func readFlashFile(name string) (flashFile, error) {
 	}
 	out := flashFile{name: filepath.Base(name), data: data}
 	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // memory can be read, so an error is a refusal
-	out.bad = err
 	switch kind := out.image.Kind; {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)

@@ -17,7 +17,7 @@ import (
 )
 
 // Asset is a file of fonts, wake words and faces that robots can download. It
-// has no record: the folder says what there is.
+// has no record: the folder is the list.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
@@ -34,8 +34,8 @@ const (
 	mostAssets = 32
 )
 
-// assetName is what one may be called: a name that is the same in a URL and in
-// every file system, and never that of an upload under way.
+// assetName matches valid names: they are the same in a URL and in every file
+// system, and never the name of an upload under way.
 var assetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 var (
@@ -46,8 +46,7 @@ var (
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
 
-// openAssets removes what uploads left half done. The folder is made with the
-// first file.
+// openAssets removes incomplete uploads. The folder is made with the first file.
 func (f *Firmware) openAssets() error {
 	left, err := filepath.Glob(f.assetPath(uploadName))
 	if err != nil {
@@ -77,9 +76,9 @@ func (f *Firmware) Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// AddAsset takes an asset file in, in place of one that has its name. Errors
-// say themselves how they are shown. Nothing of a file that is refused or
-// breaks off stays behind, and who downloads the one before has it whole.
+// AddAsset stores an asset file, and replaces one with the same name. Errors have a
+// code and a status. A file that is refused or breaks off leaves nothing behind.
+// Downloads of the replaced file are completed.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName.MatchString(name) {
 		return Asset{}, errAssetName
@@ -125,10 +124,10 @@ func (f *Firmware) RemoveAsset(name string) error {
 	return nil
 }
 
-// AssetFor is where a robot can download an asset file for a day, from the
-// appliance's own address. The firmware does so when it next starts. It erases
-// what it has before it looks how large the new one is, so one that is larger
-// than the partition that the robot reported is refused.
+// AssetFor returns the path at which a robot can download an asset file for a day.
+// The firmware does so at its next start. It erases its present assets before it
+// looks at the size of the new ones, so a file that is larger than the reported
+// partition is refused.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, is := f.assetSize(name)
 	if !is {
@@ -148,7 +147,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 // for a hash.
 const assetTicket = "assets/"
 
-// assetSize is that of an asset file, in bytes, where there is such a file.
+// assetSize returns the size of an asset file, if there is one.
 func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
 	if !assetName.MatchString(name) {
 		return 0, false

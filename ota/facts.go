@@ -18,9 +18,9 @@ type Facts struct {
 	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for fonts, wake words and faces; 0 is not reported
 }
 
-// parseFacts reads them from a check-in's body, and the ELF file's SHA-256 of
-// what runs. They are read apart from the rest, so that a body that tells them
-// in another form is still good for its names.
+// parseFacts reads them from a check-in's body, and the SHA-256 of the running
+// build's ELF file. They are parsed apart from the names, which are then read from a
+// body whose facts have another form.
 func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`

@@ -20,7 +20,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Upload is what an owner says of an image that is added.
+// Upload is what an owner declares of an image.
 type Upload struct {
 	Boards    []string // it is for
 	SHA256    string   // it must have, in hex; empty is any
@@ -36,10 +36,10 @@ const (
 
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
 
-// Add reads an image, checks it and puts it into the catalogue, where no
-// rollout offers it yet. One that is there already is declared for more boards.
-// Errors say themselves how they are shown. Nothing of an image that is refused
-// or breaks off stays behind.
+// Add reads an image, checks it and adds it to the catalogue, where no rollout
+// offers it yet. An image that is there already is declared for more boards. Errors
+// have a code and a status. An image that is refused or breaks off leaves nothing
+// behind.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
@@ -98,7 +98,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	return kept()
 }
 
-// receive writes an image into its file and judges it there.
+// receive writes an image into its file and checks it there.
 func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
 	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 	if err != nil {
@@ -215,8 +215,8 @@ func syncFolder(name string) error {
 	return nil
 }
 
-// sweep makes folder and store agree again. Images without a record are what an
-// upload or a removal left behind, or the record was lost: they are put aside.
+// sweep makes folder and store agree. A file without a record is left from an upload
+// or a removal, or its record was lost: it is put aside.
 func (f *Firmware) sweep() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
@@ -253,8 +253,8 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the catalogue's way. One that cannot be moved
-// stays where it is, and is in nobody's.
+// putAside moves an image out of the catalogue's folder. An image that cannot be moved
+// stays there, and does no harm.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

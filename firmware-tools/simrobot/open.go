@@ -106,7 +106,7 @@ func (s *session) wakeUp(now time.Time, phrase string) error {
 	if phrase == s.r.o.Wake {
 		pcm = s.r.o.WakePCM
 	}
-	err := preroll(pcm, s.r.seed(), func(p []byte) error { return s.sendStamped(now, xiaozhi.Audio{Opus: p}) })
+	err := preroll(pcm, s.r.seed(), func(p []byte) error { return s.sendAudio(now, xiaozhi.Audio{Opus: p}) })
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,6 @@ type Robot struct {
 // checkIns is the state of a robot's check-ins.
 type checkIns struct {
 	http    *http.Client
-	boot    Bootstrap
 	wanted  string // URL of an image that the upgrade tool was given, for the next boot
 	flashed int    // images installed since the last answer without an offer
 }
