@@ -128,7 +128,7 @@ func TestEachMistakeIsSeen(t *testing.T) {
 		"an update without payload":     {entityOf("update", `"state_topic":"a","command_topic":"b"`), "payload_install"},
 		"an update's class":             {entityOf("update", `"state_topic":"a","device_class":"software"`), "expected a device class"},
 		"a switch's class":              {entityOf("switch", `"command_topic":"a","device_class":"mute"`), "expected a device class"},
-		"a payload that is no text":     {entityOf("switch", `"command_topic":"a","payload_on":true`), "not a text"},
+		"a payload that is no text":     {entityOf("binary_sensor", sensor+`,"payload_on":true`), "not a text"},
 		"a component that is no object": {oneComponent(`"sensor"`), "no object"},
 	} {
 		err := checkDiscovery("homeassistant", message{topic: checkedTopic, payload: []byte(mistake.payload), retained: true, qos: 1})
