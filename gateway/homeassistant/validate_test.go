@@ -24,50 +24,41 @@ const checkedTopic = "homeassistant/device/perch_a0b1c2d3e4f5/config"
 // refuses, warns of or drops, and a word of the reason.
 func TestEachMistakeIsSeen(t *testing.T) {
 	sensor := `"state_topic":"a/state"`
+	changed := func(what, to string) string { return strings.Replace(entityOf("sensor", sensor), what, to, 1) }
 	for name, mistake := range map[string]struct{ payload, reason string }{
-		"no JSON":                  {`{"device":`, "unable to parse JSON"},
-		"no object":                {`[]`, "unable to parse JSON"},
-		"null":                     {`null`, "unable to parse JSON"},
-		"no UTF-8":                 {"{\"device\":\"\xff\"}", "unable to parse JSON"},
-		"something after it":       {entityOf("sensor", sensor) + "x", "unable to parse JSON"},
-		"a key at the root":        {strings.Replace(entityOf("sensor", sensor), `{"device"`, `{"retain":true,"device"`, 1), "extra keys"},
-		"a mistyped key of all":    {strings.Replace(entityOf("sensor", sensor), `"components"`, `"cmp"`, 1), "extra keys"},
-		"no device":                {`{"origin":{"name":"Perch"},"components":{}}`, "required key not provided: device"},
-		"no origin":                {`{"device":{"identifiers":["a"]},"components":{}}`, "required key not provided: origin"},
-		"no components":            {`{"device":{"identifiers":["a"]},"origin":{"name":"Perch"}}`, "required key not provided: components"},
-		"not one component":        {`{"device":{"identifiers":["a"]},"origin":{"name":"Perch"},"components":{}}`, "not one component"},
-		"an origin without a name": {strings.Replace(entityOf("sensor", sensor), `{"name":"Perch"}`, `{"sw_version":"1"}`, 1), "origin"},
-		"an origin's extra key":    {strings.Replace(entityOf("sensor", sensor), `{"name":"Perch"}`, `{"name":"Perch","version":"1"}`, 1), "extra keys"},
-		"a device without identity": {
-			strings.Replace(entityOf("sensor", sensor), `"identifiers":["12ab34cd_a0b1c2d3e4f5"],`, ``, 1), "at least one identifying value"},
-		"an empty list of identifiers": {
-			strings.Replace(entityOf("sensor", sensor), `["12ab34cd_a0b1c2d3e4f5"]`, `[]`, 1), "at least one identifying value"},
-		"an identifier of every device": {
-			strings.Replace(entityOf("sensor", sensor), `["12ab34cd_a0b1c2d3e4f5"]`, `["12ab34cd_a0b1c2d3e4f5","perch"]`, 1),
-			"several devices share"},
-		"connections that are no pairs": {
-			strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","connections":["mac","a0:b1:c2:d3:e4:f5"]`, 1), "no pair"},
-		"a MAC without colons": {
-			strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","connections":[["mac","a0b1c2d3e4f5"]]`, 1),
-			"no MAC address"},
-		"a device's page": {
-			strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","configuration_url":"perch.local:8003"`, 1),
-			"configuration_url"},
-		"a device's extra key": {strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","firmware":"1"`, 1), "extra keys"},
-		"a device's number":    {strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","sw_version":1`, 1), "not a text"},
-		"a device behind itself": {
-			strings.Replace(entityOf("sensor", sensor), `"name":"Chan"`, `"name":"Chan","via_device":"12ab34cd_a0b1c2d3e4f5"`, 1), "behind itself"},
+		"no JSON":                       {`{"device":`, "unable to parse JSON"},
+		"no object":                     {`[]`, "unable to parse JSON"},
+		"null":                          {`null`, "unable to parse JSON"},
+		"no UTF-8":                      {"{\"device\":\"\xff\"}", "unable to parse JSON"},
+		"something after it":            {entityOf("sensor", sensor) + "x", "unable to parse JSON"},
+		"a key at the root":             {changed(`{"device"`, `{"retain":true,"device"`), "extra keys"},
+		"a mistyped key of all":         {changed(`"components"`, `"cmp"`), "extra keys"},
+		"no device":                     {`{"origin":{"name":"Perch"},"components":{}}`, "required key not provided: device"},
+		"no origin":                     {`{"device":{"identifiers":["a"]},"components":{}}`, "required key not provided: origin"},
+		"no components":                 {`{"device":{"identifiers":["a"]},"origin":{"name":"Perch"}}`, "required key not provided: components"},
+		"not one component":             {`{"device":{"identifiers":["a"]},"origin":{"name":"Perch"},"components":{}}`, "not one component"},
+		"an origin without a name":      {changed(`{"name":"Perch"}`, `{"sw_version":"1"}`), "origin"},
+		"an origin's extra key":         {changed(`{"name":"Perch"}`, `{"name":"Perch","version":"1"}`), "extra keys"},
+		"a device without identity":     {changed(`"identifiers":["12ab34cd_a0b1c2d3e4f5"],`, ``), "at least one identifying value"},
+		"an empty list of identifiers":  {changed(`["12ab34cd_a0b1c2d3e4f5"]`, `[]`), "at least one identifying value"},
+		"an identifier of every device": {changed(`["12ab34cd_a0b1c2d3e4f5"]`, `["12ab34cd_a0b1c2d3e4f5","perch"]`), "several devices share"},
+		"connections that are no pairs": {changed(`"name":"Chan"`, `"name":"Chan","connections":["mac","a0:b1:c2:d3:e4:f5"]`), "no pair"},
+		"a MAC without colons":          {changed(`"name":"Chan"`, `"name":"Chan","connections":[["mac","a0b1c2d3e4f5"]]`), "no MAC address"},
+		"a device's page":               {changed(`"name":"Chan"`, `"name":"Chan","configuration_url":"perch.local:8003"`), "configuration_url"},
+		"a device's extra key":          {changed(`"name":"Chan"`, `"name":"Chan","firmware":"1"`), "extra keys"},
+		"a device's number":             {changed(`"name":"Chan"`, `"name":"Chan","sw_version":1`), "not a text"},
+		"a device behind itself":        {changed(`"name":"Chan"`, `"name":"Chan","via_device":"12ab34cd_a0b1c2d3e4f5"`), "behind itself"},
 
 		"no platform":             {oneComponent(`{"unique_id":"12ab34cd_a0b1c2d3e4f5_thing","name":"Thing"}`), "required key not provided: platform"},
 		"a platform there is not": {oneComponent(`{"platform":"robot"}`), "integration robot is not supported"},
-		"a component's key":       {strings.Replace(entityOf("sensor", sensor), `"thing":`, `"the thing":`, 1), "the key may have"},
+		"a component's key":       {changed(`"thing":`, `"the thing":`), "the key may have"},
 		"no unique id":            {oneComponent(`{"platform":"sensor","name":"Thing","state_topic":"a"}`), "required key not provided: unique_id"},
 		"the same unique id": {oneComponent(`{"platform":"sensor","unique_id":"12ab34cd_a0b1c2d3e4f5_x","name":"A","state_topic":"a"},` +
 			`"other":{"platform":"sensor","unique_id":"12ab34cd_a0b1c2d3e4f5_x","name":"B","state_topic":"a"}`), "does not generate unique IDs"},
 		"no name": {oneComponent(`{"platform":"sensor","unique_id":"12ab34cd_a0b1c2d3e4f5_x","state_topic":"a"}`), "required key not provided: name"},
 		"a name that repeats the device's": {
-			strings.Replace(entityOf("sensor", sensor), `"Thing"`, `"Chan battery"`, 1), "starts with the device name"},
-		"a name that is the device's":  {strings.Replace(entityOf("sensor", sensor), `"Thing"`, `"Chan"`, 1), "starts with the device name"},
+			changed(`"Thing"`, `"Chan battery"`), "starts with the device name"},
+		"a name that is the device's":  {changed(`"Thing"`, `"Chan"`), "starts with the device name"},
 		"object_id":                    {entityOf("sensor", sensor+`,"object_id":"x"`), "extra keys"},
 		"a key of another platform":    {entityOf("sensor", sensor+`,"payload_press":"x"`), "extra keys"},
 		"a mistyped key":               {entityOf("sensor", sensor+`,"val_tmpl":"x"`), "extra keys"},
@@ -128,7 +119,7 @@ func TestEachMistakeIsSeen(t *testing.T) {
 		"an update without payload":     {entityOf("update", `"state_topic":"a","command_topic":"b"`), "payload_install"},
 		"an update's class":             {entityOf("update", `"state_topic":"a","device_class":"software"`), "expected a device class"},
 		"a switch's class":              {entityOf("switch", `"command_topic":"a","device_class":"mute"`), "expected a device class"},
-		"a payload that is no text":     {entityOf("switch", `"command_topic":"a","payload_on":true`), "not a text"},
+		"a payload that is no text":     {entityOf("binary_sensor", sensor+`,"payload_on":true`), "not a text"},
 		"a component that is no object": {oneComponent(`"sensor"`), "no object"},
 	} {
 		err := checkDiscovery("homeassistant", message{topic: checkedTopic, payload: []byte(mistake.payload), retained: true, qos: 1})

@@ -153,6 +153,15 @@ func (h *harness) close() {
 	h.wg.Wait()
 }
 
+// felt compares the faces since the last look.
+func (h *harness) felt(t *testing.T, when string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := h.robots.felt(); !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
 // happened are the events since the last look.
 func (h *harness) happened() []string {
 	h.mu.Lock()
