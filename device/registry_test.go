@@ -94,24 +94,6 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestAdoptTheErasedRobot: the owner says that the robot with another
-// Client-Id is the one he has, by the code that it shows.
-func TestAdoptTheErasedRobot(t *testing.T) {
-	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, before := r.CheckIn(from(robotA, "before"), noon)
-	_, waits := r.CheckIn(from(robotA, "after"), noon)
-	if _, err := r.Adopt(waits.Code, noon); err != nil || !r.Trusts(robotA) {
-		t.Fatal(err)
-	}
-	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
-		t.Errorf("the token of the flash that is gone: %v", err)
-	}
-	_, after := r.CheckIn(from(robotA, "after"), noon)
-	if _, err := r.Admit(robotA, device.NewClient("after"), after.Token); err != nil {
-		t.Errorf("the token of the adopted one: %v", err)
-	}
-}
-
 func TestForget(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	_, old := r.CheckIn(from(robotA, "one"), noon)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -21,10 +20,8 @@ const (
 
 // hands carry out the acts of behaviours.
 type hands struct {
-	robots  robots
-	outside outside
-	bus     *event.Bus
-	log     *slog.Logger
+	o      Options
+	robots robots
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -38,7 +35,7 @@ type failure struct {
 }
 
 func newHands(r robots, o Options) *hands {
-	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, failing: map[failure]bool{}}
+	return &hands{o: o, robots: r, failing: map[failure]bool{}}
 }
 
 // do queues acts, and drops those that do not fit.
@@ -68,7 +65,7 @@ func (h *hands) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !h.failing[f] {
-		h.log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
+		h.o.Log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
 	}
 	if err == nil {
 		delete(h.failing, f)
@@ -127,7 +124,7 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	if err != nil {
 		panic(err) // a map of numbers and a name
 	}
-	h.bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
+	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 	return nil
 }
 

@@ -12,12 +12,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/store/storetest"
 )
+
+// noon is the moment at which most tests happen.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a notifier that runs, among robots that the test controls.
 type fixture struct {
@@ -32,6 +39,30 @@ type fixture struct {
 	log      *strings.Builder
 	stop     func()
 	robots
+}
+
+// jumpingClock is a clock whose wall clock can jump. In a bubble of synctest it
+// shows the bubble's time.
+type jumpingClock struct {
+	began time.Time
+	mu    sync.Mutex
+	off   time.Duration
+}
+
+func newJumpingClock() *jumpingClock { return &jumpingClock{began: time.Now()} }
+
+func (c *jumpingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Round(0).Add(c.off)
+}
+
+func (c *jumpingClock) Running() time.Duration { return time.Since(c.began) }
+
+func (c *jumpingClock) jump(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off += by
 }
 
 // robots announce what they are given, as far as the test lets them.

@@ -197,23 +197,11 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestAReminderAtAClockTime: it follows the wall clock.
-func TestAReminderAtAClockTime(t *testing.T) {
-	connected(t, func(t *testing.T, h *fixture) {
-		h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
-		time.Sleep(time.Hour)
-		h.clock.jump(6 * time.Hour)
-		time.Sleep(59 * time.Minute)
-		h.expects()
-		time.Sleep(time.Minute)
-		h.expects("5: It is eight.!")
-	})
-}
-
-// TestAReminderSetOnAWrongDay: it rings at the next such time of day, neither at
-// once nor years late.
-func TestAReminderSetOnAWrongDay(t *testing.T) {
+// TestAReminderWhenTheClockJumps: it follows the wall clock. If that jumps past it or
+// by days, it rings at the next such time of day, neither at once nor years late.
+func TestAReminderWhenTheClockJumps(t *testing.T) {
 	for name, c := range map[string]struct{ jump, after time.Duration }{
+		"nearer to it":      {6 * time.Hour, time.Hour},
 		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
 		"a day back":        {-24 * time.Hour, 7 * time.Hour},
 		"past it, by hours": {10 * time.Hour, 21 * time.Hour},

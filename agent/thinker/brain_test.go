@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/agent/thinker"
@@ -21,6 +23,11 @@ import (
 	"perch/event"
 	"perch/store/storetest"
 )
+
+// noon is the moment at which most tests happen.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // model answers with a script, one entry for each message. The last entry repeats.
 type model struct {
@@ -492,5 +499,37 @@ func TestThePrompt(t *testing.T) {
 	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." ||
 		p.Messages[n-3].Text != "question 19" {
 		t.Errorf("%d messages: %+v", n, p.Messages)
+	}
+}
+
+// TestAPersonaInThePrompt: a robot's own persona replaces the household's, and its
+// name is a line of the prompt.
+func TestAPersonaInThePrompt(t *testing.T) {
+	household := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
+	for _, c := range []struct {
+		turn      agent.Turn
+		want, not []string
+	}{
+		{agent.Turn{}, []string{"You are kind.", "Your name is Chan.", "code en"}, []string{"called"}},
+		{agent.Turn{Name: "Kitchen"}, []string{"You are kind.", `"Kitchen"`}, nil},
+		{agent.Turn{Name: "Kitchen", Persona: &agent.Persona{Name: "Cook", Text: "You cook.", Language: "fr"}},
+			[]string{"You cook.", "Your name is Cook.", "code fr", `"Kitchen"`}, []string{"kind", "Chan"}},
+	} {
+		m := &model{script: []message{{texts: []string{"Hi."}}}}
+		c.turn.Body = &arm{}
+		if _, err := think(t, thinker.Options{Model: m, Persona: household}, c.turn); err != nil {
+			t.Fatal(err)
+		}
+		given := m.asked[0].System
+		for _, w := range c.want {
+			if !strings.Contains(given, w) {
+				t.Errorf("the prompt of %q has no %q: %s", c.turn.Name, w, given)
+			}
+		}
+		for _, n := range c.not {
+			if strings.Contains(given, n) {
+				t.Errorf("the prompt of %q has %q: %s", c.turn.Name, n, given)
+			}
+		}
 	}
 }
