@@ -142,7 +142,6 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":300}}`, "not to 300"},
 		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
 		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
-		{"perch/a0b1c2d3e4f4/firmware/set", "install", "takes no firmware"},
 		{"perch/a0b1c2d3e4f4/firmware/set", "1.2.3", "firmware is install"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that can be shown"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
