@@ -108,7 +108,7 @@ func New(o Options) *Door {
 	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
 }
 
-// now is the time in the household's zone.
+// now is the time in the owner's zone.
 func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
 
 // errNoRobot is the answer where there is no robot to act on.

@@ -111,12 +111,12 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 			h.happens(chan1, "", event.NotificationChanged{ID: c.id, State: state})
 			e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"`+state+`"`, `"id":"`+c.id+`"`))
 			if got := e.on(conversation1); len(got) > 1 && state == notice.Shown {
-				t.Errorf("told before it was spoken: %q", got)
+				t.Errorf("published before it was spoken: %q", got)
 			}
 		}
 		e.await(conversation1, has(`"event_type":"`+c.reported+`"`, `"thing":"notify"`))
 		if got := e.on(conversation1); len(got) != 2 {
-			t.Errorf("%s: told %q", c.id, got)
+			t.Errorf("%s: published %q", c.id, got)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestANotificationFromBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		reported := s.on("perch/bridge/notification")
 		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].payload)) {
-			t.Errorf("told is %v", reported)
+			t.Errorf("published is %v", reported)
 		}
 	})
 }

@@ -171,7 +171,7 @@ func TestRemovedEntities(t *testing.T) {
 		t.Error("what stays is not whole")
 	}
 	if again, _ := n.robotDiscovery(less, ids); len(again) != 2 {
-		t.Errorf("told anew: %d messages", len(again))
+		t.Errorf("announced anew: %d messages", len(again))
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	config1  = "homeassistant/device/perch_a0b1c2d3e4f4/config"
 )
 
-// stock is a catalogue of straw, with one image for all.
+// stock is a fake catalogue, with one image for all.
 type stock struct {
 	mu       sync.Mutex
 	runs     map[device.ID]string
@@ -162,7 +162,7 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
 		e.await(conversation1, has(`"thing":"x"`))
 		if reported := e.on(conversation1); len(reported) != 3 {
-			t.Errorf("told: %q", reported)
+			t.Errorf("published: %q", reported)
 		}
 	}
 	s.set(func() { wanted = slices.Clone(s.wanted) })
