@@ -249,3 +249,20 @@ func refused(t testing.TB, body string) string {
 	}
 	return b.Error.Code
 }
+
+// refusal is a body that is refused, and how.
+type refusal struct {
+	body   string
+	status int
+	code   string
+}
+
+// refuses sends bodies each of which is refused.
+func refuses(t *testing.T, server *httptest.Server, path string, all map[string]refusal) {
+	t.Helper()
+	for name, c := range all {
+		if status, body := ask(t, server, http.MethodPost, path, c.body); status != c.status || refused(t, body) != c.code {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+}
