@@ -25,12 +25,8 @@ func commonKeys() []string {
 		"json_attributes_topic", "qos"}
 }
 
-// platforms are those robots are shown with. Home Assistant has more.
-func platforms() []string {
-	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
-}
-
-// rules of the platforms, for the keys and the device classes that we announce.
+// rules of the platforms that robots are shown with, for the keys and the device
+// classes that we announce. Home Assistant has more.
 func rules() map[string]rule {
 	reads := []string{"state_topic"}
 	sets := []string{"command_topic"}
