@@ -61,8 +61,8 @@ func checkEntity(platform string, r rule, c, device map[string]any) error {
 			return fmt.Errorf("required key not provided: %s", key)
 		}
 	}
-	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c), checkAvailability(c), checkQoS(c), checkClass(r, c))
-	if err != nil {
+	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c))
+	if err = cmp.Or(err, checkAvailability(c), checkQoS(c), checkClass(r, c)); err != nil {
 		return err
 	}
 	if r.check == nil {
