@@ -181,8 +181,9 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	o := Options{
 		Find: device.ParseID, Spoken: func() []Turn { return nil }, Talk: h.robots, Memory: h.memory,
 		Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger),
-		Log: NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
-		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
+		Log:  NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
+		Board: h.board, Bus: h.bus, Short: 5 * time.Second, Long: 30 * time.Second,
+		Language: "en", Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
 		c(&o)
