@@ -76,7 +76,7 @@ func TestCompaction(t *testing.T) {
 	if got, _, _ := NewTable[string](db, "texts").Get("later"); got != "later" {
 		t.Error("what was written after the rewriting is not there")
 	}
-	if log.Len() > 0 || exists(path+temporary) {
+	if log.Len() > 0 || Exists(path+temporary) {
 		t.Errorf("rewritten again, or something is left over:\n%s", &log)
 	}
 }
@@ -114,7 +114,7 @@ func TestNoRoomToCompact(t *testing.T) {
 	var log bytes.Buffer
 	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	must(t, filled(db))
-	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "are needed") || exists(path+temporary) {
+	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "are needed") || Exists(path+temporary) {
 		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
 	}
 }
@@ -131,7 +131,7 @@ func TestTheDiskFillsWhileCompacting(t *testing.T) {
 		_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)), 0o600)
 	}})
 	must(t, filled(db))
-	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "not rewritten") || exists(path+temporary) {
+	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "not rewritten") || Exists(path+temporary) {
 		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
 	}
 	must(t, NewTable[string](db, "texts").Put("later", "later"))
@@ -159,11 +159,11 @@ func TestKilledWhileCompacting(t *testing.T) {
 			_ = cmd.Wait() // it was killed
 			info, err := os.Stat(path)
 			must(t, err)
-			if (info.Size() < before) != smaller || exists(path+temporary) == smaller {
-				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, exists(path+temporary))
+			if (info.Size() < before) != smaller || Exists(path+temporary) == smaller {
+				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, Exists(path+temporary))
 			}
 			must(t, filled(open(t, path, Options{CompactFrom: -1})))
-			if exists(path + temporary) {
+			if Exists(path + temporary) {
 				t.Error("the leftover stays")
 			}
 		})

@@ -64,7 +64,7 @@ func TestPowerCutAtFirstStart(t *testing.T) {
 			must(t, os.WriteFile(path+temporary, content, 0o600))
 			db := open(t, path, Options{})
 			must(t, NewTable[int](db, "numbers").Put("a", 1))
-			if exists(path + temporary) {
+			if Exists(path + temporary) {
 				t.Error("the temporary file is left over")
 			}
 		})
@@ -80,7 +80,7 @@ func TestLeftoverBesideData(t *testing.T) {
 	if got, _, _ := NewTable[int](open(t, path, Options{}), "numbers").Get("a"); got != 1 {
 		t.Error("the leftover took the place of the data")
 	}
-	if exists(path + temporary) {
+	if Exists(path + temporary) {
 		t.Error("the leftover is still there")
 	}
 }

@@ -59,7 +59,7 @@ func TestSalvageCutShort(t *testing.T) {
 			if lost := lostOf(t, db, want); db.Salvaged() == nil || len(lost) == 0 || len(lost) > 10 {
 				t.Errorf("%v, lost %v", db.Salvaged(), lost)
 			}
-			if !bytes.Equal(read(t, db.Salvaged().Kept), damaged) || exists(after+temporary) {
+			if !bytes.Equal(read(t, db.Salvaged().Kept), damaged) || Exists(after+temporary) {
 				t.Error("the damaged file is not kept, or the new one left over")
 			}
 		})

@@ -176,7 +176,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
 	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
@@ -191,7 +191,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	h.remember("the cat is called Miso")
 	h.Stop()
 	l := filepath.Join(data, "perch.sock")
-	if exists(l) {
+	if store.Exists(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
@@ -282,7 +282,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
@@ -305,7 +305,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 			t.Errorf("%d %s", code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 	if status, _ := h.Request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
@@ -342,10 +342,4 @@ func entries(t *testing.T, dir string) (names []string) {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
 	return names
-}
-
-// exists reports whether something has this path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -64,7 +64,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if exists(filepath.Join(to, name)) {
+		if store.Exists(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -344,7 +344,7 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
+		for !store.Exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows

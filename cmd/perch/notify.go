@@ -24,7 +24,7 @@ type notificationBody struct {
 
 func notifyCommand() *cobra.Command {
 	r, n, silent, expires := &target{}, notificationBody{}, false, ""
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:   "notify TEXT...",
 		Short: "Send people a notification, at once or when a robot next connects",
 		Long:  "It prints the id of the notification.",
@@ -47,8 +47,7 @@ func notifyCommand() *cobra.Command {
 			}
 			return r.ask(c, http.MethodPost, "/api/v1/notifications", n, &taken, func(out io.Writer) { fmt.Fprintln(out, taken.ID) })
 		},
-	}
-	r.register(c)
+	})
 	s := c.Flags()
 	s.StringVar(&n.Urgency, "urgency", "normal", "`low|normal|high`: high interrupts, low waits for a pause")
 	s.StringVar(&n.Robot, "robot", "", "`ROBOT` that speaks it; without it, all do")
