@@ -102,26 +102,8 @@ type Brain struct {
 // New checks the options. It starts nothing: the agent is started by the first
 // turn or Check.
 func New(o Options) (*Brain, error) {
-	if len(o.Command) == 0 || o.Command[0] == "" {
-		return nil, errors.New("an agent needs a command, such as [claude-agent-acp]")
-	}
-	if o.Log == nil {
-		return nil, errors.New("an agent needs a log")
-	}
-	for _, kind := range o.AllowKinds {
-		if !slices.Contains(kinds(), kind) {
-			return nil, fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
-		}
-	}
-	for name, d := range map[string]*time.Duration{
-		"idle": &o.Idle, "age": &o.Age, "start": &o.Start, "silence": &o.Silence, "grace": &o.Grace, "turn": &o.Turn, "words": &o.Words,
-	} {
-		if *d < 0 {
-			return nil, fmt.Errorf("an agent's %s is a time, not %v", name, *d)
-		}
-	}
-	if o.Turns < 0 {
-		return nil, fmt.Errorf("a session has at least one turn, not %d", o.Turns)
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	dir, err := filepath.Abs(o.Dir) // the protocol wants it absolute
 	if err != nil {
@@ -132,6 +114,32 @@ func New(o Options) (*Brain, error) {
 	b := &Brain{o: o, talks: map[string]*talk{}}
 	b.ctx, b.end = context.WithCancel(context.Background())
 	return b, nil
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return errors.New("an agent needs a command, such as [claude-agent-acp]")
+	}
+	if o.Log == nil {
+		return errors.New("an agent needs a log")
+	}
+	for _, kind := range o.AllowKinds {
+		if !slices.Contains(kinds(), kind) {
+			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"idle": o.Idle, "age": o.Age, "start": o.Start, "silence": o.Silence, "grace": o.Grace, "turn": o.Turn, "words": o.Words,
+	} {
+		if d < 0 {
+			return fmt.Errorf("an agent's %s is a time, not %v", name, d)
+		}
+	}
+	if o.Turns < 0 {
+		return fmt.Errorf("a session has at least one turn, not %d", o.Turns)
+	}
+	return nil
 }
 
 // fill puts the defaults where nothing was said.

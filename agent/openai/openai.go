@@ -93,20 +93,16 @@ const (
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
 	base, err := parseBase(o.URL)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = o.Check()
 	}
-	if err := check(o); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.Extra = maps.Clone(o.Extra)
 	e := &Engine{o: o, base: base, root: rootOf(base)}
 	ollama := o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 	wants := o.NumCtx != 0 || o.KeepAlive != ""
-	if wants && !ollama {
-		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
-			"set dialect to ollama, or leave them out", remote.Address(base))
-	}
 	e.native = o.Dialect == DialectOllama || ollama && wants
 	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
 	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
@@ -139,8 +135,12 @@ func rootOf(base *url.URL) *url.URL {
 	return &root
 }
 
-func check(o Options) error {
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := parseBase(o.URL)
 	switch {
+	case err != nil:
+		return err
 	case o.Model == "":
 		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
 	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 2):
@@ -155,7 +155,14 @@ func check(o Options) error {
 	if _, err := keepAlive(o.KeepAlive); err != nil {
 		return err
 	}
-	return checkExtra(o.Extra)
+	if err := checkExtra(o.Extra); err != nil {
+		return err
+	}
+	if (o.NumCtx != 0 || o.KeepAlive != "") && o.Dialect != DialectOllama && (o.Dialect != "" || !looksLikeOllama(base)) {
+		return fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
+			"set dialect to ollama, or leave them out", remote.Address(base))
+	}
+	return nil
 }
 
 func checkExtra(extra map[string]any) error {
