@@ -156,9 +156,8 @@ func TestBackupAndRestore(t *testing.T) {
 	h.remember("the cat is gone")
 	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	code, out, errs := commandLine(t, "restore", "--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token"), "--restart", file)
-	if code != exitDone || !strings.Contains(out, "restarts to apply") {
-		t.Fatalf("restore: %d %s %s", code, out, errs)
+	if code, out := h.byNetwork("restore", "--restart", file); code != exitDone || !strings.Contains(out, "restarts to apply") {
+		t.Fatalf("restore: %d %s", code, out)
 	}
 	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)

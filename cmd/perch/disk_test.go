@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -109,10 +108,8 @@ func TestAFullDisk(t *testing.T) {
 	if status, text := h.Request(http.MethodGet, "/health", ""); status != http.StatusOK {
 		t.Errorf("/health: %d %s", status, text)
 	}
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"doctor", "--data", dir}, &out, &out); code != exitFailed || !strings.Contains(out.String(), "FAIL  disk") ||
-		strings.Count(out.String(), "  disk ") != 1 {
-		t.Errorf("the doctor: %d %s", code, &out)
+	if out := bare(t, "doctor --data "+dir, exitFailed); !strings.Contains(out, "FAIL  disk") || strings.Count(out, "  disk ") != 1 {
+		t.Errorf("the doctor says %s", out)
 	}
 	full := func() int {
 		status, _ := remember(kept)

@@ -128,15 +128,35 @@ func TestIdentityOfRobots(t *testing.T) {
 	}
 }
 
+// perch runs a command line of the program, and returns its exit code and all that
+// it prints.
+func perch(t *testing.T, args ...string) (code int, out string) {
+	t.Helper()
+	var o bytes.Buffer
+	code = run(t.Context(), args, &o, &o)
+	return code, o.String()
+}
+
+// bare runs a command with nothing added to its line.
+func bare(t *testing.T, line string, code int) string {
+	t.Helper()
+	got, out := perch(t, strings.Fields(line)...)
+	if got != code {
+		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out)
+	}
+	return out
+}
+
 // command runs a command line against the appliance's socket.
 func (h *running) command(t *testing.T, line string, code int) string {
 	t.Helper()
-	var out bytes.Buffer
-	args := append(strings.Fields(line), "--data", h.Data)
-	if got := run(t.Context(), args, &out, &out); got != code {
-		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out.String())
-	}
-	return out.String()
+	return bare(t, line+" --data "+h.Data, code)
+}
+
+// byNetwork runs a command against the appliance's address, as its owner.
+func (h *running) byNetwork(args ...string) (code int, out string) {
+	h.T.Helper()
+	return perch(h.T, append(args, "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))...)
 }
 
 // elsewherePorts is a configuration with ports that nobody serves, whatever else
@@ -176,10 +196,8 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	}
 	groups := command.Visible(commands())
 	for _, c := range append(groups, command.Visible(groups[slices.IndexFunc(groups, (*cobra.Command).HasSubCommands)])...) {
-		var out bytes.Buffer
-		if code := run(t.Context(), append(strings.Fields(c.CommandPath())[1:], "--help"), &out, &out); code != exitDone ||
-			!strings.Contains(out.String(), c.Short) {
-			t.Errorf("%s --help: exit code %d: %s", c.CommandPath(), code, out.String())
+		if out := bare(t, strings.TrimPrefix(c.CommandPath(), "perch ")+" --help", exitDone); !strings.Contains(out, c.Short) {
+			t.Errorf("%s --help: %s", c.CommandPath(), out)
 		}
 	}
 	if out := h.command(t, `say a0b1c2d3e4f5 😊`, 1); !strings.Contains(out, "nothing in the text") {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -214,21 +213,5 @@ func TestFaultsOfRobots(t *testing.T) {
 		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"), nil)
 	if err != nil {
 		t.Errorf("what can be: %v", err)
-	}
-}
-
-// Who types perch robot is told which commands that has.
-func TestCommandsOfRobots(t *testing.T) {
-	for line, code := range map[string]int{"robot": exitUsage, "robot help": exitDone, "robot --help": exitDone, "robot -h": exitDone} {
-		var out bytes.Buffer
-		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "\n  rename  ") ||
-			strings.Contains(out.String(), "perch backup") {
-			t.Errorf("perch %s: exit code %d, and says %s", line, got, out.String())
-		}
-	}
-	var out bytes.Buffer
-	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage ||
-		!strings.Contains(out.String(), `"renam"; did you mean rename?`) || !strings.Contains(out.String(), "perch robot: ") {
-		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -190,13 +189,10 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 		_, _ = w.Write(list)
 	}))
 	defer appliance.Close()
-	var out bytes.Buffer
 	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
-	if code := run(t.Context(), []string{"devices", "--url", asWritten}, &out, &out); code != 0 {
-		t.Fatal(out.String())
-	}
-	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
-		t.Errorf("shown is %q", out.String())
+	out := bare(t, "devices --url "+asWritten, exitDone)
+	if strings.ContainsAny(out, "\x1b\x07\r\u202e\u2028") || strings.Count(out, "\n") != 3 {
+		t.Errorf("shown is %q", out)
 	}
 }
 
