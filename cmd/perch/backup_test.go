@@ -307,12 +307,8 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
-	if status, _ := h.Request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a backup is answered with %d", status)
-	}
-	if status, _ := h.Request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a restore is answered with %d", status)
-	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/backup", "")
+	h.Expect(http.StatusUnauthorized, "", http.MethodPost, "/api/v1/restore", "")
 	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
 		t.Errorf("%d %s %s", code, told, errs)
 	}

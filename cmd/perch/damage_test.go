@@ -136,10 +136,7 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		if status, text := h.Request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
-			"Bearer "+skinsTestKey); status != http.StatusOK {
-			t.Errorf("page %d: remember: %d %s", n, status, text)
-		}
+		h.Expect(http.StatusOK, "", http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey)
 		h.Stop()
 		h = open(t, c, data)
 		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
@@ -175,13 +172,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if p := h.Part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
 		t.Errorf("/ready says %+v", p)
 	}
-	if status, _ := h.Request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
-		t.Errorf("/health: %d", status)
-	}
-	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
-		!strings.Contains(text, `"database_damaged"`) {
-		t.Errorf("a backup: %d %.200s", status, text)
-	}
+	h.Expect(http.StatusServiceUnavailable, "", http.MethodGet, "/health", "")
+	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	h.Stop()
 	h = open(t, c, data)
 	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
@@ -376,9 +368,7 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
-		t.Errorf("with room again: %d %.300s", status, text)
-	}
+	h.Expect(http.StatusOK, "", http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	fill(t, data)
 	h.Stop()
 	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))

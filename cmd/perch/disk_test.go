@@ -82,10 +82,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	image := simrobot.Image("9.9.9", 1<<20)
 	for _, path := range []string{"/api/v1/firmware?board=m5stack-stack-chan", "/api/v1/assets/fonts.bin"} {
-		if status, text := h.Owner(http.MethodPost, path, string(image)); status != http.StatusInsufficientStorage ||
-			!strings.Contains(text, "disk") {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+		h.Expect(http.StatusInsufficientStorage, "disk", http.MethodPost, path, string(image), "Authorization", "Bearer "+h.OwnerToken())
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, "firmware", "*")); err != nil || len(files) > 0 &&
 		files[0] != filepath.Join(dir, "firmware", "assets") {
@@ -105,9 +102,7 @@ func TestAFullDisk(t *testing.T) {
 	if p := h.Part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
 		t.Errorf("/ready says of the disk %+v", p)
 	}
-	if status, text := h.Request(http.MethodGet, "/health", ""); status != http.StatusOK {
-		t.Errorf("/health: %d %s", status, text)
-	}
+	h.Expect(http.StatusOK, "", http.MethodGet, "/health", "")
 	if out := bare(t, "doctor --data "+dir, exitFailed); !strings.Contains(out, "FAIL  disk") || strings.Count(out, "  disk ") != 1 {
 		t.Errorf("the doctor says %s", out)
 	}

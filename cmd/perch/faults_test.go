@@ -76,9 +76,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			if !strings.Contains(note, c.want) {
 				t.Errorf("/ready says %q", note)
 			}
-			if status, _ := h.Request("GET", "/health", ""); status != http.StatusServiceUnavailable {
-				t.Errorf("/health says %d, and no brain can answer", status)
-			}
+			h.Expect(http.StatusServiceUnavailable, "", "GET", "/health", "")
 			log := h.Logged.String()
 			if strings.Count(log, "an engine does not work") != 1 || !strings.Contains(log, c.want) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
@@ -128,9 +126,7 @@ func TestAModelWithoutTools(t *testing.T) {
 	if log := h.Logged.String(); strings.Count(log, said) != 1 {
 		t.Errorf("the log does not tell it, or not once:\n%s", log)
 	}
-	if status, _ := h.Request("GET", "/health", ""); status != http.StatusOK {
-		t.Errorf("/health says %d of an appliance that answers", status)
-	}
+	h.Expect(http.StatusOK, "", "GET", "/health", "")
 	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
 		t.Errorf("/ready says %s", ready)
 	}

@@ -18,9 +18,7 @@ func TestTokenCommand(t *testing.T) {
 	c.Adoption = "code"
 	h := open(t, c, t.TempDir())
 	const mac = "03:00:00:00:00:01"
-	if status, text := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page"); status != http.StatusOK {
-		t.Fatalf("%d %s", status, text)
-	}
+	h.Expect(http.StatusOK, "", http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page")
 	if code, text := h.byNetwork("token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch adopt 030000000001") {
 		t.Errorf("of one that waits: %d %s", code, text)
 	}
