@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/storetest"
 )
 
 const (
@@ -349,7 +350,7 @@ func TestAFirstStartKilled(t *testing.T) {
 
 // TestBackupOnAFullDisk says the cause and the cure.
 func TestBackupOnAFullDisk(t *testing.T) {
-	data := smallDisk(t, "8m")
+	data := storetest.SmallDisk(t, "8m")
 	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	filler := fill(t, data)

@@ -7,24 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/store/storetest"
 )
-
-// smallDisk mounts a file system of the size given, which takes the rights of
-// an administrator.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("perch", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("cannot mount here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
 
 // fill takes all the room there is on a disk, until the file is removed.
 func fill(t *testing.T, dir string) (file string) {
@@ -45,7 +33,7 @@ func fill(t *testing.T, dir string) (file string) {
 // cause, which is named and logged once, and once there is room again all goes
 // on by itself. What was acknowledged is there after a restart.
 func TestAFullDisk(t *testing.T) {
-	dir := smallDisk(t, "8m")
+	dir := storetest.SmallDisk(t, "8m")
 	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, dir)
