@@ -117,8 +117,8 @@ func TestDamagedFileIsKept(t *testing.T) {
 	must(t, bolt.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }))
 	must(t, bolt.Close())
 	files := map[string][]byte{
-		foreign: read(t, theirs), "text": []byte("hello\n"), "long text": bytes.Repeat([]byte("hello\n"), 9999), "scribbled": scribbled, "pages": pages,
-		"zeros": make([]byte, len(whole)), "no head": append(make([]byte, 2*pageSize), whole[2*pageSize:]...),
+		foreign: read(t, theirs), "text": []byte("hello\n"), "long text": bytes.Repeat([]byte("hello\n"), 9999), "scribbled": scribbled,
+		"pages": pages, "zeros": make([]byte, len(whole)), "no head": append(make([]byte, 2*pageSize), whole[2*pageSize:]...),
 	}
 	for n := 80; n < len(whole)*9/10; n += 997 {
 		files["cut at "+time.Duration(n).String()] = whole[:n]

@@ -220,7 +220,8 @@ func twoCommands(t *testing.T, h *running) {
 	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
 	h.Eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
 	hooks := func(event, more string) {
-		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state", `{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
+		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
+			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 	}
 	hooks("UserPromptSubmit", `,"prompt":"Run the tests twice."`)

@@ -36,8 +36,8 @@ func TestTokenCommand(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	var told struct{ Address, Token string }
-	if code, text := h.byNetwork("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil || told.Address != shown[1] ||
-		told.Token != shown[2] {
+	if code, text := h.byNetwork("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil ||
+		told.Address != shown[1] || told.Token != shown[2] {
 		t.Errorf("as JSON: %d %s", code, text)
 	}
 	if shown[1] != "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http") {
