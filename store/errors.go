@@ -69,7 +69,7 @@ func damaged(path string, cause error) error {
 // Missing is the error of a database that should be at path and is not, or holds nothing.
 func Missing(path string) error {
 	state := "is missing"
-	if exists(path) {
+	if Exists(path) {
 		state = "is empty"
 	}
 	return fail(ErrMissing, nil, "the database %s %s; put it back, restore a backup with perch restore, "+

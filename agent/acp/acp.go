@@ -102,33 +102,11 @@ type Brain struct {
 // New checks the options. It starts nothing: the agent is started by the first
 // turn or Check.
 func New(o Options) (*Brain, error) {
-	if len(o.Command) == 0 || o.Command[0] == "" {
-		return nil, errors.New("an agent needs a command, such as [claude-agent-acp]")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
-	if o.Log == nil {
-		return nil, errors.New("an agent needs a log")
-	}
-	for _, kind := range o.AllowKinds {
-		if !slices.Contains(kinds(), kind) {
-			return nil, fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
-		}
-	}
-	for _, d := range []struct {
-		name     string
-		of       *time.Duration
-		standard time.Duration
-	}{
-		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
-		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
-		{"words", &o.Words, 300 * time.Second},
-	} {
-		if *d.of < 0 {
-			return nil, fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
-		}
+	for _, d := range o.deadlines() {
 		*d.of = cmp.Or(*d.of, d.standard)
-	}
-	if o.Turns < 0 {
-		return nil, fmt.Errorf("a session has at least one turn, not %d", o.Turns)
 	}
 	o.Turns = cmp.Or(o.Turns, 50)
 	if o.Now == nil {
@@ -142,6 +120,45 @@ func New(o Options) (*Brain, error) {
 	b := &Brain{o: o, talks: map[string]*talk{}}
 	b.ctx, b.end = context.WithCancel(context.Background())
 	return b, nil
+}
+
+// deadline is one of the times in the options.
+type deadline struct {
+	name     string
+	of       *time.Duration
+	standard time.Duration
+}
+
+func (o *Options) deadlines() []deadline {
+	return []deadline{
+		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
+		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
+		{"words", &o.Words, 300 * time.Second},
+	}
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return errors.New("an agent needs a command, such as [claude-agent-acp]")
+	}
+	if o.Log == nil {
+		return errors.New("an agent needs a log")
+	}
+	for _, kind := range o.AllowKinds {
+		if !slices.Contains(kinds(), kind) {
+			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
+		}
+	}
+	for _, d := range o.deadlines() {
+		if *d.of < 0 {
+			return fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
+		}
+	}
+	if o.Turns < 0 {
+		return fmt.Errorf("a session has at least one turn, not %d", o.Turns)
+	}
+	return nil
 }
 
 // Name is "acp".

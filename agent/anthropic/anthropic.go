@@ -78,12 +78,11 @@ const (
 
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
-	o.URL = cmp.Or(o.URL, Home)
 	base, err := parseBase(o.URL)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = o.Check()
 	}
-	if err := check(o, base); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
@@ -110,7 +109,7 @@ func New(o Options) (*Engine, error) {
 }
 
 func parseBase(text string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimSpace(text))
+	base, err := url.Parse(strings.TrimSpace(cmp.Or(text, Home)))
 	switch {
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
 		return nil, errors.New("url is no address of a server; leave it out for " + Home)
@@ -122,8 +121,12 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-func check(o Options, base *url.URL) error {
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := parseBase(o.URL)
 	switch {
+	case err != nil:
+		return err
 	case o.Model == "":
 		return errors.New("model is missing; claude-haiku-5-5, say")
 	case o.Key == "" && remote.Address(base) == Home:

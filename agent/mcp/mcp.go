@@ -115,18 +115,11 @@ type connecting struct {
 // New checks the options. It starts nothing: the first use does.
 func New(o Options) (*Server, error) {
 	s := &Server{asked: make(chan struct{}, 1)}
-	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
-		return nil, fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
-	}
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	if o.URL != "" {
-		u, err := address(o.URL)
-		if err != nil {
-			return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
-		}
-		s.url = u
+		s.url, _ = address(o.URL) // it has been checked
 	}
 	standard := 30 * time.Second
 	if s.url != nil {
@@ -144,6 +137,21 @@ func New(o Options) (*Server, error) {
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
+		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
+	}
+	err := o.check()
+	if err == nil && o.URL != "" {
+		_, err = address(o.URL)
+	}
+	if err != nil {
+		return fmt.Errorf("MCP server %s: %w", o.Name, err)
+	}
+	return nil
+}
 
 // check finds what is wrong with the options, the name and the address aside.
 func (o *Options) check() error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -22,11 +21,11 @@ func TestAdoption(t *testing.T) {
 			c.Adoption = adoption
 			h := open(t, c, t.TempDir())
 			perch := func(args ...string) string {
-				var out bytes.Buffer
-				if code := run(t.Context(), append(args, "--url", h.URL(""), "--token-file", h.Data+"/admin-token"), &out, &out); code != 0 {
-					t.Errorf("perch %s: %d %s", args, code, out.String())
+				code, out := h.byNetwork(args...)
+				if code != exitDone {
+					t.Errorf("perch %s: %d %s", args, code, out)
 				}
-				return out.String()
+				return out
 			}
 			waited, booted := 0, 0
 			h.Robot(simrobot.Options{Observe: func(e simrobot.Observation) {

@@ -65,10 +65,7 @@ func writtenConfig(t testing.TB, c config.Config) string {
 // the answer. The engines answer at once, or the brain gives a word every
 // 20 ms of a long answer.
 func BenchmarkAnswer(b *testing.B) {
-	say, err := simrobot.Speak(b.Context(), "what time is it", "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, "what time is it")
 	// A model's pieces begin with the space before them.
 	var long []string
 	for i, word := range strings.Fields("😊 It is three o'clock. And now " + strings.Repeat("I go on and on ", 20)) {
@@ -95,7 +92,7 @@ func BenchmarkAnswer(b *testing.B) {
 			turn := func() {
 				f := &appliancetest.Buffer{}
 				robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
-					Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}, Transcript: f})
+					Say: say, Transcript: f})
 				if err != nil {
 					b.Fatal(err)
 				}

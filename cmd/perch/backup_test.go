@@ -156,9 +156,8 @@ func TestBackupAndRestore(t *testing.T) {
 	h.remember("the cat is gone")
 	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	code, out, errs := commandLine(t, "restore", "--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token"), "--restart", file)
-	if code != exitDone || !strings.Contains(out, "restarts to apply") {
-		t.Fatalf("restore: %d %s %s", code, out, errs)
+	if code, out := h.byNetwork("restore", "--restart", file); code != exitDone || !strings.Contains(out, "restarts to apply") {
+		t.Fatalf("restore: %d %s", code, out)
 	}
 	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
@@ -176,7 +175,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
 	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
@@ -191,7 +190,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	h.remember("the cat is called Miso")
 	h.Stop()
 	l := filepath.Join(data, "perch.sock")
-	if exists(l) {
+	if store.Exists(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
@@ -282,7 +281,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
@@ -305,15 +304,11 @@ func TestRestoreWhileItRuns(t *testing.T) {
 			t.Errorf("%d %s", code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
-	if status, _ := h.Request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a backup is answered with %d", status)
-	}
-	if status, _ := h.Request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a restore is answered with %d", status)
-	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/backup", "")
+	h.Expect(http.StatusUnauthorized, "", http.MethodPost, "/api/v1/restore", "")
 	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
 		t.Errorf("%d %s %s", code, told, errs)
 	}
@@ -342,10 +337,4 @@ func entries(t *testing.T, dir string) (names []string) {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
 	return names
-}
-
-// exists reports whether something has this path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -27,20 +28,18 @@ const (
 func BenchmarkUpgrades(b *testing.B) {
 	a := startScripted(b, b.TempDir())
 	defer a.stop()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		robots := make([]*simrobot.Robot, upgradingRobots)
 		for i := range robots {
-			robots[i], err = simrobot.New(simrobot.Options{OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E7:%02X", i), Upgrades: true})
+			made, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E7:%02X", i), Upgrades: true})
 			if err == nil {
-				err = robots[i].Boot(b.Context()) // which confirms what it runs
+				err = made.Boot(b.Context()) // which confirms what it runs
 			}
 			if err != nil {
 				b.Fatal(err)
 			}
+			robots[i] = made
 		}
 		a.publish(b, simrobot.Image("9.9.9", upgradeBytes))
 		before := a.memory(b, "Anonymous")
@@ -48,7 +47,7 @@ func BenchmarkUpgrades(b *testing.B) {
 		var upgrading sync.WaitGroup
 		var all []simrobot.Stats
 		upgrading.Go(func() {
-			all = load(b, a.url, 1, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, upgradeTurns), nil)
+			all = load(b, a.url, 1, slices.Repeat(say, upgradeTurns), nil)
 		})
 		time.Sleep(4 * time.Second) // it is being answered
 		for i, robot := range robots {

@@ -69,10 +69,7 @@ func BenchmarkGreeting(b *testing.B) {
 func BenchmarkSenses(b *testing.B) {
 	a := startScripted(b, b.TempDir())
 	defer a.stop()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
 		feed := a.follow(b, ctx, "/api/perception/feed", benchKey, "")
@@ -88,7 +85,7 @@ func BenchmarkSenses(b *testing.B) {
 		close(begun)
 		time.Sleep(2 * time.Second)
 		before, began := a.memory(b, "Anonymous"), time.Now()
-		all := load(b, a.url, 1, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, sensingTurns), nil)
+		all := load(b, a.url, 1, slices.Repeat(say, sensingTurns), nil)
 		b.ReportMetric(time.Since(began).Seconds(), "s-of-talk")
 		close(talked)
 		robots.Wait()

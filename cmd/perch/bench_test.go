@@ -126,12 +126,9 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(justBuilt, "MB-resident-idle-just-built")
 	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
 	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
-	say, err := simrobot.Speak(b.Context(), "what time is it", "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, "what time is it")
 	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5",
-		Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}})
+		Say: say})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -225,13 +222,10 @@ func serveScripted() {
 func BenchmarkTalk(b *testing.B) {
 	a := startScripted(b, b.TempDir())
 	defer a.stop()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		before := a.cpu(b)
-		all := load(b, a.url, loadRobots, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, loadTurns), nil)
+		all := load(b, a.url, loadRobots, slices.Repeat(say, loadTurns), nil)
 		report(b, all, a.cpu(b)-before)
 	}
 }
@@ -244,11 +238,7 @@ const crowdRobots = 50
 func BenchmarkCrowd(b *testing.B) {
 	a := startScripted(b, b.TempDir())
 	defer a.stop()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	say := []simrobot.Sentence{{Text: loadText, PCM: pcm}}
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		for _, stuck := range []bool{false, true} {
 			all := load(b, a.url, crowdRobots, say, func(i int, o *simrobot.Options) {
@@ -335,10 +325,7 @@ func report(b *testing.B, all []simrobot.Stats, cpu time.Duration) {
 // and nothing else.
 func bareOpus(b *testing.B, decode, encode int) time.Duration {
 	b.Helper()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	pcm := appliancetest.Sentences(b, loadText)[0].PCM
 	mic, err := voice.NewEncoder(voice.MicRate)
 	if err != nil {
 		b.Fatal(err)

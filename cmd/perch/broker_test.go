@@ -150,9 +150,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	if n := strings.Count(h.Logged.String(), "has ended and is started again"); n != ends+1 {
 		t.Errorf("its end is logged %d times, and it has ended %d times:\n%s", n, ends+1, h.Logged)
 	}
-	if status, _ := h.Request("GET", "/ready", ""); status != 200 {
-		t.Errorf("/ready says %d", status)
-	}
+	h.Expect(200, "", "GET", "/ready", "")
 }
 
 // TestTheBrokerDiesWithItsParent, whatever ends that; and it has been given

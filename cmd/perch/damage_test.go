@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/storetest"
 )
 
 const (
@@ -64,7 +65,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if exists(filepath.Join(to, name)) {
+		if store.Exists(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -136,10 +137,7 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		if status, text := h.Request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
-			"Bearer "+skinsTestKey); status != http.StatusOK {
-			t.Errorf("page %d: remember: %d %s", n, status, text)
-		}
+		h.Expect(http.StatusOK, "", http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey)
 		h.Stop()
 		h = open(t, c, data)
 		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
@@ -175,13 +173,8 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if p := h.Part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
 		t.Errorf("/ready says %+v", p)
 	}
-	if status, _ := h.Request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
-		t.Errorf("/health: %d", status)
-	}
-	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
-		!strings.Contains(text, `"database_damaged"`) {
-		t.Errorf("a backup: %d %.200s", status, text)
-	}
+	h.Expect(http.StatusServiceUnavailable, "", http.MethodGet, "/health", "")
+	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	h.Stop()
 	h = open(t, c, data)
 	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
@@ -344,7 +337,7 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
+		for !store.Exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
@@ -357,7 +350,7 @@ func TestAFirstStartKilled(t *testing.T) {
 
 // TestBackupOnAFullDisk says the cause and the cure.
 func TestBackupOnAFullDisk(t *testing.T) {
-	data := smallDisk(t, "8m")
+	data := storetest.SmallDisk(t, "8m")
 	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	filler := fill(t, data)
@@ -376,9 +369,7 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := h.Owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
-		t.Errorf("with room again: %d %.300s", status, text)
-	}
+	h.Expect(http.StatusOK, "", http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	fill(t, data)
 	h.Stop()
 	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))

@@ -1,31 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/store/storetest"
 )
-
-// smallDisk mounts a file system of the size given, which takes the rights of
-// an administrator.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("perch", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("cannot mount here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
 
 // fill takes all the room there is on a disk, until the file is removed.
 func fill(t *testing.T, dir string) (file string) {
@@ -46,7 +33,7 @@ func fill(t *testing.T, dir string) (file string) {
 // cause, which is named and logged once, and once there is room again all goes
 // on by itself. What was acknowledged is there after a restart.
 func TestAFullDisk(t *testing.T) {
-	dir := smallDisk(t, "8m")
+	dir := storetest.SmallDisk(t, "8m")
 	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, dir)
@@ -83,10 +70,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	image := simrobot.Image("9.9.9", 1<<20)
 	for _, path := range []string{"/api/v1/firmware?board=m5stack-stack-chan", "/api/v1/assets/fonts.bin"} {
-		if status, text := h.Owner(http.MethodPost, path, string(image)); status != http.StatusInsufficientStorage ||
-			!strings.Contains(text, "disk") {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+		h.Expect(http.StatusInsufficientStorage, "disk", http.MethodPost, path, string(image), "Authorization", "Bearer "+h.OwnerToken())
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, "firmware", "*")); err != nil || len(files) > 0 &&
 		files[0] != filepath.Join(dir, "firmware", "assets") {
@@ -106,13 +90,9 @@ func TestAFullDisk(t *testing.T) {
 	if p := h.Part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
 		t.Errorf("/ready says of the disk %+v", p)
 	}
-	if status, text := h.Request(http.MethodGet, "/health", ""); status != http.StatusOK {
-		t.Errorf("/health: %d %s", status, text)
-	}
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"doctor", "--data", dir}, &out, &out); code != exitFailed || !strings.Contains(out.String(), "FAIL  disk") ||
-		strings.Count(out.String(), "  disk ") != 1 {
-		t.Errorf("the doctor: %d %s", code, &out)
+	h.Expect(http.StatusOK, "", http.MethodGet, "/health", "")
+	if out := bare(t, "doctor --data "+dir, exitFailed); !strings.Contains(out, "FAIL  disk") || strings.Count(out, "  disk ") != 1 {
+		t.Errorf("the doctor says %s", out)
 	}
 	full := func() int {
 		status, _ := remember(kept)

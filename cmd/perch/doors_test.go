@@ -80,10 +80,10 @@ func TestNotifyAndSay(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if out := h.command(t, "say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
+	if out := h.command("say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}
-	out := h.command(t, "notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
+	out := h.command("notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
 	kept := h.Notices.Open(time.Now())
 	if len(kept) != 1 || out != kept[0].ID+"\n" {
 		t.Fatalf("notify says %q, kept is %+v", out, kept)
@@ -97,7 +97,7 @@ func TestNotifyAndSay(t *testing.T) {
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}
-	if h.command(t, "notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
+	if h.command("notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
 		t.Errorf("kept is %+v", h.Notices.Open(time.Now()))
 	}
 	for line, c := range map[string]struct {
@@ -113,7 +113,7 @@ func TestNotifyAndSay(t *testing.T) {
 		"notify x --robot 020000000001":       {1, "unknown robot"},
 		"notify " + strings.Repeat("x", 1001): {1, "1001 bytes"},
 	} {
-		if out := h.command(t, line, c.code); !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
+		if out := h.command(line, c.code); !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
 			t.Errorf("%.40s says %s", line, out)
 		}
 	}

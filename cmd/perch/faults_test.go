@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,40 +72,25 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
 			_, ready := h.Request("GET", "/ready", "")
-			var parts struct{ Parts []struct{ Name, Note string } }
-			if err := json.Unmarshal([]byte(ready), &parts); err != nil {
-				t.Fatal(err)
-			}
-			note := ""
-			for _, part := range parts.Parts {
-				if strings.HasPrefix(part.Name, "brain") {
-					note = part.Note
-				}
-			}
+			note := h.Part("brain " + c.brain.Kind).Note
 			if !strings.Contains(note, c.want) {
 				t.Errorf("/ready says %q", note)
 			}
-			if status, _ := h.Request("GET", "/health", ""); status != http.StatusServiceUnavailable {
-				t.Errorf("/health says %d, and no brain can answer", status)
-			}
+			h.Expect(http.StatusServiceUnavailable, "", "GET", "/health", "")
 			log := h.Logged.String()
 			if strings.Count(log, "an engine does not work") != 1 || !strings.Contains(log, c.want) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
 			}
-			var seen bytes.Buffer
-			if run(t.Context(), []string{"doctor", "--config", writtenConfig(t, configured), "--data", h.Data}, &seen, io.Discard) == exitDone {
-				t.Error("the doctor finds nothing")
-			}
-			told := ""
-			for _, line := range strings.Split(seen.String(), "\n") {
+			seen, told := bare(t, "doctor --config "+writtenConfig(t, configured)+" --data "+h.Data, exitFailed), ""
+			for line := range strings.Lines(seen) {
 				if strings.HasPrefix(line, "FAIL  brain") {
 					told = line
 				}
 			}
 			if !strings.Contains(told, c.want) {
-				t.Errorf("the doctor says %q of\n%s", told, &seen)
+				t.Errorf("the doctor says %q of\n%s", told, seen)
 			}
-			if strings.Contains(log+ready+seen.String()+strings.Join(h.shown(), ""), canary) {
+			if strings.Contains(log+ready+seen+strings.Join(h.shown(), ""), canary) {
 				t.Error("the key is told")
 			}
 			h.Stop()
@@ -143,16 +126,13 @@ func TestAModelWithoutTools(t *testing.T) {
 	if log := h.Logged.String(); strings.Count(log, said) != 1 {
 		t.Errorf("the log does not tell it, or not once:\n%s", log)
 	}
-	if status, _ := h.Request("GET", "/health", ""); status != http.StatusOK {
-		t.Errorf("/health says %d of an appliance that answers", status)
-	}
+	h.Expect(http.StatusOK, "", "GET", "/health", "")
 	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
 		t.Errorf("/ready says %s", ready)
 	}
-	var seen bytes.Buffer
-	_ = run(t.Context(), []string{"doctor", "--config", writtenConfig(t, c), "--data", h.Data}, &seen, io.Discard) // its ports are others'
-	if !strings.Contains(seen.String(), "but the model cannot use tools") {
-		t.Errorf("the doctor says\n%s", &seen)
+	_, seen := perch(t, "doctor", "--config", writtenConfig(t, c), "--data", h.Data) // its ports are others'
+	if !strings.Contains(seen, "but the model cannot use tools") {
+		t.Errorf("the doctor says\n%s", seen)
 	}
 }
 

@@ -107,11 +107,11 @@ func TestIdentityOfRobots(t *testing.T) {
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
-	out := h.command(t, "devices", 0)
+	out := h.command("devices", 0)
 	if !strings.Contains(out, "perch adopt CODE, or perch adopt --replace a0b1c2d3e4f5") {
 		t.Errorf("perch devices says\n%s", out)
 	}
-	if out := h.command(t, "adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
+	if out := h.command("adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
 		h.Robots.Trusts("a0b1c2d3e4f5") {
 		t.Errorf("perch adopt --replace says\n%s", out)
 	}
@@ -122,21 +122,46 @@ func TestIdentityOfRobots(t *testing.T) {
 		t.Errorf("the client that was replaced: status %d", status)
 	}
 	again := checkIn("other")
-	h.command(t, "forget a0b1c2d3e4f5", 0)
+	h.command("forget a0b1c2d3e4f5", 0)
 	if status := connect("other", again); status != http.StatusUnauthorized {
 		t.Errorf("a forgotten robot: status %d", status)
 	}
 }
 
-// command runs a command line against the appliance's socket.
-func (h *running) command(t *testing.T, line string, code int) string {
+// perch runs a command line of the program, and returns its exit code and all that
+// it prints.
+func perch(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
-	var out bytes.Buffer
-	args := append(strings.Fields(line), "--data", h.Data)
-	if got := run(t.Context(), args, &out, &out); got != code {
-		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out.String())
+	var o bytes.Buffer
+	code = run(t.Context(), args, &o, &o)
+	return code, o.String()
+}
+
+// bare runs a command with nothing added to its line. It has to say all of says.
+func bare(t *testing.T, line string, code int, says ...string) string {
+	t.Helper()
+	got, out := perch(t, strings.Fields(line)...)
+	if got != code {
+		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out)
 	}
-	return out.String()
+	for _, want := range says {
+		if !strings.Contains(out, want) {
+			t.Errorf("perch %s says %s\nand not %q", line, out, want)
+		}
+	}
+	return out
+}
+
+// command runs a command line against the appliance's socket.
+func (h *running) command(line string, code int, says ...string) string {
+	h.T.Helper()
+	return bare(h.T, line+" --data "+h.Data, code, says...)
+}
+
+// byNetwork runs a command against the appliance's address, as its owner.
+func (h *running) byNetwork(args ...string) (code int, out string) {
+	h.T.Helper()
+	return perch(h.T, append(args, "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))...)
 }
 
 // elsewherePorts is a configuration with ports that nobody serves, whatever else
@@ -148,45 +173,25 @@ func elsewherePorts(t *testing.T) string {
 
 func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	if out := h.command(t, "devices", 0); !strings.Contains(out, "no robot") {
-		t.Errorf("devices says %s", out)
-	}
+	h.command("devices", 0, "no robot")
 	h.Robot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if out := h.command(t, "devices", 0); !strings.Contains(out, "a0b1c2d3e4f5  m5stack-stack-chan") {
-		t.Errorf("devices says %s", out)
-	}
+	h.command("devices", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
 	for line, want := range map[string]string{
 		"say nobody hello":    "not a MAC address",
 		"forget 020000000001": "unknown robot",
 		"adopt 123456":        "no robot waits",
 	} {
-		if out := h.command(t, line, 1); !strings.Contains(out, want) {
-			t.Errorf("%s says %s", line, out)
-		}
+		h.command(line, 1, want)
 	}
-	if out := h.command(t, "say a0b1c2d3e4f5 hello", 0); !strings.Contains(out, "queued until the robot next connects") {
-		t.Errorf("say to a closed robot says %s", out)
-	}
-	if out := h.command(t, "say a0b1c2d3e4f5", 2); !strings.Contains(out, "perch say: it takes ROBOT TEXT..., not 1 arguments") {
-		t.Errorf("wrong use says %s", out)
-	}
-	if out := h.command(t, "doctor --config "+elsewherePorts(t), 1); !strings.Contains(out, "ok    store") {
-		t.Errorf("doctor says %s", out)
-	}
+	h.command("say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
+	h.command("say a0b1c2d3e4f5", 2, "perch say: it takes ROBOT TEXT..., not 1 arguments")
+	h.command("doctor --config "+elsewherePorts(t), 1, "ok    store")
 	groups := command.Visible(commands())
 	for _, c := range append(groups, command.Visible(groups[slices.IndexFunc(groups, (*cobra.Command).HasSubCommands)])...) {
-		var out bytes.Buffer
-		if code := run(t.Context(), append(strings.Fields(c.CommandPath())[1:], "--help"), &out, &out); code != exitDone ||
-			!strings.Contains(out.String(), c.Short) {
-			t.Errorf("%s --help: exit code %d: %s", c.CommandPath(), code, out.String())
-		}
+		bare(t, strings.TrimPrefix(c.CommandPath(), "perch ")+" --help", exitDone, c.Short)
 	}
-	if out := h.command(t, `say a0b1c2d3e4f5 😊`, 1); !strings.Contains(out, "nothing in the text") {
-		t.Errorf("a face without words: %s", out)
-	}
+	h.command(`say a0b1c2d3e4f5 😊`, 1, "nothing in the text")
 	h.Stop()
-	if out := h.command(t, "devices", 1); !strings.Contains(out, "no appliance runs here") || !strings.Contains(out, "systemctl status perch") {
-		t.Errorf("without an appliance, devices says %s", out)
-	}
+	h.command("devices", 1, "no appliance runs here", "systemctl status perch")
 }

@@ -21,7 +21,7 @@ const memoryAt = "/api/v1/memory"
 
 func memoriesCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "list [WORD]...",
 		Short: "List what the agent remembers, oldest first; with words, only the entries that contain each of them",
 		Example: `perch memory list
@@ -38,14 +38,12 @@ func memoriesCommand() *cobra.Command {
 				}
 			})
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 func memoryCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,9 +61,7 @@ func memoryCommand() *cobra.Command {
 			}
 			return r.print(c, list[i], func(out io.Writer) { writeEntry(out, list[i]) })
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 // writeEntry shows an entry of the memory, a line for each thing that is known of it.
@@ -86,7 +82,7 @@ func writeEntry(out io.Writer, e agent.Entry) {
 
 func forgetMemoryCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "forget ID",
 		Short: "Delete an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -97,7 +93,5 @@ func forgetMemoryCommand() *cobra.Command {
 				fmt.Fprintf(out, "%s is forgotten\n", device.Plain(args[0]))
 			})
 		},
-	}
-	r.register(c)
-	return c
+	})
 }

@@ -410,9 +410,7 @@ func TestABusyMQTTPort(t *testing.T) {
 	if n := strings.Count(h.Logged.String(), "taken by another program"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
-	if status, _ := h.Request("GET", "/ready", ""); status != 200 {
-		t.Errorf("/ready says %d", status)
-	}
+	h.Expect(200, "", "GET", "/ready", "")
 	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
 }
 

@@ -26,7 +26,7 @@ type notificationBody struct {
 
 func sendCommand() *cobra.Command {
 	r, n, silent, expires := &target{}, notificationBody{}, false, ""
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:   "send TEXT...",
 		Short: "Send people a notification, at once or when a robot next connects",
 		Long:  "It prints the id of the notification.",
@@ -49,8 +49,7 @@ func sendCommand() *cobra.Command {
 			}
 			return r.ask(c, http.MethodPost, "/api/v1/notifications", n, &taken, func(out io.Writer) { fmt.Fprintln(out, taken.ID) })
 		},
-	}
-	r.register(c)
+	})
 	s := c.Flags()
 	s.StringVar(&n.Urgency, "urgency", "normal", "`low|normal|high`: high interrupts, low waits for a pause")
 	s.StringVar(&n.Robot, "robot", "", "`ROBOT` that speaks it; without it, all do")
@@ -61,7 +60,7 @@ func sendCommand() *cobra.Command {
 
 func notificationsCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "list",
 		Short: "List the notifications that are neither acknowledged nor expired, oldest first",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -76,7 +75,5 @@ func notificationsCommand() *cobra.Command {
 				}
 			})
 		},
-	}
-	r.register(c)
-	return c
+	})
 }

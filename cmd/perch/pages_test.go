@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,9 +62,8 @@ func TestConfigurationsOfPages(t *testing.T) {
 				text = strings.ReplaceAll(text, path, file)
 			}
 			checked++
-			var said bytes.Buffer
-			if code := run(t.Context(), []string{"check-config", appliancetest.Written(t, text)}, &said, &said); code != 0 {
-				t.Errorf("%s: %s\n%s", name, &said, text)
+			if code, said := perch(t, "check-config", appliancetest.Written(t, text)); code != exitDone {
+				t.Errorf("%s: %s\n%s", name, said, text)
 			}
 		}
 	}

@@ -154,7 +154,7 @@ func crowd(v reflect.Value, depth int) {
 // table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
-	if exists(dir) {
+	if store.Exists(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
 	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
@@ -203,7 +203,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
-	if !exists(today) {
+	if !store.Exists(today) {
 		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it",
 			writesFixture)
 	}

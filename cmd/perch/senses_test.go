@@ -126,11 +126,7 @@ func TestACompanion(t *testing.T) {
 	greeted := h.await(robot, "it greets", appliancetest.Shows(c.Behaviours.Greeter.Hello))
 	seen, _ := robot.When(sensed("face_detected"))
 	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
-	var shown strings.Builder
-	if code := run(t.Context(), []string{"devices", "--url", h.URL(""), "--token-file", h.Data + "/admin-token"}, &shown, &shown); code != 0 ||
-		!strings.Contains(shown.String(), "a face in front of it since") || !strings.Contains(shown.String(), "a sound on the left") {
-		t.Errorf("perch devices: %d\n%s", code, &shown)
-	}
+	h.command("devices", exitDone, "a face in front of it since", "a sound on the left")
 	h.Eventually("the face is on MQTT", func() bool {
 		return mqtt.has(itsTopic+"state", `"face":true`, `"agent_state":"speaking"`) && mqtt.has(itsTopic+"perception", `"face_detected"`)
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -62,24 +61,12 @@ func TestEarlierSpellings(t *testing.T) {
 		lines := [2]string{}
 		var codes [2]int
 		for i, line := range []string{earlier, now} {
-			args := append(strings.Fields(line), "--data", h.Data)
-			var out bytes.Buffer
-			codes[i] = run(t.Context(), args, &out, &out)
-			lines[i] = out.String()
+			codes[i], lines[i] = perch(t, append(strings.Fields(line), "--data", h.Data)...)
 		}
 		verb, name := strings.Fields(earlier)[0], strings.Join(strings.Fields(now)[:2], " ")
 		same := strings.NewReplacer("perch "+name, "perch "+verb, "help for list", "help for devices").Replace(lines[1])
 		if before := strings.ReplaceAll(lines[0], "perch "+name, "perch "+verb); lines[0] == "" || codes[0] != codes[1] || before != same {
 			t.Errorf("%s: %d %s\n%s: %d %s", earlier, codes[0], lines[0], now, codes[1], lines[1])
-		}
-	}
-}
-
-func TestUnknownShell(t *testing.T) {
-	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "bash", "zsh"}} {
-		var out bytes.Buffer
-		if code := run(t.Context(), args, &out, &out); code != exitUsage || strings.Contains(out.String(), "complete ") {
-			t.Errorf("%q: exit code %d, %s", args, code, &out)
 		}
 	}
 }

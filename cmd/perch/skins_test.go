@@ -168,10 +168,7 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 func TestTheSkinsDoors(t *testing.T) {
 	c := appliancetest.Config()
 	h := open(t, c, t.TempDir())
-	if status, text := h.Request(http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything"); status != http.StatusForbidden ||
-		!strings.Contains(text, "skins.key") {
-		t.Errorf("without a key set: %d %s", status, text)
-	}
+	h.Expect(http.StatusForbidden, "skins.key", http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything")
 	h.Stop()
 
 	c.Skins.Key = skinsTestKey
@@ -223,11 +220,9 @@ func twoCommands(t *testing.T, h *running) {
 	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
 	h.Eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
 	hooks := func(event, more string) {
-		if status, text := h.Request(http.MethodPost, "/state",
+		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
 			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
-			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json"); status != http.StatusNoContent {
-			t.Errorf("%s: %d %s", event, status, text)
-		}
+			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 	}
 	hooks("UserPromptSubmit", `,"prompt":"Run the tests twice."`)
 	for _, id := range []string{"tu_abc", "tu_xyz"} {

@@ -14,7 +14,7 @@ import (
 
 func statusCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "status",
 		Short: "Print what the running appliance says of itself and its parts",
 		Long:  "perch doctor tries each part as well, and names the cures.",
@@ -22,9 +22,7 @@ func statusCommand() *cobra.Command {
 			var s admin.Status
 			return r.ask(c, http.MethodGet, "/api/v1/status", nil, &s, func(out io.Writer) { writeStatus(out, s) })
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 func writeStatus(out io.Writer, s admin.Status) {

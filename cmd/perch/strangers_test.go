@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -42,7 +41,7 @@ func TestAForeignCheckIn(t *testing.T) {
 			r := h.NewRobot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo"), Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
 				case simrobot.AwaitsAdoption:
-					h.command(t, "adopt "+e.Code, 0)
+					h.command("adopt "+e.Code, 0)
 				case simrobot.CheckedIn:
 					if h.Robots.Trusts("a0b1c2d3e4f5") {
 						foreign()
@@ -59,12 +58,8 @@ func TestAForeignCheckIn(t *testing.T) {
 			if err != nil || robot.BaseURL != strings.TrimSuffix(h.URL(""), "/") || robot.Claim == nil || !robot.Adopted() {
 				t.Errorf("the robot is %+v (%v)", robot, err)
 			}
-			if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "adopt it by the code on its screen") {
-				t.Errorf("adopt says %s", out)
-			}
-			if out := h.command(t, "devices", 0); !strings.Contains(out, "another client names itself by its MAC address") {
-				t.Errorf("devices says %s", out)
-			}
+			h.command("adopt a0b1c2d3e4f5", 1, "adopt it by the code on its screen")
+			h.command("devices", 0, "another client names itself by its MAC address")
 			if r, _ := h.Robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
 				t.Error("the claim was taken")
 			}
@@ -85,7 +80,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	if token := h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
 		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
-	if out := h.command(t, "devices", 0); !strings.Contains(out,
+	if out := h.command("devices", 0); !strings.Contains(out,
 		"nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
@@ -96,9 +91,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	}
 	h.Robots.Welcome(time.Time{})
 	h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
-	if out := h.command(t, "forget --strangers", 0); !strings.Contains(out, "strangers forgotten: 2") {
-		t.Errorf("forget says %s", out)
-	}
+	h.command("forget --strangers", 0, "strangers forgotten: 2")
 	if n := len(h.Robots.List()); n != 2 {
 		t.Errorf("%d robots are left", n)
 	}
@@ -141,16 +134,12 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 
 	stays := h.Stays(simrobot.Options{MAC: mac, Stay: true})
 	h.Eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
-	if notice := strings.TrimSpace(h.command(t, "notify the post is here", 0)); notice == "" {
+	if notice := strings.TrimSpace(h.command("notify the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
 	}
-	if out := h.command(t, "notify the post is here --robot "+string(id), 1); !strings.Contains(out, "perch adopt "+string(id)) {
-		t.Errorf("notify says %s", out)
-	}
-	if status, answer := h.Request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization",
-		"Bearer "+h.OwnerToken()); status != http.StatusServiceUnavailable {
-		t.Errorf("say to whoever is there: %d %s", status, answer)
-	}
+	h.command("notify the post is here --robot "+string(id), 1, "perch adopt "+string(id))
+	h.Expect(http.StatusServiceUnavailable, "", http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`,
+		"Authorization", "Bearer "+h.OwnerToken())
 	if open := h.Talk.Open(); len(open) != 0 {
 		t.Errorf("those that are told things: %v", open)
 	}
@@ -169,7 +158,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Error("the stranger was told")
 	}
 
-	h.command(t, "adopt "+string(id), 0)
+	h.command("adopt "+string(id), 0)
 	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
 }
 
@@ -190,13 +179,10 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 		_, _ = w.Write(list)
 	}))
 	defer appliance.Close()
-	var out bytes.Buffer
 	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
-	if code := run(t.Context(), []string{"devices", "--url", asWritten}, &out, &out); code != 0 {
-		t.Fatal(out.String())
-	}
-	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
-		t.Errorf("shown is %q", out.String())
+	out := bare(t, "devices --url "+asWritten, exitDone)
+	if strings.ContainsAny(out, "\x1b\x07\r\u202e\u2028") || strings.Count(out, "\n") != 3 {
+		t.Errorf("shown is %q", out)
 	}
 }
 
@@ -211,10 +197,7 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 		line string
 		code int
 	}{{"devices", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
-		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) ||
-			!strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
-			t.Errorf("%s says %s", command.line, out)
-		}
+		h.command(command.line, command.code, `from 127.0.0.1 as "kitchen"`, "(3 so far)", "must hold the robot's MAC address")
 	}
 }
 
@@ -234,9 +217,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &waits); err != nil || status != http.StatusOK || len(waits.Activation.Code) != 6 {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
-	if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "two clients name themselves by this MAC address") {
-		t.Errorf("adopt by the id says %s", out)
-	}
+	h.command("adopt a0b1c2d3e4f5", 1, "two clients name themselves by this MAC address")
 	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}

@@ -260,17 +260,14 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
 	c, err := loadConfig(file, nil)
 	must(err)
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
-		t.Errorf("check-config: exit code %d", code)
-	}
+	out := bare(t, "check-config "+file, exitDone)
 	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
 	d.Encryption()
 	d.Secrets()
 	told := fmt.Sprint(d.Findings)
 	for _, want := range wanted {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("check-config does not say %q:\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("check-config does not say %q:\n%s", want, out)
 		}
 		if !strings.Contains(told, want) {
 			t.Errorf("the doctor does not say %q:\n%s", want, told)
@@ -279,7 +276,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if !strings.Contains(told, "can look into "+data) {
 		t.Errorf("the doctor says nothing of the data directory:\n%s", told)
 	}
-	for _, text := range []string{out.String(), told} {
+	for _, text := range []string{out, told} {
 		if strings.Contains(text, inside) || strings.Contains(text, "a-secret") || strings.Contains(text, "a-key") {
 			t.Errorf("it says too much:\n%s", text)
 		}

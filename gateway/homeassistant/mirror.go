@@ -147,35 +147,43 @@ func ClientID(appliance string) string { return "perch-" + appliance }
 func New(o Options) (*Mirror, error) {
 	o.Listen = cmp.Or(o.Listen, ":1883")
 	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
-	err := errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
-	if err == nil && o.Base == o.Prefix {
-		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
-	}
-	var d dialer
-	var shown string
-	if err == nil {
-		d, shown, err = m.dialer()
-	}
+	client, shown, err := o.dialer()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	d := dialer(client)
+	if o.Broker == "embedded" {
+		m.broker = newBrokerSupervisor(o)
+		d = embeddedDialer{m.broker, client}
 	}
 	m.connect = newConnection(d, m.names, m.out, o.Started, shown, o.Log)
 	return m, nil
 }
 
+// Check reports what New refuses, a line for each fault.
+func (o Options) Check() error {
+	_, _, err := o.dialer()
+	return err
+}
+
 // dialer is how the broker is reached, and its address as it may be shown.
-func (m *Mirror) dialer() (dialer, string, error) {
-	o := m.o
-	client := &pahoDialer{user: o.User, password: o.Password, id: ClientID(o.ID)}
+func (o Options) dialer() (client *pahoDialer, shown string, err error) {
+	err = errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
+	if err == nil && o.Base == o.Prefix {
+		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	client = &pahoDialer{user: o.User, password: o.Password, id: ClientID(o.ID)}
 	switch o.Broker {
 	case "none":
-		return nil, "none", nil
+		return client, o.Broker, nil
 	case "embedded":
 		if o.User == "" || o.Password == "" {
-			return nil, "", errors.New("the embedded broker needs a user and a password")
+			err = errors.New("the embedded broker needs a user and a password")
 		}
-		m.broker = newBrokerSupervisor(o)
-		return embeddedDialer{m.broker, client}, "embedded", nil
+		return client, o.Broker, err
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {

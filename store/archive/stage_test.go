@@ -138,7 +138,7 @@ func which(t *testing.T, data string) string {
 	if secret := readFile(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
 		t.Errorf("the secret is %s", secret)
 	}
-	if exists(filepath.Join(data, stageName)) {
+	if store.Exists(filepath.Join(data, stageName)) {
 		t.Error("what was staged is still there")
 	}
 	return is
@@ -220,7 +220,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 			if got := which(t, data); got != "old" {
 				t.Errorf("now it is %s", got)
 			}
-			if exists(filepath.Join(data, keptName)) {
+			if store.Exists(filepath.Join(data, keptName)) {
 				t.Error("a database was put aside")
 			}
 		})
@@ -282,7 +282,7 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 			told.code != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if exists(filepath.Join(data, stageName)) {
+		if store.Exists(filepath.Join(data, stageName)) {
 			t.Error("it was staged")
 		}
 	}
@@ -375,11 +375,11 @@ func TestCutShort(t *testing.T) {
 			if got := which(t, data); got != want {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
-			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" &&
+			if kept := filepath.Join(data, keptName); store.Exists(kept) != (want == "new") || want == "new" &&
 				recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
-			if exists(filepath.Join(data, keptName+".new")) {
+			if store.Exists(filepath.Join(data, keptName+".new")) {
 				t.Error("something is left over")
 			}
 		})
@@ -410,7 +410,7 @@ func TestStagedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish(t, data)
-	if got := which(t, data); got != "old" || !exists(filepath.Join(data, keptName)) {
+	if got := which(t, data); got != "old" || !store.Exists(filepath.Join(data, keptName)) {
 		t.Errorf("now it is %s", got)
 	}
 	data = stagedIn(t)
@@ -545,7 +545,8 @@ func TestKilledWhileRestoring(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for begun := time.Now(); !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
+		for begun := time.Now(); !store.Exists(filepath.Join(data, stageName)) &&
+			!store.Exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > 30*time.Second {
 				t.Fatal("the command does not begin")
 			}

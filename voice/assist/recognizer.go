@@ -22,7 +22,7 @@ type Recognizer struct {
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
-	client, err := o.check()
+	client, err := o.client()
 	if err != nil {
 		return nil, err
 	}

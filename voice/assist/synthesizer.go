@@ -41,7 +41,7 @@ const knownFor = 5 * time.Minute
 
 // NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
-	client, err := o.check()
+	client, err := o.client()
 	if err != nil {
 		return nil, err
 	}

@@ -46,22 +46,33 @@ var (
 
 // New checks the options and returns the engine. It opens no connection.
 func New(o Options) (*Engine, error) {
-	o.URL = cmp.Or(o.URL, "https://api.elevenlabs.io/v1")
-	o.Model = cmp.Or(o.Model, "eleven_flash_v2_5")
-	if !id.MatchString(o.Voice) {
-		return nil, errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
-	if !id.MatchString(o.Model) {
-		return nil, errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
-	}
-	client, err := media.New(media.Options{
-		Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: o.URL, Key: o.Key, KeyHeader: "xi-api-key",
-		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
-	})
+	o.Model = cmp.Or(o.Model, standardModel)
+	client, err := media.New(o.media())
 	if err != nil {
 		return nil, err
 	}
 	return &Engine{o, client}, nil
+}
+
+const standardModel = "eleven_flash_v2_5"
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if !id.MatchString(o.Voice) {
+		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+	}
+	if !id.MatchString(cmp.Or(o.Model, standardModel)) {
+		return errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
+	}
+	return o.media().Check()
+}
+
+func (o Options) media() media.Options {
+	return media.Options{Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: cmp.Or(o.URL, "https://api.elevenlabs.io/v1"),
+		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
 }
 
 // Name is "elevenlabs".

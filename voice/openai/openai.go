@@ -58,24 +58,32 @@ func (e *engine) Close() { e.client.Close() }
 // longestName bounds the name of a model or a voice, in bytes.
 const longestName = 200
 
-// check fills in what is empty and returns the client.
-func (o *Options) check(model string) (*media.Client, error) {
-	o.Model = cmp.Or(o.Model, model)
-	o.Voice = cmp.Or(o.Voice, "alloy")
-	o.Rate = cmp.Or(o.Rate, 24000)
+// Check reports what no engine can be made of.
+func (o Options) Check() error {
 	if len(o.Model) > longestName || len(o.Voice) > longestName {
-		return nil, fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
+		return fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
 	}
 	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
-		return nil, fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
+		return fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
 	}
-	if !voice.Playable(o.Rate) {
-		return nil, fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
+	if o.Rate != 0 && !voice.Playable(o.Rate) {
+		return fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
 	}
-	return media.New(media.Options{
-		Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
-		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
-	})
+	return o.media().Check()
+}
+
+func (o Options) media() media.Options {
+	return media.Options{Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
+		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
+}
+
+// client checks the options, fills in what is empty and returns the client.
+func (o *Options) client(model string) (*media.Client, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o.Model, o.Voice, o.Rate = cmp.Or(o.Model, model), cmp.Or(o.Voice, "alloy"), cmp.Or(o.Rate, 24000)
+	return media.New(o.media())
 }
 
 // mostModels bounds the list of models, in bytes. A cloud's has some hundred.

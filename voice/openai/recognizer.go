@@ -17,7 +17,7 @@ type Recognizer struct{ engine }
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
-	client, err := o.check("whisper-1")
+	client, err := o.client("whisper-1")
 	if err != nil {
 		return nil, err
 	}

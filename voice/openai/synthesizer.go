@@ -12,7 +12,7 @@ type Synthesizer struct{ engine }
 
 // NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
-	client, err := o.check("tts-1")
+	client, err := o.client("tts-1")
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,8 @@ package appliance
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"perch/cmd/perch/config"
@@ -44,10 +42,7 @@ func checkMirror(m config.MQTT) error {
 		return err
 	}
 	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
-	if _, err := homeassistant.New(o); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), homeassistant.ErrOptions.Error()+": "))
-	}
-	return nil
+	return o.Check()
 }
 
 // newMirror makes the connection to Home Assistant.

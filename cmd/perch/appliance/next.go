@@ -104,14 +104,7 @@ func pageAt(ctx context.Context, listen []string, either, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	for _, l := range listen {
-		at, err := netip.ParseAddrPort(l)
-		if err != nil {
-			continue
-		}
-		host := l
-		if at.Addr().IsUnspecified() {
-			host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port())))
-		}
+		host := dialable(l)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
 		if err != nil {
 			continue

@@ -141,6 +141,14 @@ func (h *Appliance) Request(method, path, body string, header ...string) (int, s
 	return answer.StatusCode, text
 }
 
+// Expect sends a request, whose answer is to have a status and to say something.
+func (h *Appliance) Expect(status int, says, method, path, body string, header ...string) {
+	h.T.Helper()
+	if got, text := h.Request(method, path, body, header...); got != status || !strings.Contains(text, says) {
+		h.T.Errorf("%s %s: %d %.300s, want %d %s", method, path, got, text, status, says)
+	}
+}
+
 // Token checks in as a robot does, and returns what it is given.
 func (h *Appliance) Token(path string, header ...string) string {
 	h.T.Helper()

@@ -13,7 +13,7 @@ import (
 )
 
 // Sentences are spoken by a synthesizer that is not the appliance's.
-func Sentences(t *testing.T, texts ...string) (all []simrobot.Sentence) {
+func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
 		pcm, err := simrobot.Speak(t.Context(), text, "slt")
