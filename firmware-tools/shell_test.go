@@ -74,11 +74,3 @@ func TestEarlierSpellings(t *testing.T) {
 		t.Errorf("robot simulate:\n%s\nrobot:\n%s", now, before)
 	}
 }
-
-func TestUnknownShell(t *testing.T) {
-	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "--what"}} {
-		if code, out, errs := tools(args...); code != 2 {
-			t.Errorf("%q: exit code %d, %s%s", args, code, out, errs)
-		}
-	}
-}

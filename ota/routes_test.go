@@ -38,6 +38,9 @@ func TestHeadersAlone(t *testing.T) {
 		if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 			t.Errorf("%s: the reply is %q", c.name, kind)
 		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q", c.name, got)
+		}
 		if r, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || r.Firmware != "1.2.4" {
 			t.Errorf("%s: remembered %+v (%v)", c.name, r, err)
 		}

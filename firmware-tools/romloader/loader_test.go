@@ -112,16 +112,6 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// TestOldChip: an ESP32 may not answer unknown commands at all.
-func TestOldChip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }})
-		if err != nil || l.Chip != 0 {
-			t.Error(err)
-		}
-	})
-}
-
 // TestWatchdogs: with the chip's own USB they would end a write.
 func TestWatchdogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,10 +134,12 @@ func TestLocked(t *testing.T) {
 		{simrobot.ROMOptions{Chip: 2, Security: 5}, romloader.Security{Boot: true, Download: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A000: 1 << 20}}, romloader.Security{Encrypted: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A018: 1 << 4}}, romloader.Security{Boot: true}},
+		// An ESP32 may not answer unknown commands at all.
+		{simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }}, romloader.Security{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _, err := wired(t, c.o)
-			if err != nil || l.Security != c.want {
+			if err != nil || l.Chip != c.o.Chip || l.Security != c.want {
 				t.Errorf("%v: %v, not %v", err, l.Security, c.want)
 			}
 		})
