@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -203,26 +202,18 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 }
 
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
-	f, err := os.Open(file)
+	about, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	defer f.Close()
-	about, err := f.Stat()
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, mostSettings+1))
+		text, err = readUpTo(file, mostSettings)
 	}
 	if err == nil && len(text) > mostSettings {
 		err = fmt.Errorf("%s has more than %d bytes", file, mostSettings)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	if text == nil {
-		text = []byte{}
 	}
 	return text, about.Mode().Perm(), nil
 }

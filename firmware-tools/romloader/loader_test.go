@@ -140,7 +140,7 @@ func TestLocked(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _, err := wired(t, c.o)
 			if err != nil || l.Chip != c.o.Chip || l.Security != c.want {
-				t.Errorf("%v: %v, not %v", err, l.Security, c.want)
+				t.Errorf("%v: %+v, not %v", err, l, c.want)
 			}
 		})
 	}

@@ -135,26 +135,25 @@ const writeTimeout = 10 * time.Second
 // Write gives up on a port that accepts nothing. The system alone would wait
 // forever.
 func (p *Port) Write(b []byte) (int, error) {
-	type result struct {
-		n   int
-		err error
-	}
-	written := make(chan result, 1)
+	written := make(chan error, 1)
 	data := slices.Clone(b)
 	go func() {
-		n := 0
-		for n < len(data) {
-			more, err := p.Port.Write(data[n:])
-			if n += more; err != nil {
-				written <- result{n, fmt.Errorf("write to %s: %w", p.name, gone(err))}
+		for len(data) > 0 {
+			n, err := p.Port.Write(data)
+			if err != nil {
+				written <- fmt.Errorf("write to %s: %w", p.name, gone(err))
 				return
 			}
+			data = data[n:]
 		}
-		written <- result{n, nil}
+		written <- nil
 	}()
 	select {
-	case r := <-written:
-		return r.n, r.err
+	case err := <-written:
+		if err != nil {
+			return 0, err
+		}
+		return len(b), nil
 	case <-time.After(writeTimeout):
 		return 0, fmt.Errorf("write to %s: it has taken nothing for %v: unplug the robot and plug it in again", p.name, writeTimeout)
 	}

@@ -101,11 +101,7 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 
 // previewImage fetches a picture, whose length must be announced.
 func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.text("url"), nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := r.http.Do(req)
+	answer, err := r.get(ctx, v.text("url"), otaLimit)
 	if err != nil {
 		return "", err
 	}
