@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,8 +17,25 @@ import (
 	"perch/ota/espimage"
 )
 
+// pipe is a line that is silent after a timeout.
+type pipe struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (p *pipe) SetReadTimeout(d time.Duration) error { p.timeout = d; return nil }
+
+func (p *pipe) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return n, err
+}
+
 // line returns a robot, and a line with the robot at its other end.
-func line(t *testing.T, o simrobot.ROMOptions) (net.Conn, *simrobot.ROM) {
+func line(t *testing.T, o simrobot.ROMOptions) (*pipe, *simrobot.ROM) {
 	t.Helper()
 	if o.Flash == nil {
 		o.Flash = bytes.Repeat([]byte{0xFF}, 1<<20)
@@ -27,7 +45,7 @@ func line(t *testing.T, o simrobot.ROMOptions) (net.Conn, *simrobot.ROM) {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = rom.Serve(its) }()
 	t.Cleanup(func() { ours.Close(); its.Close(); <-served })
-	return ours, rom
+	return &pipe{Conn: ours}, rom
 }
 
 // wired returns a robot at the other end of a line, and the error of Connect.

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -61,9 +59,6 @@ func describe(p *enumerator.PortDetails) string {
 type Port struct {
 	serial.Port
 	name string
-
-	mu       sync.Mutex
-	deadline time.Time
 }
 
 // RomBaud is the first speed, in bits a second: the loader measures the speed, and
@@ -98,35 +93,6 @@ func reasonOf(name string, err error) error {
 		return fmt.Errorf("it is not a serial port (%w)", err)
 	}
 	return err
-}
-
-// SetReadDeadline also applies to a waiting read, within a tenth of a second.
-func (p *Port) SetReadDeadline(t time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deadline = t
-	return nil
-}
-
-// Read waits until the deadline.
-func (p *Port) Read(b []byte) (int, error) {
-	for {
-		p.mu.Lock()
-		left := time.Until(p.deadline)
-		p.mu.Unlock()
-		if err := p.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
-			return 0, fmt.Errorf("read from %s: %w", p.name, err)
-		}
-		n, err := p.Port.Read(b)
-		switch {
-		case err != nil:
-			return n, fmt.Errorf("read from %s: %w", p.name, gone(err))
-		case n > 0:
-			return n, nil
-		case left <= 0:
-			return 0, os.ErrDeadlineExceeded
-		}
-	}
 }
 
 // writeTimeout is the limit of a write.
