@@ -97,18 +97,15 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 			delete(f.busy, id)
 		}
 	}
-	patience := time.NewTimer(queuesFor)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, errBusy)
+	defer cancel()
 	select {
 	case f.downloads <- struct{}{}:
 		return func() { <-f.downloads; goes() }, nil
-	case <-patience.C:
-		err = errBusy
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		goes()
+		return nil, context.Cause(ctx)
 	}
-	goes()
-	return nil, err
 }
 
 // download streams an image: whole with its length, as robots need it, or the

@@ -12,10 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/firmware-tools/romloader"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pipe is a line that is silent after a timeout.
 type pipe struct {
