@@ -31,8 +31,7 @@ const (
 )
 
 // ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?}. A percent that is left out is 100. Errors say themselves how
-// they are shown.
+// auto, force?}. A percent that is left out is 100. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	b := struct {
 		Boards  []string `json:"boards"`
