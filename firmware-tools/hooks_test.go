@@ -130,8 +130,7 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// TestRemove: our hooks are removed, those of an older version, too. All else stays
-// as it is.
+// TestRemove: our hooks are removed. All else stays as it is.
 func TestRemove(t *testing.T) {
 	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
 		file := writeFile(t, "settings.json", []byte(before))
@@ -150,11 +149,6 @@ func TestRemove(t *testing.T) {
 			strings.Contains(out, "bak") {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
-	}
-	old := writeFile(t, "settings.json", []byte(
-		`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`))
-	if code, _, errs := remove("claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
-		t.Errorf("%d %s %s", code, errs, content(t, old))
 	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
 	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
@@ -362,7 +356,7 @@ func TestBrief(t *testing.T) {
 
 // FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`,
+	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"command":"x # by=perch-tools"},{"command":"y"}]}]}}`,
 		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}

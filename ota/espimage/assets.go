@@ -44,9 +44,8 @@ const (
 	indexName    = "index.json"
 )
 
-// ReadAssets reads a container as a robot would. The error is a *Refusal where
-// a robot would show nothing of it, or miss what its index names; any other
-// error is the reader's.
+// ReadAssets reads a container as a robot would. The error is a *Refusal if a robot
+// would show nothing of it or miss a file, and else the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start := make([]byte, descOffset+descSize)
@@ -77,8 +76,8 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index. The reader ends
-// where the container says that it does.
+// read reads the table, the files' beginnings and the index of a container, which is
+// all of the reader.
 func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
 		return err
@@ -157,8 +156,7 @@ func (a *Assets) has(name string) bool {
 	return slices.ContainsFunc(a.Files, func(f Asset) bool { return f.Name == name })
 }
 
-// checkIndex reads index.json, and looks for what it names. What it says
-// beyond that is the firmware's.
+// checkIndex reads index.json, and looks for the files that it names.
 func (a *Assets) checkIndex(r *io.SectionReader) error {
 	if r.Size() > mostIndex {
 		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, r.Size())
@@ -182,7 +180,7 @@ func (a *Assets) checkIndex(r *io.SectionReader) error {
 	return nil
 }
 
-// filesOf are the files that an index names.
+// filesOf returns the files that an index names.
 func filesOf(index map[string]any) (names []string) {
 	add := func(v any) {
 		if name, isText := v.(string); isText {
@@ -208,7 +206,7 @@ func filesOf(index map[string]any) (names []string) {
 	return names
 }
 
-// clean is a name that somebody else has written, for an error.
+// clean returns a foreign name for an error message.
 func clean(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {

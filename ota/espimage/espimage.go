@@ -1,6 +1,6 @@
-// Package espimage is what an ESP-IDF firmware image is. It reads a file as a
-// boot loader would, and refuses what a robot would refuse, with the reason.
-// It is pure: bytes in, values out.
+// Package espimage reads a firmware image of ESP-IDF as a boot loader would, and
+// refuses what a robot would refuse, with the reason. It is pure: bytes in, values
+// out.
 //
 // An application starts with a header of 24 bytes, which names the chip, and
 // holds up to 16 segments, each behind a header of 8 bytes. Then come padding
@@ -61,8 +61,8 @@ type Segment struct {
 	Offset  int64  `json:"offset"` // of its data in the file
 }
 
-// App is the description that a build puts into an application. Its texts are
-// the build's own and are no more than UTF-8 without control characters.
+// App is the description that a build puts into an application. Its texts are the
+// build's own, in UTF-8 without control characters.
 type App struct {
 	Version       string
 	Project       string
@@ -110,9 +110,9 @@ const (
 	mmuPage      = 64 << 10
 )
 
-// Read reads a file of the given size. The error is a *Refusal where the file
-// is not one that a robot would run, and the Image is then what could be read
-// of it; any other error is the reader's.
+// Read reads a file of the given size. The error is a *Refusal if a robot would not
+// run the file, and the Image is then what could be read; any other error is the
+// reader's.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
@@ -152,16 +152,16 @@ func (i *Image) readHeader(b []byte) {
 	i.Hashed = b[23] != 0
 }
 
-// Target is the robot that an image is meant for; what is not known of it is
-// NoChip, a negative revision, or 0.
+// Target is the robot for an image. What is not known is NoChip, a negative revision,
+// or 0.
 type Target struct {
 	Chip     Chip
 	Revision int   // major * 100 + minor
 	Slot     int64 // bytes of its smallest partition for applications
 }
 
-// Fits says why a robot would not run the image, where that is so: it is built
-// for another chip, or does not fit into the partition.
+// Fits returns why a robot would not run the image: it is built for another chip, or
+// does not fit into the partition.
 func (i Image) Fits(t Target) error {
 	switch {
 	case t.Chip != NoChip && t.Chip != i.Chip:

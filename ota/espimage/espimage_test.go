@@ -10,8 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"perch/ota/espimage"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // build is an application as esptool's elf2image makes one.
 type build struct {

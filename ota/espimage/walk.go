@@ -137,8 +137,7 @@ const (
 	signatureMagic = 0xE7
 )
 
-// rest reads what follows the image, which a robot writes to its flash and
-// never looks at.
+// rest reads what follows the image: a robot writes it to its flash and ignores it.
 func (w *walk) rest() error {
 	var first [1]byte
 	gap := (sectorSize - w.at%sectorSize) % sectorSize
@@ -182,8 +181,8 @@ func readApp(b []byte) App {
 	return a
 }
 
-// text is a C string in a field of fixed size. The build's word goes into logs
-// and onto terminals, so nothing of it may be more than text.
+// text returns a C string of a field, without control characters: it goes into logs
+// and onto terminals.
 func text(b []byte) string {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		b = b[:end]
