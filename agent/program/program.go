@@ -121,26 +121,19 @@ func inherited(environ []string) []string {
 // because those of os/exec have Wait and a reader race for the last words.
 func (p *Program) pipes() (theirs []*os.File, err error) {
 	var in, out, complaint *os.File
-	if in, p.stdin, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, in)
-	if p.stdout, out, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, out)
-	if p.stderr, complaint, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
+	for _, ends := range [][2]**os.File{{&in, &p.stdin}, {&p.stdout, &out}, {&p.stderr, &complaint}} {
+		if *ends[0], *ends[1], err = os.Pipe(); err != nil {
+			err = fmt.Errorf("make a pipe: %w", err)
+			break
+		}
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, complaint
-	return append(theirs, complaint), nil
+	return []*os.File{in, out, complaint}, err
 }
 
 func (p *Program) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
-		if f != nil {
-			_ = f.Close()
-		}
+		_ = f.Close() // one that was not made is nil, which is an error
 	}
 }
 

@@ -129,10 +129,7 @@ func (c *Client) login(ws *socket.Conn) error {
 		case want == "auth_ok":
 			return nil
 		}
-		auth, err := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token})
-		if err != nil {
-			return fmt.Errorf("write the token: %w", err)
-		}
+		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // texts always can be
 		if err := ws.SendText(auth); err != nil {
 			return c.lost(err)
 		}

@@ -227,10 +227,7 @@ func (w *Writer) Write(e Event) error {
 	if e.Type == "" {
 		return errors.New("write an event: it has no type")
 	}
-	line, err := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))})
-	if err != nil {
-		return fmt.Errorf("write a %s event: %w", e.Type, err)
-	}
+	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // always can be
 	w.buf.Reset()
 	w.buf.Write(line)
 	w.buf.WriteByte('\n')
