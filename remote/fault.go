@@ -100,8 +100,7 @@ func (s *Server) Faultf(format string, args ...any) *Fault {
 // Unreachable is the fault of a connection that was not made, or not kept;
 // answering where the answer had begun.
 func (s *Server) Unreachable(err error, answering bool) *Fault {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) && wrapped.Err != nil {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // the outer one repeats the address, query and all
 	}
 	var (

@@ -144,8 +144,7 @@ func (b *Brain) check(ctx context.Context) error {
 			path = "api/states/" + b.o.Agent
 		}
 		err := b.client.Call(ctx, b.o.ConnectWithin, "GET", path, nil, nil)
-		var fault *hass.Fault
-		if errors.As(err, &fault) && fault.Status == 404 && b.o.Agent != "" {
+		if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Status == 404 && b.o.Agent != "" {
 			return b.client.Fault("has no conversation agent " + b.client.Quote(b.o.Agent) + "; check agent")
 		}
 		return err

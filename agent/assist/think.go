@@ -284,8 +284,7 @@ func (r *round) cutOff() error {
 
 // unheeded returns an error of out as it is.
 func unheeded(err error) error {
-	var own listenerError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[listenerError](err); ok {
 		return own.error
 	}
 	return err

@@ -46,8 +46,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	var inside *refusal
-	if errors.As(err, &inside) {
+	if inside, ok := errors.AsType[*refusal](err); ok {
 		inside.midway = a.spoken > 0
 	}
 	if err != nil {

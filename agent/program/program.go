@@ -89,12 +89,10 @@ func Start(o Options) (*Program, error) {
 
 // bare is the cause without the path.
 func bare(err error) error {
-	var e *os.PathError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
 	}
-	var f *exec.Error
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*exec.Error](err); ok {
 		return f.Err
 	}
 	return err

@@ -198,8 +198,7 @@ func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (P
 	}
 	var p Pipeline
 	err := c.Call(ctx, within, "assist_pipeline/pipeline/get", fields, &p)
-	var fault *Fault
-	if errors.As(err, &fault) && fault.Code == "not_found" {
+	if fault, ok := errors.AsType[*Fault](err); ok && fault.Code == "not_found" {
 		return p, c.client.refused("pipeline-not-found", "")
 	}
 	return p, err

@@ -102,8 +102,7 @@ func (c *Client) token() *Fault {
 
 // unreached says why there is no connection.
 func (c *Client) unreached(err error) error {
-	var refusal *socket.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*socket.Refusal](err); ok {
 		_, words := remote.Message([]byte(refusal.Text))
 		return c.Status(remote.Refusal{Status: refusal.Status, Path: "/api/websocket", Reason: words})
 	}

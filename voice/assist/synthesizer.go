@@ -82,8 +82,7 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	}
 	defer conn.Close()
 	err = conn.Call(ctx, s.o.ConnectWithin, "tts/engine/get", map[string]any{"engine_id": s.o.Engine}, nil)
-	var fault *hass.Fault
-	if errors.As(err, &fault) && (fault.Code == "not_found" || fault.Code == "unknown_command") {
+	if fault, ok := errors.AsType[*hass.Fault](err); ok && (fault.Code == "not_found" || fault.Code == "unknown_command") {
 		return s.client.Fault("has no text to speech called " + s.client.Quote(s.o.Engine) + "; check engine, which is like tts.piper")
 	}
 	return err

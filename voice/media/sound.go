@@ -101,8 +101,7 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 
 // broken is the fault of a WAV, or the one that ended it.
 func (c *Client) broken(err error, w Wanted) error {
-	var fault *remote.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
 	}
 	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)

@@ -87,9 +87,9 @@ const mostModels = 1 << 20
 // tries, on something very short.
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
-	var fault *remote.Fault
-	if errors.As(err, &fault) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, fault.Status) {
-		err = nil // a list that was refused in this way says nothing of the work itself
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // they say nothing of the work itself
+	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
+		err = nil
 	}
 	if listed || err != nil {
 		return err

@@ -77,7 +77,7 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	defer cancel()
 	found, err := p.addresses(limited)
 	if err != nil {
-		return nil, p.away(ctx, within, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
+		return nil, p.away(ctx, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
 	}
 	deadline, _ := limited.Deadline()
 	for i, ip := range found {
@@ -93,12 +93,12 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	}
 	p.forget()
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, p.away(ctx, within, "nothing listens there; start the server, or correct the address", err)
+		return nil, p.away(ctx, "nothing listens there; start the server, or correct the address", err)
 	}
-	return nil, p.away(ctx, within, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
+	return nil, p.away(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
 }
 
-func (p *endpoint) away(ctx context.Context, within time.Duration, why string, cause error) error {
+func (p *endpoint) away(ctx context.Context, why string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

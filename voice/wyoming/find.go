@@ -265,8 +265,7 @@ func useless(answers []answer) error {
 		func(a answer) error { return a.err },
 	} {
 		for _, a := range answers {
-			var f *fault
-			if errors.As(why(a), &f) {
+			if f, ok := errors.AsType[*fault](why(a)); ok {
 				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)",
 					f.server, f.why, cure), errNotServed}
 			}
