@@ -131,7 +131,10 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
 	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):
-		f.Sentence += s.late()
+		f.Sentence += "does not answer; is it switched on, and this machine online?"
+		if s.ConnectWithin > 0 {
+			f.Sentence = s.Name() + " cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
+		}
 	case answering:
 		f.Code, f.Sentence = CodeLost, f.Sentence+"cut the connection in the middle of its answer; see its log"
 	case is(io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE):
@@ -142,13 +145,6 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 		f.Code, f.Sentence = CodeOdd, f.Sentence+"cannot be used: "+s.Quote(text)+"; check the url"
 	}
 	return f
-}
-
-func (s *Server) late() string {
-	if s.ConnectWithin > 0 {
-		return "cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
-	}
-	return "does not answer; is it switched on, and this machine online?"
 }
 
 // StatusText is a status and what came with it, as they may be shown: "HTTP 404: gone".

@@ -10,6 +10,7 @@ package wyoming
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,16 +71,7 @@ type Limits struct {
 
 func (l Limits) filled() Limits {
 	const mebibyte = 1 << 20
-	if l.Header <= 0 {
-		l.Header = mebibyte
-	}
-	if l.Data <= 0 {
-		l.Data = mebibyte
-	}
-	if l.Payload <= 0 {
-		l.Payload = 4 * mebibyte
-	}
-	return l
+	return Limits{cmp.Or(l.Header, mebibyte), cmp.Or(l.Data, mebibyte), cmp.Or(l.Payload, 4*mebibyte)}
 }
 
 // header is the line. Lengths may be null, absent or 0 where nothing follows.
