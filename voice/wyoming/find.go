@@ -86,7 +86,7 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.known {
-		if info, ok := s.served.get(); ok && n.fits(s, info) == nil {
+		if info, ok := s.served.Get(); ok && n.fits(s, info) == nil {
 			return s, info, true
 		}
 	}
@@ -99,7 +99,7 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
 	f.mu.Lock()
 	stale := slices.DeleteFunc(slices.Clone(f.known), func(s *server) bool {
-		_, ok := s.served.get()
+		_, ok := s.served.Get()
 		return ok
 	})
 	f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *finder) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.known {
-		s.served.forget()
+		s.served.Forget()
 	}
 	f.rest = time.Time{}
 }

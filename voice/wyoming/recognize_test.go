@@ -258,7 +258,7 @@ func TestCancelledWhileListening(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			<-gone
-			if _, fresh := e.fixed.served.get(); !fresh {
+			if _, fresh := e.fixed.served.Get(); !fresh {
 				t.Error("being interrupted was taken for a failure of the server")
 			}
 		})

@@ -156,7 +156,7 @@ func TestALongTextIsStreamed(t *testing.T) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
-	e.fixed.served.forget()
+	e.fixed.served.Forget()
 	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 ||
 		!strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
@@ -275,7 +275,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, fresh := e.fixed.served.get(); !fresh {
+	if _, fresh := e.fixed.served.Get(); !fresh {
 		t.Error("a listener who left was taken for a failure of the server")
 	}
 
