@@ -190,8 +190,8 @@ func (s *Server) Refused(code string, r Refusal) *Fault {
 	return f
 }
 
-// Unanswerable reports whether it is the request that is refused, and not the
-// one who asks: the same request would be refused by the next server as well.
+// Unanswerable reports whether the request itself is refused, and not the client:
+// the next server would refuse the same request as well.
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,

@@ -39,8 +39,8 @@ type launch struct {
 }
 
 // running is a connection to an agent that has been greeted. It starts one
-// where none runs, which goes on where ctx ends meanwhile: the next turn will
-// be glad of it.
+// where none runs, which goes on if ctx ends meanwhile: the next turn can use
+// it.
 func (b *Brain) running(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
 	switch wait := b.again.Sub(b.o.Now()); {
@@ -183,8 +183,8 @@ func (b *Brain) logEnd(c *child) {
 	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
-// greet makes the agent's acquaintance. One that names no version is taken to
-// be from before the protocol.
+// greet sends initialize. An agent that names no version is taken for one from
+// before the protocol.
 func (b *Brain) greet(c *child) error {
 	var result json.RawMessage
 	var failure error

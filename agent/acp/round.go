@@ -169,8 +169,8 @@ func (r *round) phrase(sentence string) error {
 	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}))
 }
 
-// tool shows a tool at work. A tool that merely thinks is no tool to a person who
-// watches; another agent is.
+// tool shows a tool at work. A tool that only thinks is not shown, unless it is
+// another agent.
 func (r *round) tool(change toolChange) error {
 	t := r.follows(change.id)
 	if t == nil {

@@ -74,7 +74,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // sentence; it is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of out. It is no fault of Home Assistant's, and is
+// listenerError is an error of out. Home Assistant is not at fault, and the error is
 // returned as it is.
 type listenerError struct{ error }
 

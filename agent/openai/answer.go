@@ -45,7 +45,7 @@ type call struct {
 	arguments []byte
 }
 
-// outError is an error of out, which is no fault of the server's.
+// outError is an error of out. The server is not at fault.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }

@@ -92,7 +92,7 @@ func (r *reading) all() error {
 	return r.events()
 }
 
-// first is the first character that is no white space.
+// first is the first character that is not white space.
 func (r *reading) first() (byte, error) {
 	for {
 		next, err := r.in.Peek(1)

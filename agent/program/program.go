@@ -146,7 +146,7 @@ func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 // Silent notes that its output has ended, or will not be read any further.
 // Its reader has to call this when it has made use of all it has read: a
 // process that ends by itself is gone only then. One that goes on is ended
-// after half a second, for it cannot be talked to any more.
+// after half a second, because it cannot be reached any more.
 func (p *Program) Silent() { p.hush() }
 
 // End begins its end, and does not wait for it: its input is closed, and its

@@ -72,8 +72,8 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 }
 
 // Begin waits until Home Assistant has taken the run on, for so long at most.
-// That is at once, where it is there at all: who calls Begin before Next learns
-// early of a connection that is dead. Errors are those of Next.
+// It does so at once, if it is there at all: Begin before Next detects a dead
+// connection early. Errors are those of Next.
 func (r *Run) Begin(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()

@@ -347,7 +347,7 @@ func (a *answers) close(subscribed bool) {
 	c := a.conn
 	c.mu.Lock()
 	if subscribed && !a.closed && a.id != 0 && c.err == nil {
-		// A queue of its own, which never makes who leaves wait. It is as long
+		// A queue of its own, which never makes the caller wait. It is as long
 		// as there were runs: a writer that is stuck ends the connection.
 		c.left = append(c.left, a.id)
 	}

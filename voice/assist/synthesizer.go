@@ -123,7 +123,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if n := utf8.RuneCountInString(text); n > longestSpoken {
 		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", longestSpoken, n)
 	}
-	var own error // of the listener: it is no fault of the engine's
+	var own error // of the listener: the engine is not at fault
 	err := s.speak(ctx, text, o, func(pcm []int16) error {
 		own = out(pcm)
 		return own

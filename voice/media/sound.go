@@ -107,7 +107,7 @@ func (c *Client) broken(err error, w Wanted) error {
 	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
 }
 
-// refuse says why an answer of that type is no sound that can be played. One
+// refuse says why an answer of that type cannot be played. One
 // that names no type, or only that it is bytes, is looked at.
 func (c *Client) refuse(a *remote.Answer, kind string) error {
 	switch {

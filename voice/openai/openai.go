@@ -25,7 +25,7 @@ type Options struct {
 	URL       string        // with its /v1: "http://192.168.1.9:8000/v1"; used as it is given
 	Key       string        // sent as a bearer token; none where empty
 	Model     string        // "whisper-1" or "tts-1" where empty
-	Language  string        // of who speaks, BCP 47, where a call names none; the server guesses where both are empty
+	Language  string        // of the speaker, BCP 47, where a call names none; the server guesses where both are empty
 	FirstByte time.Duration // the longest wait for an answer to begin; 0 is 10 s
 	Idle      time.Duration // the longest silence in the middle of one; 0 is 10 s
 

@@ -114,7 +114,7 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of out. It is no fault of the server's, and is
+// listenerError is an error of out. The server is not at fault, and the error is
 // returned as it is.
 type listenerError struct{ error }
 

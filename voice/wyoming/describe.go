@@ -15,7 +15,7 @@ import (
 // ends it sooner.
 const servedFor = 5 * time.Minute
 
-// info is what the server serves. Many who ask at once have it asked once.
+// info is what the server serves. Concurrent callers cause one request.
 func (s *server) info(ctx context.Context) (Info, error) {
 	if info, fresh := s.served.Get(); fresh {
 		return info, nil

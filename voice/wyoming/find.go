@@ -15,11 +15,11 @@ import (
 type finder struct {
 	o       Options
 	create  func(host, port string) *server
-	looking chan struct{} // held by the one who looks
+	looking chan struct{} // held during a search
 
 	mu    sync.Mutex
 	known []*server
-	// The last search was in vain for this need, or for any where it is empty,
+	// The last search found nothing for this need, or for any where it is empty,
 	// and is not repeated until then.
 	vain    string
 	failure error
@@ -28,11 +28,11 @@ type finder struct {
 
 const (
 	mostServers = 16
-	// restFor is how long a search that was in vain is not repeated, for each
-	// keeps a person waiting who talks to a robot.
+	// restFor is how long a search without a result is not repeated, because each
+	// keeps a person at a robot waiting.
 	restFor = 15 * time.Second
 	// stragglers is how long the others are waited for once a server of use
-	// has answered, so that the choice does not depend on who is quickest.
+	// has answered, so that the choice does not depend on speed.
 	stragglers = 250 * time.Millisecond
 )
 
@@ -239,8 +239,8 @@ func best(answers []answer) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// keep remembers who answered, before those known already, and forgets who
-// did not.
+// keep remembers the servers that answered, before those known already, and forgets
+// those that did not.
 func (f *finder) keep(answers []answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

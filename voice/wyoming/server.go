@@ -13,7 +13,7 @@ type server struct {
 	o        Options
 	endpoint *endpoint
 	served   remote.Kept[Info]
-	asking   chan struct{} // held by the one who asks what it serves
+	asking   chan struct{} // held while it is asked what it serves
 }
 
 func newServer(host, port string, o Options) *server {
