@@ -13,7 +13,7 @@ import (
 // TestMemoryCommands list what is remembered, show and forget one entry.
 func TestMemoryCommands(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	if out := h.command(t, "memory list", 0); out != "nothing is remembered\n" {
+	if out := h.command("memory list", 0); out != "nothing is remembered\n" {
 		t.Errorf("an empty memory: %q", out)
 	}
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
@@ -32,16 +32,16 @@ func TestMemoryCommands(t *testing.T) {
 		"memory list coffee":    "nothing is remembered\n",
 		"memory show " + cat.ID: "id        " + cat.ID + "\nname      cat\ntype      fact\ntext      the cat is called Miso\ncreated   2026-11-22 12:00:01\n",
 	} {
-		if out := h.command(t, line, 0); out != want {
+		if out := h.command(line, 0); out != want {
 			t.Errorf("%s prints\n%q, want\n%q", line, out, want)
 		}
 	}
 	for _, verb := range []string{"show", "forget"} {
-		if out := h.command(t, "memory "+verb+" nothing", 1); !strings.Contains(out, agent.ErrForgotten.Error()) {
+		if out := h.command("memory "+verb+" nothing", 1); !strings.Contains(out, agent.ErrForgotten.Error()) {
 			t.Errorf("%s of an unknown id prints %s", verb, out)
 		}
 	}
-	if out := h.command(t, "memory forget "+tea.ID, 0); out != tea.ID+" is forgotten\n" || len(h.Memory.Search("", time.Now())) != 1 {
+	if out := h.command("memory forget "+tea.ID, 0); out != tea.ID+" is forgotten\n" || len(h.Memory.Search("", time.Now())) != 1 {
 		t.Errorf("forget prints %q", out)
 	}
 }
@@ -49,11 +49,11 @@ func TestMemoryCommands(t *testing.T) {
 // TestNotificationList shows what is open.
 func TestNotificationList(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	if out := h.command(t, "notification list", 0); out != "there are no notifications\n" {
+	if out := h.command("notification list", 0); out != "there are no notifications\n" {
 		t.Errorf("without any: %q", out)
 	}
-	id := strings.TrimSpace(h.command(t, "notification send --urgency low the laundry is done", 0))
-	out := h.command(t, "notification list", 0)
+	id := strings.TrimSpace(h.command("notification send --urgency low the laundry is done", 0))
+	out := h.command("notification list", 0)
 	if fields := strings.Fields(out); !strings.HasPrefix(out, id+"  ") || len(fields) < 5 || fields[4] != "low" ||
 		!strings.HasSuffix(out, " the laundry is done\n") {
 		t.Errorf("it prints %q", out)
@@ -66,7 +66,7 @@ func TestNotificationList(t *testing.T) {
 // TestStatusCommand prints the parts with their conditions.
 func TestStatusCommand(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	out := h.command(t, "status", 0)
+	out := h.command("status", 0)
 	for _, want := range []string{"perch dev, id " + h.ID + ", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it prints\n%swithout %q", out, want)
