@@ -1,9 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -152,12 +152,7 @@ func (s *states) all() (all []State) {
 	for _, one := range s.bySession {
 		all = append(all, one.State)
 	}
-	slices.SortFunc(all, func(a, b State) int {
-		if c := strings.Compare(string(a.Robot), string(b.Robot)); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Session, b.Session)
-	})
+	slices.SortFunc(all, func(a, b State) int { return cmp.Or(cmp.Compare(a.Robot, b.Robot), cmp.Compare(a.Session, b.Session)) })
 	return all
 }
 

@@ -253,8 +253,14 @@ func (s *sink) pass(r Reply) error {
 			return nil // one reply for each change, whichever brain asks for it
 		}
 		s.face, s.tag = r.Emotion.Name, r.Tag
-		s.mind.setFirstFace(s.conversation, r.Emotion.Emoji)
-		s.mind.publish(s.turn, emotionEvent(r))
+		s.mind.mu.Lock()
+		s.conversation.emoji = cmp.Or(s.conversation.emoji, r.Emotion.Emoji)
+		s.mind.mu.Unlock()
+		shown := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
+		if r.Intensity > 0 && r.Intensity < 1 { // 1 is left out
+			shown.Intensity = r.Intensity
+		}
+		s.mind.publish(s.turn, shown)
 		if same && s.turn.Body != nil {
 			return nil // a robot shows the face already, and ignores the tag
 		}
@@ -281,22 +287,6 @@ func (m *Mind) publish(t Turn, e event.Event) {
 	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)
 	}
-}
-
-// emotionEvent is the event of a face. An intensity of 1 is left out.
-func emotionEvent(r Felt) event.Emotion {
-	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
-	if r.Intensity > 0 && r.Intensity < 1 {
-		e.Intensity = r.Intensity
-	}
-	return e
-}
-
-// setFirstFace keeps the first face of a turn.
-func (m *Mind) setFirstFace(c *conversation, emoji string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c.emoji = cmp.Or(c.emoji, emoji)
 }
 
 // marker is how a model asks in its answer that a fact be remembered, for brains

@@ -78,19 +78,16 @@ func TestTheNextBrainIsAsked(t *testing.T) {
 	}
 }
 
-func TestAfterABrainHasSpokenNoOtherIsAsked(t *testing.T) {
-	broke := &brain{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}
-	other := &brain{name: "other", replies: []agent.Reply{agent.Done{}}}
-	if _, err := answers(t, newMind(&published{}, nil, broke, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
-		t.Errorf("%v, the other was asked %d times", err, len(other.heard))
-	}
-}
-
-func TestAfterAFaultNoOtherBrainIsAsked(t *testing.T) {
-	broken := &brain{name: "broken", err: errors.New("a bug")}
-	other := &brain{name: "other"}
-	if _, err := answers(t, newMind(&published{}, nil, broken, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
-		t.Errorf("%v, the other was asked %d times", err, len(other.heard))
+// TestNoOtherBrainIsAsked after one has spoken, or has failed for another reason
+// than that it is away.
+func TestNoOtherBrainIsAsked(t *testing.T) {
+	for _, first := range []*brain{
+		{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}, {name: "broken", err: errors.New("a bug")},
+	} {
+		other := &brain{name: "other", replies: []agent.Reply{agent.Done{}}}
+		if _, err := answers(t, newMind(&published{}, nil, first, other), "hello"); !errors.Is(err, agent.ErrNoBrain) || len(other.heard) > 0 {
+			t.Errorf("%s: %v, the other was asked %d times", first.name, err, len(other.heard))
+		}
 	}
 }
 
@@ -108,17 +105,23 @@ func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	}
 }
 
-func TestMarkersAreRememberedAndNotSpoken(t *testing.T) {
-	b := &brain{replies: []agent.Reply{
-		agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{},
-	}}
-	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
-	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
-	if err != nil || len(replies) != 2 || replies[0] != (agent.Say{Text: "Nice."}) {
-		t.Errorf("%v, %v", replies, err)
-	}
-	if found := memory.Search("cat tom", noon); len(found) != 1 || found[0].Source != "marker" {
-		t.Errorf("remembered %+v", memory.Search("", noon))
+// TestFactsAreRememberedAndNotSpoken, be they marked in a sentence or replies of
+// their own.
+func TestFactsAreRememberedAndNotSpoken(t *testing.T) {
+	wave := agent.Cue{Kind: "anim", Value: "wave"}
+	for _, c := range []struct{ replies, want []agent.Reply }{
+		{[]agent.Reply{agent.Say{Text: "Nice. [REMEMBER: the user's cat is called Tom]"}, agent.Say{Text: "[remember: x]"}, agent.Done{}},
+			[]agent.Reply{agent.Say{Text: "Nice."}, agent.Done{}}},
+		{[]agent.Reply{agent.Note{Text: "the cat is called Tom"}, wave, agent.Done{}}, []agent.Reply{wave, agent.Done{}}},
+	} {
+		memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
+		replies, err := answers(t, newMind(&published{}, memory, &brain{replies: c.replies}), "hello")
+		if err != nil || !reflect.DeepEqual(replies, c.want) {
+			t.Errorf("%v, %v", replies, err)
+		}
+		if found := memory.Search("cat tom", noon); len(found) != 1 || found[0].Source != "marker" {
+			t.Errorf("remembered %+v", memory.Search("", noon))
+		}
 	}
 }
 
@@ -206,18 +209,6 @@ func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 	_, second := table.Kept[ids[1]]
 	if len(table.Kept) != 2000 || !oldest || second {
 		t.Errorf("%d entries; the used one is there: %v, the unused one: %v", len(table.Kept), oldest, second)
-	}
-}
-
-func TestNotesAreRememberedAndNotPassedOn(t *testing.T) {
-	b := &brain{replies: []agent.Reply{agent.Note{Text: "the cat is called Tom"}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Done{}}}
-	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
-	replies, err := answers(t, newMind(&published{}, memory, b), "hello")
-	if err != nil || !reflect.DeepEqual(replies, b.replies[1:]) {
-		t.Errorf("%v, %v", replies, err)
-	}
-	if found := memory.Search("cat tom", noon); len(found) != 1 || found[0].Source != "marker" {
-		t.Errorf("remembered %+v", memory.Search("", noon))
 	}
 }
 

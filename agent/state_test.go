@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"perch/agent"
 	"perch/device"
 	"perch/event"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -82,12 +85,12 @@ func TestWhatShows(t *testing.T) {
 			agent.Listening},
 		"a sound failed": {[]event.Event{online, event.SoundStarted{}, event.Fault{}, event.SoundEnded{End: event.EndFailed}}, 4 * time.Second,
 			agent.Failed},
-		"told":                   {[]event.Event{event.StateTold{State: "working"}}, 0, agent.Working},
-		"told, and no tool left": {[]event.Event{event.StateTold{State: "working"}, running("1"), done("1")}, 0, agent.Working},
-		"told, and two tools":    {[]event.Event{running("1"), event.StateTold{State: "working"}, running("2")}, 0, agent.Working},
-		"told under a question": {[]event.Event{event.StateTold{State: "working"}, event.Asked{ID: "q"}, event.StateTold{State: "idle"}}, 0,
+		"reported":                   {[]event.Event{event.StateTold{State: "working"}}, 0, agent.Working},
+		"reported, and no tool left": {[]event.Event{event.StateTold{State: "working"}, running("1"), done("1")}, 0, agent.Working},
+		"reported, and two tools":    {[]event.Event{running("1"), event.StateTold{State: "working"}, running("2")}, 0, agent.Working},
+		"reported under a question": {[]event.Event{event.StateTold{State: "working"}, event.Asked{ID: "q"}, event.StateTold{State: "idle"}}, 0,
 			agent.Notification},
-		"told, after the question": {[]event.Event{event.Asked{ID: "q"}, event.StateTold{State: "attention"}, event.Answered{ID: "q"}}, time.Hour,
+		"reported, after the question": {[]event.Event{event.Asked{ID: "q"}, event.StateTold{State: "attention"}, event.Answered{ID: "q"}}, time.Hour,
 			agent.Attention},
 		"tools do not outlive turns": {[]event.Event{online, running("1"), event.TurnEnded{End: event.EndCancelled}, running("2")}, 0, agent.Working},
 	} {

@@ -28,9 +28,11 @@ func (m *Memory) Of(t Turn) *Memory {
 	own, known := m.strangers[t.Robot]
 	if !known {
 		if len(m.strangers) >= mostStrangers {
-			delete(m.strangers, m.leastRecent())
+			delete(m.strangers, slices.MinFunc(slices.Collect(maps.Keys(m.strangers)), func(a, b device.ID) int {
+				return m.strangers[a].used.Compare(m.strangers[b].used)
+			}))
 		}
-		own = &stranger{memory: &Memory{kept: &scratch{entries: map[string]Entry{}}, most: mostOfStranger}}
+		own = &stranger{memory: &Memory{kept: &scratch{}, most: mostOfStranger}}
 		m.strangers[t.Robot] = own
 	}
 	own.used = t.Now
@@ -44,16 +46,6 @@ func (m *Memory) Dismiss(id device.ID) {
 	delete(m.strangers, id)
 }
 
-// leastRecent is the stranger that was away for longest. m.mu is held.
-func (m *Memory) leastRecent() (id device.ID) {
-	for other, s := range m.strangers {
-		if id == "" || s.used.Before(m.strangers[id].used) {
-			id = other
-		}
-	}
-	return id
-}
-
 // stranger is the memory of a robot that nobody has adopted.
 type stranger struct {
 	memory *Memory
@@ -61,42 +53,33 @@ type stranger struct {
 }
 
 // scratch stores entries for as long as this run.
-type scratch struct {
-	mu      sync.Mutex
-	entries map[string]Entry
-}
+type scratch struct{ entries sync.Map }
 
-func (s *scratch) Get(key string) (Entry, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, there := s.entries[key]
+func (s *scratch) Get(key string) (e Entry, there bool, err error) {
+	kept, there := s.entries.Load(key)
+	e, _ = kept.(Entry)
 	return e, there, nil
 }
+
+func (s *scratch) PutSoon(key string, e Entry) { s.entries.Store(key, e) }
+func (s *scratch) Err() error                  { return nil }
 
 func (s *scratch) Put(key string, e Entry) error {
 	s.PutSoon(key, e)
 	return nil
 }
 
-func (s *scratch) PutSoon(key string, e Entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entries[key] = e
-}
-
 func (s *scratch) Delete(key string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.entries, key)
+	s.entries.Delete(key)
 	return nil
 }
 
-func (s *scratch) Err() error { return nil }
-
 func (s *scratch) All() iter.Seq2[string, Entry] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := maps.Clone(s.entries)
+	all := map[string]Entry{}
+	s.entries.Range(func(key, e any) bool {
+		all[key.(string)] = e.(Entry)
+		return true
+	})
 	return func(yield func(string, Entry) bool) {
 		for _, key := range slices.Sorted(maps.Keys(all)) {
 			if !yield(key, all[key]) {

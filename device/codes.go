@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -33,12 +32,10 @@ const (
 // them. A code is good for one robot with one client, for a time, and once.
 // Codes come in an order that the key shuffles, each once; after a million they
 // come in another order. A key is for one run of the appliance, with whose end
-// the codes that were given end too. Its methods may be called from any goroutine; the time is
+// the codes that were given end too. One goroutine at a time uses it; the time is
 // the caller's.
 type Codes struct {
-	key Key
-
-	mu    sync.Mutex
+	key   Key
 	given uint32 // how many
 	live  map[string]shown
 	of    map[asker]string
@@ -73,8 +70,6 @@ func NewCodes(key Key) *Codes {
 func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.expire(now)
 	if code, has := c.of[who]; has {
 		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
@@ -108,41 +103,27 @@ func (c *Codes) next() string {
 	return fmt.Sprintf("%06d", c.shuffle(c.given-1))
 }
 
-// Redeem returns the robot and the client that a code was given to, and ends
-// the code. Errors are ErrCode and ErrTries.
-func (c *Codes) Redeem(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	if err == nil {
-		c.drop(code)
-	}
-	return s.robot, s.client, err
-}
-
-// find returns what a code stands for, which it does from then on as before. A
-// wrong one counts.
-func (c *Codes) find(code string, now time.Time) (shown, error) {
+// look returns whom a code was given to, which stays so until the code ends. A
+// wrong one counts. Errors are ErrCode and ErrTries.
+func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
 	}
 	if len(c.wrong) >= mostTries {
-		return shown{}, ErrTries
+		return "", Client{}, ErrTries
 	}
 	s, good := c.live[code]
 	if !good {
 		c.wrong = append(c.wrong, now)
-		return shown{}, ErrCode
+		return "", Client{}, ErrCode
 	}
-	return s, nil
+	return s.robot, s.client, nil
 }
 
 // current returns the code that a robot with a client shows, and nothing for one that
 // was given none, or whose code has ended.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot && s.client == client && now.Before(s.until) {
 			return code
@@ -151,19 +132,8 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	return ""
 }
 
-// look returns whom a code was given to, without ending it. Errors are those of
-// Redeem.
-func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	return s.robot, s.client, err
-}
-
 // end makes a robot's codes void, wherever they are shown.
 func (c *Codes) end(robot ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot {
 			c.drop(code)

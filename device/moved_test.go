@@ -16,9 +16,9 @@ func TestAClockThatJumps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			kept := newTable()
-			visit(t, device.NewRegistry(device.Key("key"), device.AdoptOpen, kept), from(earlier, "c4"), noon.Add(-time.Hour))
+			device.NewRegistry(device.Key("key"), device.AdoptOpen, kept).CheckIn(from(earlier, "c4"), noon.Add(-time.Hour))
 			r := device.NewRegistry(device.Key("key"), device.AdoptOpen, kept)
-			_, admission := visit(t, r, from(here, "c5"), noon)
+			_, admission := r.CheckIn(from(here, "c5"), noon)
 			r.Moved(by)
 			now := noon.Add(by).Add(time.Minute)
 

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -88,17 +89,11 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // from before there was a limit
-			robot.Tools, robot.ToolsFirmware = nil, ""
-			kept.PutSoon(string(robot.ID), robot)
-		} else if len(robot.Tools) > 0 {
-			r.tools[robot.ID] = n
+		if len(robot.Tools) > 0 {
+			r.tools[robot.ID] = size(robot.Tools)
 		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.LastSeen
-	}
-	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
-		r.removeSoon(all[0])
 	}
 	return r
 }
@@ -348,12 +343,7 @@ func (r *Registry) List() []Robot {
 			list = append(list, r.shown(robot))
 		}
 	}
-	slices.SortFunc(list, func(a, b Robot) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Robot) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
@@ -364,6 +354,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 

@@ -12,9 +12,8 @@ import (
 )
 
 func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	robot, a := visit(t, r, from(robotA, "one"), noon)
+	_, r := newRegistry(device.AdoptOpen)
+	robot, a := r.CheckIn(from(robotA, "one"), noon)
 	if a.Token == "" || a.Code != "" || !robot.Bound || robot.Claim != nil || !robot.FirstSeen.Equal(noon) {
 		t.Fatalf("first visit: %+v, %+v", robot, a)
 	}
@@ -22,7 +21,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("its token: %v", err)
 	}
 	// Its flash was erased, or somebody lies.
-	robot, rival := visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	robot, rival := r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if rival.Token != "" || len(rival.Code) != 6 || robot.Claim == nil || robot.Client != device.NewClient("one") {
 		t.Errorf("another client: %+v, %+v", robot, rival)
 	}
@@ -30,7 +29,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("the bound client is locked out by a claim: %v", err)
 	}
 	// The bound client coming back ends the claim.
-	robot, again := visit(t, r, from(robotA, "one"), noon.Add(2*time.Hour))
+	robot, again := r.CheckIn(from(robotA, "one"), noon.Add(2*time.Hour))
 	if again.Token != a.Token || robot.Claim != nil || !robot.FirstSeen.Equal(noon) || !robot.LastSeen.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("back again: %+v, %+v", robot, again)
 	}
@@ -44,13 +43,12 @@ func TestAdoptionThatAsks(t *testing.T) {
 		"with two waiting": func(a device.Admission) string { return a.Code },
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptCode, kept)
-			robot, a := visit(t, r, from(robotA, "one"), noon)
+			kept, r := newRegistry(device.AdoptCode)
+			robot, a := r.CheckIn(from(robotA, "one"), noon)
 			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot, noon) != a.Code {
 				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot, noon))
 			}
-			visit(t, r, from(robotB, "two"), noon)
+			r.CheckIn(from(robotB, "two"), noon)
 			kept.writes()
 			adopted, err := r.Adopt(by(a), noon)
 			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted, noon) != "" {
@@ -59,7 +57,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 			if kept.put != 1 {
 				t.Errorf("an adoption is %d durable writes, not 1", kept.put)
 			}
-			if _, a = visit(t, r, from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
+			if _, a = r.CheckIn(from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
 				t.Errorf("after adoption: %+v", a)
 			}
 			if other, err := r.Get(robotB); err != nil || other.Bound {
@@ -70,9 +68,8 @@ func TestAdoptionThatAsks(t *testing.T) {
 }
 
 func TestAdoptRefuses(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptCode)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
 		if what == a.Code {
 			continue
@@ -81,14 +78,14 @@ func TestAdoptRefuses(t *testing.T) {
 			t.Errorf("adopt %q: %v", what, err)
 		}
 	}
-	kept.broken = errors.New("disk full")
-	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+	kept.Breaks(errDiskFull)
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot, noon) != a.Code {
 		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if _, err := r.Adopt(a.Code, noon); err != nil {
 		t.Fatal(err)
 	}
@@ -97,37 +94,18 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestAdoptTheErasedRobot: the owner says that the robot with another
-// Client-Id is the one he has, by the code that it shows.
-func TestAdoptTheErasedRobot(t *testing.T) {
-	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, before := visit(t, r, from(robotA, "before"), noon)
-	_, waits := visit(t, r, from(robotA, "after"), noon)
-	if _, err := r.Adopt(waits.Code, noon); err != nil || !r.Trusts(robotA) {
-		t.Fatal(err)
-	}
-	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
-		t.Errorf("the token of the flash that is gone: %v", err)
-	}
-	_, after := visit(t, r, from(robotA, "after"), noon)
-	if _, err := r.Admit(robotA, device.NewClient("after"), after.Token); err != nil {
-		t.Errorf("the token of the adopted one: %v", err)
-	}
-}
-
 func TestForget(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	_, old := visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	_, old := r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
-	kept.broken = errors.New("disk full")
-	if err := r.Forget(robotA); !errors.Is(err, kept.broken) {
+	kept.Breaks(errDiskFull)
+	if err := r.Forget(robotA); !errors.Is(err, errDiskFull) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); err != nil {
 		t.Errorf("what could not be kept is true all the same: %v", err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if err := r.Forget(robotA); err != nil || kept.put != 1 {
 		t.Fatalf("forget: %v, %d durable writes", err, kept.put)
 	}
@@ -147,7 +125,7 @@ func TestForget(t *testing.T) {
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the old token after forget: %v", err)
 	}
-	back, fresh := visit(t, r, from(robotA, "one"), noon.Add(time.Hour))
+	back, fresh := r.CheckIn(from(robotA, "one"), noon.Add(time.Hour))
 	if fresh.Token == "" || fresh.Token == old.Token || !back.FirstSeen.Equal(noon.Add(time.Hour)) {
 		t.Errorf("back again: %+v, same token: %t", back, fresh.Token == old.Token)
 	}
@@ -158,7 +136,7 @@ func TestForget(t *testing.T) {
 
 func TestAdmitRefuses(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	one := device.NewClient("one")
 	for name, try := range map[string]struct {
 		id     device.ID
@@ -181,7 +159,7 @@ func TestAdmitRefuses(t *testing.T) {
 		}
 	}
 	r = device.NewRegistry(key, device.AdoptCode, newTable())
-	visit(t, r, from(robotA, ""), noon)
+	r.CheckIn(from(robotA, ""), noon)
 	if _, err := r.Admit(robotA, device.NewClient(""), key.Token(robotA, device.NewClient(""), 0)); !errors.Is(err, device.ErrToken) {
 		t.Errorf("one that waits for its owner: %v", err)
 	}
@@ -192,12 +170,12 @@ func TestAdmitRefuses(t *testing.T) {
 func TestStrangeClientSurvivesARestart(t *testing.T) {
 	for _, client := range []string{"", "\xff\xfe", "<uuid>\u2028", strings.Repeat("é", 100) + "x", strings.Repeat("x", 127) + "é"} {
 		kept := newTable()
-		_, a := visit(t, device.NewRegistry(key, device.AdoptOpen, kept), from(robotA, client), noon)
+		_, a := device.NewRegistry(key, device.AdoptOpen, kept).CheckIn(from(robotA, client), noon)
 		r := device.NewRegistry(key, device.AdoptOpen, kept)
 		if _, err := r.Admit(robotA, device.NewClient(client), a.Token); err != nil {
 			t.Errorf("client %q after a restart: %v", client, err)
 		}
-		if _, again := visit(t, r, from(robotA, client), noon); again.Token != a.Token {
+		if _, again := r.CheckIn(from(robotA, client), noon); again.Token != a.Token {
 			t.Errorf("client %q gets another token after a restart", client)
 		}
 	}
@@ -206,7 +184,7 @@ func TestStrangeClientSurvivesARestart(t *testing.T) {
 func TestListIsSorted(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	for _, n := range []int{5, 3, 9, 1, 7} {
-		visit(t, r, from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
+		r.CheckIn(from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
 	}
 	got := ""
 	for _, robot := range r.List() {
@@ -239,10 +217,9 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 // TestAnOwnersRobotIsTrusted: that everybody is let in makes nobody's robot the
 // owner's; only naming it does, and it stays so until it is forgotten.
 func TestAnOwnersRobotIsTrusted(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	visit(t, r, from(robotB, "two"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a robot that was let in as everybody is, is trusted")
 	}
@@ -253,7 +230,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if !r.Trusts(robotA) || r.Trusts(robotB) || r.Trusts("000000000000") {
 		t.Error("after a restart the adopted one is trusted, and no other")
 	}
-	visit(t, r, from(robotA, "pretender"), noon)
+	r.CheckIn(from(robotA, "pretender"), noon)
 	if robot, err := r.Replace(robotA); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
 		t.Errorf("another client with its MAC was let in: %+v, %v; trusted %t", robot, err, r.Trusts(robotA))
 	}
@@ -263,7 +240,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if err := r.Forget(robotA); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r, from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "one"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a forgotten robot that came back is trusted")
 	}

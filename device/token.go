@@ -33,15 +33,10 @@ type Key []byte
 // holds no dot, colon or space, so the firmware sends it as it is and puts
 // "Bearer " before it. Raising the epoch makes every earlier token void.
 func (k Key) Token(id ID, c Client, epoch int) string {
-	return base64.RawURLEncoding.EncodeToString(k.mac("token", id, c, epoch))
-}
-
-// mac separates its parts by their lengths, so that no two different robots
-// give the same input.
-func (k Key) mac(use string, id ID, c Client, epoch int) []byte {
 	h := hmac.New(sha256.New, k)
-	fmt.Fprintf(h, "%s\n%s\n%t %d %s\n%d", use, id, c.Sent, len(c.ID), c.ID, epoch)
-	return h.Sum(nil)
+	// The length of the Client-Id keeps the input of two different robots apart.
+	fmt.Fprintf(h, "token\n%s\n%t %d %s\n%d", id, c.Sent, len(c.ID), c.ID, epoch)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 // ErrOtherClient is returned by Registry.Token for another client than the one a

@@ -10,8 +10,7 @@ import (
 
 // TestAVisitWithNothingNewIsNotWritten spares the SD card.
 func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	changed := func(change func(*device.CheckIn)) device.CheckIn {
 		c := from(robotA, "one")
 		change(&c)
@@ -42,7 +41,7 @@ func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 		{"another claim", from(robotA, "three"), 21 * time.Minute, 1},
 		{"no claim", from(robotA, "one"), 22 * time.Minute, 1},
 	} {
-		visit(t, r, step.visit, noon.Add(step.at))
+		r.CheckIn(step.visit, noon.Add(step.at))
 		if got := kept.writes(); got != step.want {
 			t.Errorf("%s: %d writes, want %d", step.name, got, step.want)
 		}
@@ -57,9 +56,8 @@ func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 
 // TestARobotThatTalksIsSeen, also where it has not booted for days.
 func TestARobotThatTalksIsSeen(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
 	r.Seen(robotA, noon.Add(5*time.Minute))
 	if n := kept.writes(); n != 0 {
@@ -76,10 +74,9 @@ func TestARobotThatTalksIsSeen(t *testing.T) {
 // TestTheKeptVisitIsNeverLongStale: a robot that boots every few minutes is
 // one that is seen, and remembered as such.
 func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	for at := time.Duration(0); at <= time.Hour; at += 6 * time.Minute {
-		visit(t, r, from(robotA, "one"), noon.Add(at))
+		r.CheckIn(from(robotA, "one"), noon.Add(at))
 		for _, robot := range kept.All() {
 			if stale := noon.Add(at).Sub(robot.LastSeen); stale > 10*time.Minute {
 				t.Fatalf("after %v the visit that is kept is %v old", at, stale)
@@ -88,16 +85,15 @@ func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	kept.writes()
-	visit(t, r, from(robotA, "one"), noon.Add(time.Hour))
+	r.CheckIn(from(robotA, "one"), noon.Add(time.Hour))
 	if n := kept.writes(); n != 0 {
 		t.Errorf("a visit right after a restart is %d writes", n)
 	}
 }
 
 func TestNothingIsWrittenByLooking(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
-	robot, _ := visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptCode)
+	robot, _ := r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
 	r.List()
 	r.Code(robot, noon)
@@ -114,17 +110,14 @@ func TestNothingIsWrittenByLooking(t *testing.T) {
 // TestToolsAreOfAFirmware: another firmware lists others, so those of the one
 // before are not used until it has.
 func TestToolsAreOfAFirmware(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
-	visit(t, r, from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "one"), noon)
 	r.KeepTools(robotA, tools)
 	if robot, err := r.Get(robotA); err != nil || robot.Tools != nil {
 		t.Errorf("the tools of a stranger are kept: %v (%v)", robot.Tools, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	kept.writes()
 	r.KeepTools(robotA, tools)
 	if n := kept.writes(); n != 1 {
@@ -140,7 +133,7 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 	}
 	newer := from(robotA, "one")
 	newer.Firmware = "1.3.0"
-	if robot, _ := visit(t, r, newer, noon); robot.KnownTools() != nil {
+	if robot, _ := r.CheckIn(newer, noon); robot.KnownTools() != nil {
 		t.Errorf("the new firmware has the tools of the old one: %v", robot.KnownTools())
 	}
 	kept.writes()
@@ -153,10 +146,9 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 // TestAClaimIsTheLatest: after a restart the owner adopts who came last, not
 // who came first, and nobody as long as it may be either.
 func TestAClaimIsTheLatest(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
-	visit(t, r, from(robotA, "first"), noon)
-	visit(t, r, from(robotA, "last"), noon.Add(time.Minute))
+	kept, r := newRegistry(device.AdoptCode)
+	r.CheckIn(from(robotA, "first"), noon)
+	r.CheckIn(from(robotA, "last"), noon.Add(time.Minute))
 	r = device.NewRegistry(key, device.AdoptCode, kept)
 	if _, err := r.Adopt(string(robotA), noon.Add(2*time.Minute)); !errors.Is(err, device.ErrContested) {
 		t.Errorf("who came last is adopted at once: %v", err)

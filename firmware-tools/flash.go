@@ -78,7 +78,11 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	} else if _, err := os.Lstat(f.file); err == nil {
 		return fmt.Errorf("%s is there already; --save does not replace a copy", f.file)
 	}
-	found, err := f.find()
+	ports, err := romloader.Ports()
+	if err != nil && f.port == "" {
+		return err
+	}
+	found, err := choosePort(ports, f.port)
 	if err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, port.Close()) }()
 	out.step("robot", "at %s, is brought into its loader", found.Name)
-	l, err := romloader.Connect(ctx, port, romloader.Options{Resetter: port, USB: found.USB})
+	l, err := romloader.Connect(ctx, port, port, found.USB)
 	if err != nil {
 		return interrupted(ctx, fmt.Errorf("%s: %w", found.Name, err))
 	}
@@ -119,11 +123,7 @@ func readFlashFile(name string) (flashFile, error) {
 		return flashFile{}, fmt.Errorf("%s has more than %d MB; no robot has so much flash", name, mostFlash>>20)
 	}
 	out := flashFile{name: filepath.Base(name), data: data}
-	var refusal *espimage.Refusal
-	if out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))); err != nil && !errors.As(err, &refusal) {
-		return out, err
-	}
-	out.bad = err
+	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // memory can be read, so an error is a refusal
 	switch kind := out.image.Kind; {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
@@ -131,15 +131,6 @@ func readFlashFile(name string) (flashFile, error) {
 		return out, fmt.Errorf("%s cannot be written to a robot: %w", out.name, err)
 	}
 	return out, nil
-}
-
-// find chooses the port.
-func (f *flashFlags) find() (romloader.Found, error) {
-	ports, err := romloader.Ports()
-	if err != nil && f.port == "" {
-		return romloader.Found{}, err
-	}
-	return choosePort(ports, f.port)
 }
 
 // choosePort returns the named port; else the only one with a chip of
@@ -179,8 +170,7 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 // passwords.
 func saved(name string, b []byte) error {
 	if err := replace(name, b, 0o600); err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
+		if path, is := errors.AsType[*fs.PathError](err); is {
 			err = path.Err
 		}
 		return fmt.Errorf("write %s: %w", name, err)

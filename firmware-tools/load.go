@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -16,34 +16,25 @@ import (
 // load runs many robots at once. They start 7 ms apart, so that their
 // microphones are not in step.
 func load(ctx context.Context, f *robotFlags, out lines) error {
-	first, err := device.ParseID(f.options.MAC)
-	if err != nil {
-		return err
-	}
 	all := make([]simrobot.Stats, f.robots)
 	failed := make([]error, f.robots)
 	var wg sync.WaitGroup
 	for i := range f.robots {
 		wg.Go(func() {
-			all[i], failed[i] = loadOne(ctx, f.options, macAfter(first, i), time.Duration(i)*7*time.Millisecond)
+			o := f.options
+			o.MAC, o.Say = macAfter(o.MAC, i), f.spoken[i]
+			all[i], failed[i] = loadOne(ctx, o, time.Duration(i)*7*time.Millisecond)
 		})
 	}
 	wg.Wait()
 	summary(out, all)
-	wrong := 0
-	for _, err := range failed {
-		if err != nil {
-			wrong++
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of %d robots failed, the first because of: %w", wrong, f.robots, firstOf(failed))
+	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
+		return fmt.Errorf("%d of %d robots failed, the first because of: %w", len(failed), f.robots, failed[0])
 	}
 	return nil
 }
 
-func loadOne(ctx context.Context, o simrobot.Options, mac string, after time.Duration) (simrobot.Stats, error) {
-	o.MAC = mac
+func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simrobot.Stats, error) {
 	r, err := simrobot.New(o)
 	if err != nil {
 		return simrobot.Stats{}, err
@@ -53,30 +44,24 @@ func loadOne(ctx context.Context, o simrobot.Options, mac string, after time.Dur
 		return simrobot.Stats{}, ctx.Err()
 	case <-time.After(after):
 	}
-	err = r.Run(ctx)
-	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
-		err = nil
-	}
+	err = stayed(ctx, o, r, r.Run(ctx))
 	return r.Stats(), err
 }
 
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+// stayed returns the error of a talk, or nil for a robot that stayed until it was
+// interrupted.
+func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
+	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// macAfter counts a MAC up by n.
-func macAfter(id device.ID, n int) string {
-	b, err := hex.DecodeString("0000" + string(id))
-	if err != nil {
-		return string(id) // an ID is hex
-	}
-	sum := binary.BigEndian.Uint64(b) + uint64(n)
-	return fmt.Sprintf("%012x", sum&0xffffffffffff)
+// macAfter counts a MAC, which was checked, up by n.
+func macAfter(mac string, n int) string {
+	id, _ := device.ParseID(mac)
+	first, _ := strconv.ParseUint(string(id), 16, 64) // an ID is hex
+	return fmt.Sprintf("%012x", (first+uint64(n))&0xffffffffffff)
 }
 
 // summary prints the sums of what the robots counted.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 
 	"perch/command"
 	"perch/firmware-tools/simrobot"
-	"perch/voice"
 )
 
 func TestPicture(t *testing.T) {
@@ -184,21 +182,14 @@ func TestPlayerOf(t *testing.T) {
 func TestPictureOfATalk(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
-	mic, heard := filepath.Join(dir, "mic.wav"), filepath.Join(dir, "heard")
-	f, err := os.Create(mic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(voice.WriteWAV(f, 16000, square(4800)), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	heard := filepath.Join(dir, "heard")
 	if err := os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("PULSE_SERVER", "here")
 	t.Setenv("COLUMNS", "70")
-	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", mic, "--mode", "manual", "--picture")
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", microphone(t), "--mode", "manual", "--picture")
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}

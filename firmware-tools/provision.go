@@ -66,7 +66,7 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 		}
 	}
 	if f.ota == "" { // the robot's own network has no appliance to find
-		if f.ota, err = browseLasting(ctx, f.out); err == nil {
+		if f.ota, err = browse(ctx, f.out, lastingURL); err == nil {
 			err = checkOTA(f.ota) // any machine of the network may have answered
 		}
 		if err != nil {

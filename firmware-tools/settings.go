@@ -87,8 +87,8 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// merged returns settings with our hooks in place of our earlier ones; an empty
-// block removes them. All else stays as it is, byte by byte.
+// merged returns settings with our groups of hooks, by event, in place of our
+// earlier ones; an empty block removes them. All else stays as it is.
 func merged(settings object, block object) (object, error) {
 	hooks := object{}
 	if i := settings.at("hooks"); i >= 0 {
@@ -102,21 +102,18 @@ func merged(settings object, block object) (object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
 		}
-		if len(groups) > 0 || block.at(event.name) >= 0 || string(event.value) == "[]" {
-			kept = append(kept, member{event.name, encodedList(groups)})
+		ours := block.at(event.name)
+		if ours >= 0 && kept.at(event.name) < 0 {
+			groups = append(groups, block[ours].value)
+		}
+		if len(groups) > 0 || ours >= 0 || string(event.value) == "[]" {
+			kept = append(kept, member{event.name, encoded(groups)})
 		}
 	}
 	for _, ours := range block {
-		var groups, added []json.RawMessage
-		if i := kept.at(ours.name); i >= 0 {
-			if err := json.Unmarshal(kept[i].value, &groups); err != nil {
-				return nil, fmt.Errorf("read hooks again: %w", err)
-			}
+		if kept.at(ours.name) < 0 {
+			kept = append(kept, member{ours.name, encoded([]json.RawMessage{ours.value})})
 		}
-		if err := json.Unmarshal(ours.value, &added); err != nil {
-			return nil, fmt.Errorf("read our hooks: %w", err)
-		}
-		kept = kept.with(ours.name, encodedList(append(groups, added...)))
 	}
 	if len(kept) == 0 {
 		return slices.DeleteFunc(slices.Clone(settings), func(m member) bool { return m.name == "hooks" }), nil
@@ -126,6 +123,7 @@ func merged(settings object, block object) (object, error) {
 
 // others returns the groups of an event's hooks, without ours.
 func others(list json.RawMessage) (groups []json.RawMessage, err error) {
+	groups = []json.RawMessage{}
 	var all []json.RawMessage
 	if err := json.Unmarshal(list, &all); err != nil {
 		return nil, err
@@ -148,7 +146,7 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 		if len(each) == 0 {
 			continue
 		}
-		groups = append(groups, group.with("hooks", encodedList(each)).text())
+		groups = append(groups, group.with("hooks", encoded(each)).text())
 	}
 	return groups, nil
 }
@@ -161,17 +159,6 @@ func isOurs(hook json.RawMessage) bool {
 		return false
 	}
 	return strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark)
-}
-
-func encodedList(list []json.RawMessage) json.RawMessage {
-	return slices.Concat([]byte("["), bytes.Join(bytesOf(list), []byte(",")), []byte("]"))
-}
-
-func bytesOf(list []json.RawMessage) (all [][]byte) {
-	for _, text := range list {
-		all = append(all, text)
-	}
-	return all
 }
 
 // mostSettings limits the settings, in bytes.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,9 +77,8 @@ func TestEarlierSpellings(t *testing.T) {
 
 func TestUnknownShell(t *testing.T) {
 	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "--what"}} {
-		var out bytes.Buffer
-		if code := run(t.Context(), args, &out, &out); code != 2 {
-			t.Errorf("%q: exit code %d, %s", args, code, &out)
+		if code, out, errs := tools(args...); code != 2 {
+			t.Errorf("%q: exit code %d, %s%s", args, code, out, errs)
 		}
 	}
 }

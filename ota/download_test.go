@@ -21,7 +21,7 @@ import (
 
 // TestDownloads: who gets what, and in which form.
 func TestDownloads(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 5000)
 	i := l.add(t, file, board)
 	l.add(t, simrobot.Image("1.2.9", 0), board)
@@ -82,7 +82,7 @@ func TestDownloads(t *testing.T) {
 func TestADownloadThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
-		l := newLife(t)
+		l := newAppliance(t)
 		i := l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		l.runs(t, mac, "1.2.4")
 		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now())
@@ -136,7 +136,7 @@ func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Resp
 func TestTheThirtyThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
-		l := newLife(t)
+		l := newAppliance(t)
 		l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		path := func(n int) string {
 			id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n))
@@ -166,12 +166,9 @@ func TestTheThirtyThird(t *testing.T) {
 
 // TestThirtyRobotsAtOnce download the same image whole.
 func TestThirtyRobotsAtOnce(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 200_000)
-	i := l.add(t, file, board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l.rollOut(t, file)
 	server := httptest.NewServer(l.handler)
 	defer server.Close()
 	done := make(chan error)

@@ -73,8 +73,7 @@ func (s *Service) Refused() []Refusal {
 // refused keeps and logs a check-in that is answered with an error.
 func (s *Service) refused(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
-	var f *fault
-	if errors.As(err, &f) {
+	if f, is := errors.AsType[*fault](err); is {
 		n.Code = f.code
 	}
 	log, before := s.refusals.note(n)

@@ -181,9 +181,9 @@ func recordsOf(versions ...string) []Record {
 	return images
 }
 
-// story plays the boots of one robot, in words: a version is a check-in with
+// history plays the boots of one robot, in words: a version is a check-in with
 // it; "got V" is a download to its end; the answer is the offer, and events.
-func story(images []Record, boots ...string) []string {
+func history(images []Record, boots ...string) []string {
 	var u Unit
 	var happened []string
 	for n, boot := range boots {
@@ -257,7 +257,7 @@ func TestStep(t *testing.T) {
 		{"a cable brought something newer still", recordsOf("1.3"), []string{"1.2", "1.2", "1.4", "1.4", "1.4", "1.4"},
 			[]string{"", "offered 1.3", "", "", "", ""}},
 	} {
-		if got := story(c.images, c.boots...); !slices.Equal(got, c.want) {
+		if got := history(c.images, c.boots...); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
 	}
@@ -308,7 +308,7 @@ func TestAnELFFileThatNeverChanges(t *testing.T) {
 func TestWhoIsRefused(t *testing.T) {
 	good := func() (Unit, Record, sighting) {
 		r := recordsOf("1.3")[0]
-		return Unit{Reported: true, Chip: 9, Revision: 2, Slot: 4000}, r,
+		return Unit{Reported: true, Facts: Facts{Chip: 9, Revision: 2, Slot: 4000}}, r,
 			sighting{robot: "a0b1c2d3e4f5", board: "b", version: "1.2", elf: "elf-1.2", at: time.Unix(0, 0)}
 	}
 	for _, c := range []struct {

@@ -6,14 +6,6 @@ import (
 	"strings"
 )
 
-// errVersion is wrapped for a version at which the firmware would abort.
-type errVersion struct{ version, part string }
-
-func (e errVersion) Error() string {
-	return fmt.Sprintf(
-		"the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would abort at every boot; versions are numbers and dots, as in 1.2.4", e.version, e.part)
-}
-
 // parseVersion takes a version apart as the firmware does, by std::getline and
 // std::stoi: parts between dots, each a number with anything behind it. An
 // empty version has no parts. Where std::stoi throws, the robot aborts, and an
@@ -33,7 +25,8 @@ func parseVersion(version string) ([]int32, error) {
 		end = strings.TrimLeft(end, "0123456789")
 		n, err := strconv.ParseInt(strings.TrimSuffix(digits, end), 10, 32)
 		if err != nil {
-			return nil, errVersion{clip(version), clip(part)}
+			return nil, fmt.Errorf("the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would "+
+				"abort at every boot; versions are numbers and dots, as in 1.2.4", clip(version), clip(part))
 		}
 		parts = append(parts, int32(n))
 		rest = after

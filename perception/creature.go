@@ -60,9 +60,8 @@ func (c *creature) take(e event.Envelope) []deed {
 	return c.step(e.At, e.Event)
 }
 
-// tick returns the acts that are due.
-func (c *creature) tick(now time.Time) []deed { return c.step(now, nil) }
-
+// step returns the acts that follow from an event, or those that are due if it is
+// nil.
 func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)

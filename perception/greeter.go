@@ -1,6 +1,8 @@
 package perception
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,13 +87,9 @@ func (g *greeter) remember(name string, a acquaintance) {
 		g.known = map[string]acquaintance{}
 	}
 	if _, there := g.known[name]; !there && len(g.known) >= mostGreeted {
-		oldest := name
-		for other, o := range g.known {
-			if oldest == name || o.seen.Before(g.known[oldest].seen) {
-				oldest = other
-			}
-		}
-		delete(g.known, oldest)
+		delete(g.known, slices.MinFunc(slices.Collect(maps.Keys(g.known)), func(a, b string) int {
+			return g.known[a].seen.Compare(g.known[b].seen)
+		}))
 	}
 	g.known[name] = a
 }

@@ -86,7 +86,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 			now := time.Now()
 			for id, c := range b.herd {
 				c.movedAt(now, b.lastMoved(id))
-				hands.do(ctx, id, now, c.tick(now))
+				hands.do(ctx, id, now, c.step(now, nil))
 			}
 		}
 	}

@@ -232,7 +232,8 @@ func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
 // perceive brings in what the robot has sensed.
 func (s State) perceive(p event.Perceived, at time.Time) State {
 	if p.Name == headTurn { // our own doing
-		s.Head = headAt(at, p.Data)
+		f := field(p.Data)
+		s.Head = Head{at, f.Yaw, f.Pitch}
 		return s
 	}
 	if s.stale(at) {
@@ -348,11 +349,6 @@ const (
 	centre = "centre"
 	right  = "right"
 )
-
-func headAt(at time.Time, data json.RawMessage) Head {
-	f := field(data)
-	return Head{at, f.Yaw, f.Pitch}
-}
 
 // identity is the name of who was recognized: words that can be said, for it
 // is spoken, shown and sent to a language model.

@@ -29,11 +29,11 @@ func TestWhatIsKnown(t *testing.T) {
 		script []string
 		want   func(s State) bool
 	}{
-		"nothing":                  {nil, func(s State) bool { return s.Sensed.IsZero() && !s.Face.Present }},
-		"a face":                   {[]string{"face"}, func(s State) bool { return s.Face.Present && s.Face.Since == at(0) && s.Sensed == at(0) }},
-		"a face that is told anew": {[]string{"face", "face"}, func(s State) bool { return s.Face.Since == at(0) && s.Sensed == at(1) }},
-		"a face that has left":     {[]string{"face", "lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost == at(1) }},
-		"a face that never was":    {[]string{"lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost.IsZero() }},
+		"nothing":                      {nil, func(s State) bool { return s.Sensed.IsZero() && !s.Face.Present }},
+		"a face":                       {[]string{"face"}, func(s State) bool { return s.Face.Present && s.Face.Since == at(0) && s.Sensed == at(0) }},
+		"a face that is reported anew": {[]string{"face", "face"}, func(s State) bool { return s.Face.Since == at(0) && s.Sensed == at(1) }},
+		"a face that has left":         {[]string{"face", "lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost == at(1) }},
+		"a face that never was":        {[]string{"lost"}, func(s State) bool { return !s.Face.Present && s.Face.Lost.IsZero() }},
 		"a name": {[]string{"face", "known Ann"}, func(s State) bool {
 			return s.Face.Identity == "Ann" && s.Face.Since == at(0) && s.Face.Identified == at(1)
 		}},
@@ -78,15 +78,7 @@ func TestWhatIsKnown(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var script []event.Envelope
-			s := State{}
-			for i, word := range c.script {
-				if e := happening(t, word); e != nil {
-					script = append(script, envelope(at(i), e))
-					s = Fold(s, script[len(script)-1])
-				}
-			}
-			if !c.want(s) {
+			if s := replay(t, State{}, c.script...); !c.want(s) {
 				t.Errorf("it is %.600s", fmt.Sprintf("%+v", s))
 			}
 		})

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,42 +13,37 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
 )
 
 // jsonTable is a table as the store has them: values go through JSON.
-type jsonTable struct {
-	mu   sync.Mutex
-	rows map[string][]byte
-	puts int
-}
+type jsonTable struct{ storetest.Table[State] }
 
-func newJSONTable() *jsonTable { return &jsonTable{rows: map[string][]byte{}} }
+func newJSONTable() *jsonTable { return &jsonTable{} }
 
 func (s *jsonTable) PutSoon(key string, v State) {
 	text, err := json.Marshal(v)
+	var back State
+	if err == nil {
+		err = json.Unmarshal(text, &back)
+	}
 	if err != nil {
 		panic(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rows[key] = text
-	s.puts++
+	s.Table.PutSoon(key, back)
 }
 
-func (s *jsonTable) DeleteSoon(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.rows, key)
-}
-
-func (s *jsonTable) All() iter.Seq2[string, State] {
-	return func(yield func(string, State) bool) {
-		for _, key := range slices.Sorted(maps.Keys(s.rows)) {
-			var v State
-			if err := json.Unmarshal(s.rows[key], &v); err == nil && !yield(key, v) {
-				return
-			}
-		}
+// runningStates are states that follow a bus until stop.
+func runningStates(t *testing.T) (kept *jsonTable, bus *event.Bus, board *States, stop func()) {
+	kept, bus = newJSONTable(), event.NewBus()
+	board = NewStates(kept)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
+	return kept, bus, board, func() {
+		cancel()
+		running.Wait()
+		bus.Close()
 	}
 }
 
@@ -59,13 +51,7 @@ func (s *jsonTable) All() iter.Seq2[string, State] {
 // becomes true only by what is sensed anew.
 func TestBoardThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := newJSONTable()
-		bus := event.NewBus()
-		defer bus.Close()
-		board := NewStates(kept)
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
+		kept, bus, board, stop := runningStates(t)
 		var folded State
 		level := 70
 		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, happening(t, "known Ann"),
@@ -89,7 +75,6 @@ func TestBoardThroughARestart(t *testing.T) {
 			t.Errorf("at %d the board has %+v\nfolded it is %+v", seq, states, folded)
 		}
 		stop()
-		running.Wait()
 
 		again := NewStates(kept)
 		s := again.Robot(chan1, time.Now())
@@ -101,7 +86,7 @@ func TestBoardThroughARestart(t *testing.T) {
 		}
 		again.Take(event.Envelope{Seq: 1, At: time.Now(), Robot: chan1, Session: "s2", Event: event.RobotOnline{}})
 		if s := again.Robot(chan1, time.Now()); !s.Stale || !s.Online {
-			t.Errorf("its channel alone tells nothing of who is there: %+v", s)
+			t.Errorf("its channel alone says nothing of who is there: %+v", s)
 		}
 		again.Take(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
 		if s := again.Robot(chan1, time.Now()); s.Stale || s.Face.Present || len(s.Recent) != 4 {
@@ -114,37 +99,30 @@ func TestBoardThroughARestart(t *testing.T) {
 // nothing while nothing is sensed.
 func TestBoardSparesTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := newJSONTable()
-		bus := event.NewBus()
-		defer bus.Close()
-		board := NewStates(kept)
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
+		kept, bus, board, stop := runningStates(t)
 		for range 600 {
 			bus.Publish(chan1, "s", happening(t, "sound left"))
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
-		if kept.puts > 2 {
-			t.Errorf("10 minutes are %d writes", kept.puts)
+		if kept.Puts > 2 {
+			t.Errorf("10 minutes are %d writes", kept.Puts)
 		}
 		time.Sleep(keepEvery)
-		before := kept.puts
+		before := kept.Puts
 		for range 100 {
 			bus.Publish(chan1, "s", event.SpeakingStarted{})
 			time.Sleep(time.Minute)
 		}
-		if kept.puts != before {
-			t.Errorf("a talk is %d writes", kept.puts-before)
+		if kept.Puts != before {
+			t.Errorf("a talk is %d writes", kept.Puts-before)
 		}
 		board.Forget(chan1)
-		if states, _ := board.Snapshot(time.Now()); len(states) != 0 || len(kept.rows) != 0 {
+		if states, _ := board.Snapshot(time.Now()); len(states) != 0 || len(kept.Kept) != 0 {
 			t.Error("a forgotten robot is remembered")
 		}
 		stop()
-		running.Wait()
-		if len(kept.rows) != 0 {
+		if len(kept.Kept) != 0 {
 			t.Error("a forgotten robot is kept")
 		}
 	})

@@ -13,8 +13,7 @@ func (s State) Who(now time.Time) string {
 	if !s.Face.Present {
 		return ""
 	}
-	who := s.Face.Identity
-	who = cmp.Or(who, "somebody you do not know by name")
+	who := cmp.Or(s.Face.Identity, "somebody you do not know by name")
 	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
 }
 
@@ -35,11 +34,7 @@ func (s State) Senses(now time.Time) (words []string) {
 		return nil
 	}
 	if face := s.Face; face.Present {
-		who := "a face"
-		if face.Identity != "" {
-			who = face.Identity
-		}
-		words = append(words, fmt.Sprintf("%s in front of it since %s", who, rough(now.Sub(face.Since))))
+		words = append(words, fmt.Sprintf("%s in front of it since %s", cmp.Or(face.Identity, "a face"), rough(now.Sub(face.Since))))
 	}
 	recent := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < time.Minute }
 	if recent(s.Sound.At) {

@@ -231,11 +231,7 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 			}
 		}
 		_, again, _ := c.Status()
-		rest := time.NewTimer(again.Sub(c.now()))
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
-			rest.Stop()
+		if Sleep(ctx, again.Sub(c.now())) != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -114,12 +115,7 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 		timeout   net.Error
 	)
 	is := func(all ...error) bool {
-		for _, one := range all {
-			if errors.Is(err, one) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })
 	}
 	text := err.Error() // some libraries do not wrap
 	f := s.fault(CodeUnreachable, "")

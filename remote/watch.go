@@ -140,6 +140,16 @@ func (w *Watch) Silent() string {
 	return "did not begin to answer within " + w.first.String() + "; it may be overloaded, too slow for this model, or stuck"
 }
 
+// Sleep waits for so long, or until ctx ends, and then returns its error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // upload is the body of a request. The watch runs while a piece is being
 // sent and after the last, and not while the next piece is waited for.
 type upload struct {

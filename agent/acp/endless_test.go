@@ -49,13 +49,13 @@ func TestEndlessAgents(t *testing.T) {
 			case c.away != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.away)):
 				t.Errorf("%q, %v", got, err)
 			}
-			r.eventually("it is told to stop", func() bool { return strings.Contains(r.received(), "session/cancel") })
+			r.eventually("it is asked to stop", func() bool { return strings.Contains(r.received(), "session/cancel") })
 		})
 	}
 }
 
 // TestStrangersHaveNoAgent: a robot that nobody has adopted by name is passed
-// over, and the agent is not even started. A guest without a robot is answered.
+// over, and the agent is not even started. A program without a robot is answered.
 func TestStrangersHaveNoAgent(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,45 +26,16 @@ type ToolEndpoint interface {
 	Close()
 }
 
-// mcpCapabilities are how an agent comes to MCP servers.
-type mcpCapabilities struct {
-	HTTP bool `json:"http"`
-}
-
-// UnmarshalJSON takes anything: what cannot be read is no capability.
-func (m *mcpCapabilities) UnmarshalJSON(data []byte) error {
-	type plain mcpCapabilities
-	if json.Unmarshal(data, (*plain)(m)) != nil {
-		*m = mcpCapabilities{}
-	}
-	return nil
-}
-
-// toolsOf are what a turn may use, and nil where nothing is lent.
-func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *thinker.TurnTools {
-	if b.o.Tools == nil || b.o.Lend == nil {
-		return nil
-	}
-	return b.o.Tools(ctx, t)
-}
-
 // endpoint opens one for a session to come, with the tools of its first turn: an
 // agent asks for them when it opens the session. It is nil where nothing is
 // lent.
 func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
-	if tools == nil || !c.lends() {
+	if tools == nil || !c.mcp {
 		return nil
 	}
 	p := b.o.Lend()
 	p.Begin(ctx, tools)
 	return p
-}
-
-// lends reports whether the agent can be lent tools.
-func (c *conn) lends() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mcp
 }
 
 // servers are the MCP servers that a session is opened with.

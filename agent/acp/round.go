@@ -108,9 +108,8 @@ func (r *round) next(ctx context.Context) (item, error) {
 	if r.words {
 		left = min(left, r.brain.o.Words-r.worded)
 	}
-	silence, end := time.NewTimer(r.brain.o.Silence), time.NewTimer(left)
+	silence, end := time.NewTimer(r.brain.o.Silence), time.After(left)
 	defer silence.Stop()
-	defer end.Stop()
 	defer func(began time.Time) {
 		d := time.Since(began)
 		r.waited += d
@@ -135,7 +134,7 @@ func (r *round) next(ctx context.Context) (item, error) {
 		case <-ctx.Done():
 		case <-silence.C:
 			return nil, errSilent
-		case <-end.C:
+		case <-end:
 			return nil, errEndless
 		}
 	}
@@ -211,10 +210,8 @@ func (r *round) show(t *tool, status string) error {
 
 // follows finds a tool by its id, and follows a new one while there is room.
 func (r *round) follows(id string) *tool {
-	for _, t := range r.seen {
-		if t.id == id {
-			return t
-		}
+	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
+		return r.seen[i]
 	}
 	if len(r.seen) >= mostTools {
 		return nil
@@ -225,15 +222,10 @@ func (r *round) follows(id string) *tool {
 }
 
 func (t *tool) merge(change toolChange) {
-	or := func(to *string, news string) {
-		if news != "" {
-			*to = news
-		}
-	}
-	or(&t.title, change.title)
-	or(&t.kind, change.kind)
-	or(&t.name, change.name)
-	or(&t.status, change.status)
+	t.title = cmp.Or(change.title, t.title)
+	t.kind = cmp.Or(change.kind, t.kind)
+	t.name = cmp.Or(change.name, t.name)
+	t.status = cmp.Or(change.status, t.status)
 	t.agent = t.agent || change.agent
 }
 

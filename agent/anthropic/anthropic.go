@@ -44,7 +44,6 @@ type Options struct {
 	Temperature *float64 // 0 to 1; nil leaves it to the model, newer ones take none
 	MaxTokens   int      // of one message, with what is thought; 0 is 4096
 	Effort      string   // "low" to "max"; empty leaves it to the model
-	Thinking    string   // "off" or "adaptive"; empty leaves it to the model
 	Vision      bool     // the model can look at pictures
 	// Extra is merged into each request's body, over what is there.
 	Extra map[string]any
@@ -140,8 +139,6 @@ func (o Options) Check() error {
 		return errors.New("max_tokens is not negative")
 	case o.FirstWithin < 0 || o.IdleWithin < 0:
 		return errors.New("a deadline is not negative")
-	case o.Thinking != "" && o.Thinking != "off" && o.Thinking != "adaptive":
-		return fmt.Errorf("thinking is off or adaptive, not %q", o.Thinking)
 	}
 	for key := range o.Extra {
 		switch key {
@@ -171,7 +168,9 @@ const mostTries = 5
 // Continue implements agent.Model.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
-		used := e.learned()
+		e.mu.Lock()
+		used := e.habits
+		e.mu.Unlock()
 		a := &answer{out: out}
 		stop, err := e.once(ctx, p, used, a)
 		if err == nil {

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // serveFake speaks the protocol byte by byte, in the way that the name says.
@@ -33,8 +30,6 @@ func serveFake(is string) {
 	case "mute":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
-	case "stubborn":
-		signal.Ignore(syscall.SIGTERM)
 	case "first words":
 		fmt.Println("usage: sesame-open FILE")
 		os.Exit(2)
@@ -72,9 +67,6 @@ func serveFake(is string) {
 		default:
 			answer(`{}`)
 		}
-	}
-	if is == "stubborn" {
-		time.Sleep(time.Minute)
 	}
 }
 

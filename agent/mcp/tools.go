@@ -63,9 +63,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 		}
 		schema = written
 	}
-	description := t.Description
-	description = cmp.Or(description, t.Title)
-	description = device.Clip(description, mostDescription)
+	description := device.Clip(cmp.Or(t.Description, t.Title), mostDescription)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 

@@ -44,20 +44,14 @@ type Options struct {
 // notification that no connected robot announces waits for the next robot that
 // says hello. Each is announced at least once, and not again once a robot has
 // reported it as announced.
-type Notifier struct {
-	store  *Store
-	timers *Timers
-	bus    *event.Bus
-	clock  clock
-	log    *slog.Logger
-}
+type Notifier struct{ o Options }
 
 // New returns a notifier that does not run yet.
 func New(o Options) *Notifier {
 	if o.Clock == nil {
 		o.Clock = systemClock{time.Now()}
 	}
-	return &Notifier{store: o.Store, timers: o.Timers, bus: o.Bus, clock: o.Clock, log: o.Log}
+	return &Notifier{o}
 }
 
 // Notify stores a notification durably, publishes it and returns it with its id.
@@ -66,12 +60,12 @@ func New(o Options) *Notifier {
 // wait for one robot: then the oldest of low urgency expires, or else the oldest.
 // Notify wraps ErrInvalid if n is not a notification.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
-	now := s.clock.Now()
+	now := s.o.Clock.Now()
 	n, err := n.prepare(now)
 	if err != nil {
 		return Notification{}, err
 	}
-	dropped, err := s.store.keep(n, now)
+	dropped, err := s.o.Store.keep(n, now)
 	if err != nil {
 		return Notification{}, err
 	}
@@ -88,23 +82,23 @@ func (s *Notifier) NotifyAll(text, urgency string) error {
 }
 
 func (s *Notifier) publish(n Notification) {
-	s.bus.Publish(n.Robot, n.SessionID, n.Event())
+	s.o.Bus.Publish(n.Robot, n.SessionID, n.Event())
 }
 
 func (s *Notifier) publishExpired(expired ...Notification) {
 	for _, n := range expired {
-		s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
+		s.o.Bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
 	}
 }
 
 // Acknowledge ends a notification that somebody has taken note of. It returns
 // ErrNotFound if there is none of that id.
 func (s *Notifier) Acknowledge(id string) error {
-	n, err := s.store.Change(id, Acknowledged)
+	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {
 		return err
 	}
-	s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
+	s.o.Bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
 	return nil
 }
 
@@ -117,7 +111,7 @@ func (s *Notifier) Run(ctx context.Context, r robots) error {
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	reader := s.bus.Read()
+	reader := s.o.Bus.Read()
 	pump.Go(func() { reader.Pump(ctx, events) })
 	d := newDispatcher(s, r)
 	alarm := time.NewTimer(0)

@@ -24,14 +24,11 @@ type request struct {
 	SessionID string `json:"session_id"`
 }
 
-// Parse reads the JSON of a notification: {text, urgency: low|normal|high,
-// action_url?, id?, expires_at?, speak?, robot?|session_id?}. Unknown keys are
-// ignored, because clients of other servers send more. Errors wrap ErrInvalid.
-// Parse accepts all that Accept accepts, and an expires_at in the past besides.
-func Parse(body []byte) (Notification, error) { return ParseBy(body, device.ParseID) }
-
-// ParseBy is Parse with a function that finds robots by other names than their MAC
-// addresses.
+// ParseBy reads the JSON of a notification: {text, urgency: low|normal|high,
+// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find finds the robot
+// of a name. Unknown keys are ignored, because clients of other servers send more.
+// Errors wrap ErrInvalid. ParseBy accepts all that Accept accepts, and an expires_at
+// in the past besides.
 func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
 	if len(body) > mostBody {
 		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), mostBody)

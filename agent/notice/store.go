@@ -73,7 +73,7 @@ type table interface {
 
 // Errors of the notifications.
 var (
-	// ErrInvalid is wrapped by Accept and Parse for input that is not a
+	// ErrInvalid is wrapped by Accept and ParseBy for input that is not a
 	// notification.
 	ErrInvalid = errors.New("not a notification")
 	// ErrNotFound is returned by Change for an id that is not stored.

@@ -16,10 +16,7 @@ import (
 const years = 3 * 365 * 24 * time.Hour
 
 func TestATimerRings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		long, short := h.set(tea(3*time.Minute)), h.set(tea(time.Minute))
 		time.Sleep(time.Minute - time.Millisecond)
 		h.expects()
@@ -43,12 +40,9 @@ func TestATimerRings(t *testing.T) {
 // TestATimerWaitsForTheNextHello: if the channel is closed, the timer is published
 // at its time and announced at the next hello.
 func TestATimerWaitsForTheNextHello(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		timer := h.set(tea(time.Minute))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		h.pass(time.Minute)
 		if h.count("rang "+timer.ID) != 1 {
 			t.Errorf("published %v", h.published())
 		}
@@ -59,19 +53,15 @@ func TestATimerWaitsForTheNextHello(t *testing.T) {
 }
 
 func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		timer := h.set(tea(time.Minute))
 		h.table.Breaks(errors.New("disk full"))
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		h.pass(5 * time.Minute)
 		if len(h.rings.Kept) != 1 {
 			t.Error("its only copy is deleted")
 		}
 		h.table.Breaks(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		h.pass(time.Minute)
 		if _, kept := h.table.Kept[timer.ID]; !kept || len(h.rings.Kept) != 0 || h.count("rang "+timer.ID) != 1 {
 			t.Errorf("kept as a notification: %v; %d timers; published %v", kept, len(h.rings.Kept), h.published())
 		}
@@ -79,10 +69,7 @@ func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
 }
 
 func TestATimerThatTheRobotRings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		timer, err := h.timers.Set(t.Context(), ringing(), tea(time.Minute), h.clock.Now())
 		if err != nil || !timer.OnRobot {
 			t.Fatalf("%+v, %v", timer, err)
@@ -138,10 +125,7 @@ func TestAnUnannouncedTimerThroughARestart(t *testing.T) {
 func TestTimersWhenTheClockJumps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forwards": years, "backwards": -years, "a little": 90 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := emptyFixture(t)
-				defer h.stop()
-				h.hello(chan1, "s1")
+			connected(t, func(t *testing.T, h *fixture) {
 				timer := h.set(tea(10 * time.Minute))
 				time.Sleep(4 * time.Minute)
 				h.clock.jump(by)
@@ -200,8 +184,7 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 				h.clock.jump(c.jump)
 				began := time.Now()
 				for range 20 * 60 {
-					time.Sleep(time.Second)
-					synctest.Wait()
+					h.pass(time.Second)
 					if h.count("rang tea") > 0 {
 						break
 					}
@@ -214,36 +197,18 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestAReminderAtAClockTime: it follows the wall clock.
-func TestAReminderAtAClockTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
-		h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
-		time.Sleep(time.Hour)
-		h.clock.jump(6 * time.Hour)
-		time.Sleep(59 * time.Minute)
-		h.expects()
-		time.Sleep(time.Minute)
-		h.expects("5: It is eight.!")
-	})
-}
-
-// TestAReminderSetOnAWrongDay: it rings at the next such time of day, neither at
-// once nor years late.
-func TestAReminderSetOnAWrongDay(t *testing.T) {
+// TestAReminderWhenTheClockJumps: it follows the wall clock. If that jumps past it or
+// by days, it rings at the next such time of day, neither at once nor years late.
+func TestAReminderWhenTheClockJumps(t *testing.T) {
 	for name, c := range map[string]struct{ jump, after time.Duration }{
+		"nearer to it":      {6 * time.Hour, time.Hour},
 		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
 		"a day back":        {-24 * time.Hour, 7 * time.Hour},
 		"past it, by hours": {10 * time.Hour, 21 * time.Hour},
 		"just past it":      {8*time.Hour - 30*time.Minute, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := emptyFixture(t)
-				defer h.stop()
-				h.hello(chan1, "s1")
+			connected(t, func(t *testing.T, h *fixture) {
 				h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
 				time.Sleep(time.Hour)
 				h.clock.jump(c.jump)
@@ -261,9 +226,7 @@ func TestAReminderSetOnAWrongDay(t *testing.T) {
 // TestNotificationsWhenTheClockJumps: a notification that is minutes old does not
 // become years old.
 func TestNotificationsWhenTheClockJumps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true, Expires: h.clock.Now().Add(time.Hour)})
 		h.clock.jump(years)
@@ -282,9 +245,7 @@ func TestNotificationsWhenTheClockJumps(t *testing.T) {
 // TestAChannelIsHeldForATimer: for a timer of less than half an hour, and for no
 // longer one.
 func TestAChannelIsHeldForATimer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		h.set(tea(45 * time.Minute))
 		h.hello(chan1, "s1")
 		h.hello(chan2, "s2")

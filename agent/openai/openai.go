@@ -74,6 +74,7 @@ type Engine struct {
 	o      Options
 	base   *url.URL // without a slash at its end
 	root   *url.URL // base without /v1: where Ollama and llama.cpp keep the rest
+	ollama bool     // it is Ollama, as far as the address or the options say
 	native bool     // Ollama's own API
 	server *remote.Client
 	calls  atomic.Uint64 // ids invented
@@ -100,10 +101,11 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	o.Extra = maps.Clone(o.Extra)
-	e := &Engine{o: o, base: base, root: rootOf(base)}
-	ollama := o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
+	root := *base
+	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
+	e := &Engine{o: o, base: base, root: &root, ollama: o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)}
 	wants := o.NumCtx != 0 || o.KeepAlive != ""
-	e.native = o.Dialect == DialectOllama || ollama && wants
+	e.native = o.Dialect == DialectOllama || e.ollama && wants
 	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
 	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
 	e.o.Log = cmp.Or(e.o.Log, slog.New(slog.DiscardHandler))
@@ -127,12 +129,6 @@ func parseBase(text string) (*url.URL, error) {
 	}
 	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
 	return base, nil
-}
-
-func rootOf(base *url.URL) *url.URL {
-	root := *base
-	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
-	return &root
 }
 
 // Check reports what New refuses.

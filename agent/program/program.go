@@ -4,8 +4,8 @@
 // all it has started, as far as that can be found: see reach.go.
 //
 // Who runs what: one goroutine reads the standard error, one waits for the
-// process, and one sees it to its end. Whoever started it reads and writes on
-// goroutines of his own. Gone is closed when all three and the process have
+// process, and one sees it to its end. Its caller reads and writes on
+// goroutines of its own. Gone is closed when all three and the process have
 // ended, and the pipes are closed by then.
 package program
 
@@ -153,7 +153,7 @@ func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // Silent notes that its output has ended, or will not be read any further.
-// Whoever reads it has to call this when he has made use of all he has read: a
+// Its reader has to call this when it has made use of all it has read: a
 // process that ends by itself is gone only then. One that goes on is ended
 // after half a second, for it cannot be talked to any more.
 func (p *Program) Silent() { p.hush() }

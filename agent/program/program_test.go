@@ -246,7 +246,7 @@ func TestItEndsByItself(t *testing.T) {
 }
 
 // TestLastWordsAreKept: all that it wrote counts, and it is not gone before
-// its reader has told that he has made use of it.
+// its reader has reported that it has made use of it.
 func TestLastWordsAreKept(t *testing.T) {
 	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
 	until := time.Now().Add(10 * time.Second)

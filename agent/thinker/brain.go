@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
 	"perch/device"
-	"perch/event"
 )
 
 // senses answer what a robot perceives.
@@ -69,10 +69,7 @@ const (
 // the model asks for, and makes replies of what the model writes.
 type Brain struct {
 	Options
-	leftOut struct { // tools that are not offered
-		mu     sync.Mutex
-		logged string // their names, as they were last logged
-	}
+	leftOut atomic.Value // the names of the tools that are not offered, as they were last logged
 }
 
 // New returns a brain of a model.
@@ -316,6 +313,3 @@ func (r *turnRun) end(why string) error {
 	}
 	return r.send(append(replies, agent.Done{End: cmp.Or(r.after, agent.Continue)})...)
 }
-
-// status reports a running tool.
-func (r *turnRun) status(s event.ToolStatus) error { return r.send(agent.ToolStatus{ToolStatus: s}) }

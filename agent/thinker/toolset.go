@@ -178,11 +178,7 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 // logLeftOut logs the tools that are not offered, once for each set.
 func (k *Brain) logLeftOut(names []string) {
 	all := strings.Join(names, " ")
-	k.leftOut.mu.Lock()
-	changed := all != k.leftOut.logged
-	k.leftOut.logged = all
-	k.leftOut.mu.Unlock()
-	if changed && len(names) > 0 {
+	if before, _ := k.leftOut.Swap(all).(string); before != all && len(names) > 0 {
 		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
 	}
 }
@@ -237,7 +233,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
-	if err := r.status(status); err != nil {
+	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
 	text, err := r.attempt(ctx, tool, call.Arguments)
@@ -250,7 +246,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
 	}
-	return m, r.status(status)
+	return m, r.send(agent.ToolStatus{ToolStatus: status})
 }
 
 // attempt runs a tool within its time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"perch/agent"
@@ -20,9 +19,8 @@ type TurnTools struct {
 	slot  chan struct{} // of the one call that may not run beside others
 	acted atomic.Bool
 
-	after agent.End // set by the call in the slot
-	mu    sync.Mutex
-	end   agent.End
+	after agent.End    // set by the call in the slot
+	end   atomic.Value // the agent.End of the calls that are over
 }
 
 // TurnTools collects the tools of a turn.
@@ -40,9 +38,8 @@ func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
 // End is what follows the turn, if a tool has set it.
 func (u *TurnTools) End() agent.End {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.end
+	end, _ := u.end.Load().(agent.End)
+	return end
 }
 
 // errNoTool is the result of a call to a tool that was not offered.
@@ -61,9 +58,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 			return "", ctx.Err()
 		}
 		defer func() {
-			u.mu.Lock()
-			u.end = u.after
-			u.mu.Unlock()
+			u.end.Store(u.after)
 			<-u.slot
 		}()
 	}

@@ -77,11 +77,7 @@ func setCommand() *cobra.Command {
 
 // write shows a robot, a line for each thing that is known of it.
 func (d deviceLine) write(out io.Writer) {
-	line := func(key, value string) {
-		if value != "" {
-			fmt.Fprintf(out, "%-9s %s\n", key, device.Plain(value))
-		}
-	}
+	line := func(key, value string) { writeLine(out, key, value) }
 	line("id", d.ID)
 	for i, value := range []string{d.Name, d.Persona, d.Voice, d.Brain, d.Language} {
 		line(robotKeys()[i], value)
@@ -93,4 +89,11 @@ func (d deviceLine) write(out io.Writer) {
 	line("state", d.state())
 	line("senses", strings.Join(d.Senses, ", "))
 	line("note", strings.TrimSpace(d.advice()))
+}
+
+// writeLine shows a value under its name, if there is one.
+func writeLine(out io.Writer, key, value string) {
+	if value != "" {
+		fmt.Fprintf(out, "%-9s %s\n", key, device.Plain(value))
+	}
 }

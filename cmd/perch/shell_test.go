@@ -21,7 +21,7 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                "backup check-config completion doctor help notify restore robot serve version",
+		"perch ":                                "backup check-config completion doctor help memory notification restore robot serve status version",
 		"perch re":                              "restore",
 		"perch nothing ":                        "",
 		"perch doctor --":                       "--config --data --help --json --show-secrets",
@@ -30,6 +30,8 @@ fi`)
 		"perch notify --urgency=h":              "high",
 		"perch notify --urgency=":               "high low normal",
 		"perch notify --robot a":                ids,
+		"perch notification ":                   "list send",
+		"perch memory ":                         "forget list show",
 		"perch notify --url ":                   "",
 		"perch say ":                            ids + " kitchen",
 		"perch say --url http://p a0b1c2d3e4f5": "a0b1c2d3e4f5",
@@ -54,7 +56,7 @@ func TestEarlierSpellings(t *testing.T) {
 	for earlier, now := range map[string]string{
 		"devices": "robot list", "devices --help": "robot list --help", "say nobody x": "robot say nobody x", "say --help": "robot say --help",
 		"adopt 123456": "robot adopt 123456", "token 020000000001": "robot token 020000000001", "forget --strangers": "robot forget --strangers",
-		"forget": "robot forget",
+		"forget": "robot forget", "notify": "notification send", "notify x --urgency loud": "notification send x --urgency loud",
 	} {
 		lines := [2]string{}
 		var codes [2]int

@@ -15,12 +15,12 @@ const MaxMessage = 65535
 // FromRobot is a text message that a robot sends. The set is closed: Hello,
 // ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event and
 // UnknownFromRobot.
-type FromRobot interface{ fromRobot() }
+type FromRobot interface{ fromRobot(w *wire) }
 
 // ToRobot is a text message that a robot is sent. The set is closed: Welcome,
 // TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, KeepAlive
 // and UnknownToRobot.
-type ToRobot interface{ toRobot() }
+type ToRobot interface{ toRobot(w *wire) }
 
 // AudioParams are the sound one side sends: Opus, mono.
 type AudioParams struct {
@@ -30,9 +30,9 @@ type AudioParams struct {
 
 // Features are what a robot offers in its hello.
 type Features struct {
-	AEC       bool // echo cancellation is the server's work
-	MCP       bool // it is an MCP server
-	GlyphPush bool // v2.4.0 and later
+	AEC       bool `json:"aec,omitempty"`        // echo cancellation is the server's work
+	MCP       bool `json:"mcp,omitempty"`        // it is an MCP server
+	GlyphPush bool `json:"glyph_push,omitempty"` // v2.4.0 and later
 }
 
 // Hello is a robot's first message.
@@ -85,15 +85,6 @@ type Event struct {
 // UnknownFromRobot is a message of a type that is not in the set.
 type UnknownFromRobot struct{ Type string }
 
-func (Hello) fromRobot()            {}
-func (ListenStart) fromRobot()      {}
-func (ListenStop) fromRobot()       {}
-func (ListenDetect) fromRobot()     {}
-func (Abort) fromRobot()            {}
-func (FromMCP) fromRobot()          {}
-func (Event) fromRobot()            {}
-func (UnknownFromRobot) fromRobot() {}
-
 // Welcome answers Hello. It always has transport "websocket": the firmware
 // dereferences that field unchecked.
 type Welcome struct {
@@ -137,15 +128,3 @@ type KeepAlive struct{}
 // UnknownToRobot is a message of a type that is not in the set. The firmware
 // logs and ignores such a message.
 type UnknownToRobot struct{ Type string }
-
-func (Welcome) toRobot()        {}
-func (TTSStart) toRobot()       {}
-func (SentenceStart) toRobot()  {}
-func (TTSStop) toRobot()        {}
-func (STT) toRobot()            {}
-func (LLM) toRobot()            {}
-func (ToMCP) toRobot()          {}
-func (Reboot) toRobot()         {}
-func (Alert) toRobot()          {}
-func (KeepAlive) toRobot()      {}
-func (UnknownToRobot) toRobot() {}

@@ -75,9 +75,6 @@ type Value struct {
 // Text returns a string's value.
 func Text(s string) Value { return Value{String, []byte(s)} }
 
-// Bytes returns a blob.
-func Bytes(b []byte) Value { return Value{Blob, bytes.Clone(b)} }
-
 // ParseValue reads a value as people type it: a number in decimal, or in hex after
 // 0x; a string as it is; a blob in hex.
 func ParseValue(t Type, text string) (Value, error) {
@@ -127,9 +124,6 @@ func (v Value) String() string {
 	}
 	return strconv.FormatUint(n, 10)
 }
-
-// Equal reports whether both have the same type and value.
-func (v Value) Equal(o Value) bool { return v.Type == o.Type && bytes.Equal(v.Data, o.Data) }
 
 func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
 

@@ -57,9 +57,9 @@ func describe(p *enumerator.PortDetails) string {
 	return plain[:min(len(plain), 60)]
 }
 
-// Port is an open serial port.
+// Port is an open serial port. Closing it leaves the robot as it is.
 type Port struct {
-	port serial.Port
+	serial.Port
 	name string
 
 	mu       sync.Mutex
@@ -76,14 +76,13 @@ func Open(name string) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, reasonOf(name, err))
 	}
-	return &Port{port: p, name: name}, nil
+	return &Port{Port: p, name: name}, nil
 }
 
 // reasonOf returns the cause and the cure if a port cannot be opened.
 func reasonOf(name string, err error) error {
-	var p *serial.PortError
 	code := serial.PortErrorCode(-1)
-	if errors.As(err, &p) {
+	if p, is := errors.AsType[*serial.PortError](err); is {
 		code = p.Code()
 	}
 	switch {
@@ -115,10 +114,10 @@ func (p *Port) Read(b []byte) (int, error) {
 		p.mu.Lock()
 		left := time.Until(p.deadline)
 		p.mu.Unlock()
-		if err := p.port.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
+		if err := p.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
 			return 0, fmt.Errorf("read from %s: %w", p.name, err)
 		}
-		n, err := p.port.Read(b)
+		n, err := p.Port.Read(b)
 		switch {
 		case err != nil:
 			return n, fmt.Errorf("read from %s: %w", p.name, gone(err))
@@ -145,7 +144,7 @@ func (p *Port) Write(b []byte) (int, error) {
 	go func() {
 		n := 0
 		for n < len(data) {
-			more, err := p.port.Write(data[n:])
+			more, err := p.Port.Write(data[n:])
 			if n += more; err != nil {
 				written <- result{n, fmt.Errorf("write to %s: %w", p.name, gone(err))}
 				return
@@ -163,9 +162,8 @@ func (p *Port) Write(b []byte) (int, error) {
 
 // gone returns a clear error if the device was unplugged.
 func gone(err error) error {
-	var p *serial.PortError
-	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) ||
-		errors.Is(err, syscall.ENODEV) {
+	if p, is := errors.AsType[*serial.PortError](err); is && p.Code() == serial.PortClosed ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
 		return errors.New("the port is gone: the robot was unplugged, or has lost power")
 	}
 	return err
@@ -173,17 +171,8 @@ func gone(err error) error {
 
 // SetBaud changes the speed of the port, in bits a second.
 func (p *Port) SetBaud(baud int) error {
-	if err := p.port.SetMode(&serial.Mode{BaudRate: baud, DataBits: 8}); err != nil {
+	if err := p.SetMode(&serial.Mode{BaudRate: baud, DataBits: 8}); err != nil {
 		return fmt.Errorf("%s does not take that speed: %w", p.name, err)
 	}
 	return nil
 }
-
-// SetDTR sets the line DTR.
-func (p *Port) SetDTR(on bool) error { return p.port.SetDTR(on) }
-
-// SetRTS sets the line RTS.
-func (p *Port) SetRTS(on bool) error { return p.port.SetRTS(on) }
-
-// Close closes the port. The robot stays as it is.
-func (p *Port) Close() error { return p.port.Close() }

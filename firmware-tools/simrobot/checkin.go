@@ -87,7 +87,6 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := r.flash.save(); err != nil {
 		return Bootstrap{}, err
 	}
-	r.boot = b
 	r.o.Observe(CheckedIn{OTA: r.o.OTA, Boot: b})
 	return b, nil
 }

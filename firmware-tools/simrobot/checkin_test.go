@@ -28,7 +28,7 @@ func checkIn(t *testing.T, r *Robot, reply string) (Bootstrap, error) {
 	return r.CheckIn(t.Context())
 }
 
-func newRobot(t *testing.T, o Options) *Robot {
+func newRobot(t testing.TB, o Options) *Robot {
 	t.Helper()
 	o.MAC = testMAC
 	r, err := New(o)

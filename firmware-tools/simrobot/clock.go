@@ -44,7 +44,7 @@ func (s *session) keepTime(now time.Time) error {
 	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {
 		s.tickAt = s.tickAt.Add(tick)
 		if s.stale && s.state == Idle {
-			return &reopening{opening{by: byEvent}}
+			return &reopening{opening{command: command{do: doSense}}}
 		}
 	}
 	return nil

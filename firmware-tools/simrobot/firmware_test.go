@@ -35,11 +35,7 @@ func TestHello(t *testing.T) {
 // first are valid until the reboot.
 func TestHelloOutlivesAChannel(t *testing.T) {
 	var rates []int
-	observe := func(h Observation) {
-		if w, ok := h.(Welcomed); ok {
-			rates = append(rates, w.Audio.SampleRate)
-		}
-	}
+	observe := on(func(w Welcomed) { rates = append(rates, w.Audio.SampleRate) })
 	channels := 0
 	_, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
 		s.next(`"hello"`)

@@ -47,10 +47,7 @@ func FuzzParseObject(f *testing.F) {
 func FuzzReadBootstrap(f *testing.F) {
 	f.Add([]byte(goodReply))
 	f.Add([]byte(`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"1.0-rc1","url":"","force":1},"activation":{"code":"1"}}`))
-	r, err := New(Options{MAC: testMAC})
-	if err != nil {
-		f.Fatal(err)
-	}
+	r := newRobot(f, Options{})
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if b, err := r.readBootstrap(text); err == nil && !b.Framing.Valid() {
 			t.Errorf("framing %d", b.Framing)

@@ -2,11 +2,9 @@ package simrobot
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -87,16 +85,9 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 // the wake word.
 func TestWakeWordTalk(t *testing.T) {
 	var woken []string
-	observe := func(h Observation) {
-		if w, ok := h.(Woken); ok {
-			woken = append(woken, w.Phrase)
-		}
-	}
+	observe := on(func(w Woken) { woken = append(woken, w.Phrase) })
 	stats, err := talk(t, Options{Wake: "robot", Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"detect","text":"robot"`)
-		s.next(listenAuto)
+		s.opens(`"detect","text":"robot"`, listenAuto)
 		s.quiet(1500 * time.Millisecond)
 		s.answer(5)
 		s.hangUp()
@@ -110,17 +101,9 @@ func TestWakeWordTalk(t *testing.T) {
 func TestWakeWordWhileIdle(t *testing.T) {
 	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
-		observe := func(h Observation) {
-			if _, ok := h.(WakeLost); ok {
-				lost++
-			}
-		}
+		observe := on(func(_ WakeLost) { lost++ })
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware, Mode: xiaozhi.Manual, Observe: observe}, func(s *server, r *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
+			s.opens(firstTexts(firmware)...)
 			s.quiet(time.Second)
 			r.WakeWord("robot")
 			if hears {
@@ -200,15 +183,5 @@ func TestHelloOfServerAEC(t *testing.T) {
 			s.text(hello)
 			s.next(`"mode":"realtime"`) // the default wherever echo is cancelled
 		})
-	}
-}
-
-// TestRobotsThatShareOptions have their own sentences.
-func TestRobotsThatShareOptions(t *testing.T) {
-	o := Options{MAC: testMAC, Say: []Sentence{second("shared")},
-		SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
-	r, err := New(o)
-	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
-		t.Errorf("%v, %+v", err, r.person.sentences)
 	}
 }

@@ -32,12 +32,7 @@ func TestTheNewestIsDropped(t *testing.T) {
 func TestQueueOfTheFirmware(t *testing.T) {
 	for firmware, want := range map[string]int{"2.1": 7, "2.2.4": 7, "2.4": 7, "2.5": 27, "dotty": 5} {
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
-			s.next(listenAuto)
+			s.opens(append(firstTexts(firmware), listenAuto)...)
 			s.text(ttsStart, sentence)
 			time.Sleep(20 * time.Millisecond)
 			s.sound(50)

@@ -61,19 +61,19 @@ type board interface {
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
-	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	// Find is the robot that is meant by a MAC address or a name.
 	Find func(robot string) (device.ID, error)
 
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log            // of turns that were reported here; nil keeps none
-	Spoken func() []Turn   // turns that robots here took, in any order; nil is none
+	Log    *Log            // of turns that were reported here
+	Spoken func() []Turn   // turns that robots here took, in any order
 	Deep   []thinker.Model // that think_hard asks, in order; empty is the agent
 
 	Perception perception
-	Sounds     sounds   // nil has nothing to play
-	Roots      []string // absolute, of the files in Sounds; clients are sent the first
+	Sounds     sounds
+	Root       string // absolute, of the files in Sounds
 	Board      board
 	Bus        *event.Bus
 
@@ -105,10 +105,6 @@ type Door struct {
 func New(o Options) *Door {
 	o.Short = cmp.Or(o.Short, shortTime)
 	o.Long = cmp.Or(o.Long, longTime)
-	o.Zone = cmp.Or(o.Zone, time.Local)
-	if o.Find == nil {
-		o.Find = device.ParseID
-	}
 	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
 }
 

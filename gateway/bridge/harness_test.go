@@ -179,8 +179,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h.player = &player{robots: h.robots, names: []string{"purr", "Happy Birthday.wav"}}
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{
-		Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
-		Log: NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
+		Find: device.ParseID, Spoken: func() []Turn { return nil }, Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
+		Log: NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
 		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {

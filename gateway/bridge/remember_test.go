@@ -76,10 +76,6 @@ func TestTheTurnLog(t *testing.T) {
 	if kept := again.all(); len(kept) != 0 {
 		t.Errorf("a log that keeps none keeps %.300v", kept)
 	}
-	none := newHarness(t, func(o *Options) { o.Log = nil })
-	if done, err := none.door.memoryLog([]byte(`{"user":"x"}`)); err != nil || !done.OK {
-		t.Errorf("without a log: %v", err)
-	}
 }
 
 // TestTheTurnLogAndAClockThatIsSetBack: the latest turn is the last to be given

@@ -66,15 +66,6 @@ const (
 	codingIs = "homeassistant/device/perch_agent_coding-1/config"
 )
 
-// last is the latest payload on a topic, and empty where there is none.
-func (s *script) last(topic string) string {
-	all := s.on(topic)
-	if len(all) == 0 {
-		return ""
-	}
-	return string(all[len(all)-1].payload)
-}
-
 func running(id, name string) event.ToolStatus {
 	return event.ToolStatus{ID: id, Name: name, Status: event.ToolRunning, Detail: "npm test"}
 }
@@ -99,7 +90,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		h.happens("", "coding-1", event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolFailed}, event.TurnEnded{End: event.EndDone})
 		synctest.Wait()
-		if got := s.shownOn(coding1 + "state"); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
+		if got := states(s.texts(coding1 + "state")); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
 			t.Errorf("it was %q", got)
 		}
 		time.Sleep(59 * time.Minute)
@@ -327,7 +318,6 @@ func TestAgentsAfterALoss(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	withQuestions(d)(h, nil)
-	h.options.Broker = "mqtt://broker"
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	hub.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
@@ -381,13 +371,8 @@ func TestAgentIDs(t *testing.T) {
 // TestAnAgentOverMosquitto: with a real broker, whose retained messages are what
 // is left.
 func TestAnAgentOverMosquitto(t *testing.T) {
-	b := newMosquitto(t).start()
 	d := &waitingQuestions{}
-	h := over(b)
-	withQuestions(d)(h, nil)
-	e := b.listen("perch/agent_coding-1/#", "perch/bridge/#", "homeassistant/device/perch_agent_coding-1/config")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, end := mirrored(t, func(h *harness) { withQuestions(d)(h, nil) })
 	h.happens("", "coding-1", running("t1", "Bash"))
 	e.await(codingIs, has(`"Coding 1"`))
 	e.await(coding1+"tool", has(`"tool_name":"Bash"`))

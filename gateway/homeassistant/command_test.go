@@ -18,11 +18,7 @@ const (
 )
 
 func TestCommands(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, unchanged)
 	h.hello(chan1, "s1")
 	e.await(state1, has(`"connected":true`, `"volume":70`))
 	for _, c := range []struct{ thing, payload, done, state string }{
@@ -63,10 +59,7 @@ func TestCommands(t *testing.T) {
 
 // TestKeptForItsHello: a robot that is quiet is not gone.
 func TestKeptForItsHello(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	_, end := h.run(t)
+	b, h, e, end := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 	h.talk.open(chan1, false)
 	for thing, payload := range map[string]string{"volume": "20", "reboot": "x", "emotion": "sad", "say": "later"} {
@@ -102,10 +95,7 @@ func TestKeptForItsHello(t *testing.T) {
 // TestANotificationForAClosedChannel is queued and done like any other command,
 // though it is the notifier that keeps it.
 func TestANotificationForAClosedChannel(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
+	b, h, e, _ := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 	for _, c := range []struct {
 		id, reported string
@@ -139,11 +129,7 @@ func must(m *Mirror, err error) *Mirror {
 }
 
 func TestBadCommands(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, unchanged)
 	h.hello(chan1, "s1")
 	for _, c := range []struct{ topic, payload, why string }{
 		{"perch/a0b1c2d3e4f4/say/set", strings.Repeat("x", 1<<20), "more than 65536"},
@@ -214,13 +200,11 @@ func TestRetainedCommandsAreIgnored(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.meet(chan2)
 	restarted := make(chan struct{}, 1)
-	h.options.Restart = func() { restarted <- struct{}{} }
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
+	b, h, e, _ := mirrored(t, func(h *harness) {
+		h.meet(chan2)
+		h.options.Restart = func() { restarted <- struct{}{} }
+	})
 	e.await("perch/a0b1c2d3e4f6/status", is2("online"))
 	b.publish("perch/bridge/request/devices", `{"transaction":7}`)
 	e.await("perch/bridge/response/devices", has(`"transaction":7`, `"status":"ok"`, `"id":"a0b1c2d3e4f4"`, `"id":"a0b1c2d3e4f6"`))
@@ -260,12 +244,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestPerceived(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.options.ShareTranscripts = true
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, func(h *harness) { h.options.ShareTranscripts = true })
 	h.hello(chan1, "s1")
 	see := func(name, data string) { h.happens(chan1, "s1", event.Perceived{Name: name, Data: []byte(data)}) }
 	see("face_detected", "{}")

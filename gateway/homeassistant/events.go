@@ -240,9 +240,6 @@ func (h *hub) publishNotice(e event.Envelope) {
 // rereadNotices takes the notifications that are kept, which were published in an
 // earlier run or in events that were lost.
 func (h *hub) rereadNotices(now time.Time) {
-	if h.o.Notices == nil {
-		return
-	}
 	for _, n := range h.o.Notices.Open(now) {
 		h.notices.remember(publishedNotice{n.Robot, n.Event()})
 	}

@@ -59,9 +59,6 @@ const installWithin = time.Minute
 // upgradeTool is the firmware's own, by which it installs what it is given.
 const upgradeTool = "self.upgrade_firmware"
 
-// installation is what became of having firmware installed.
-type installation struct{ queued bool }
-
 // newSenses are what a robot has before it has shown anything.
 func (h *hub) newSenses() senses {
 	s := senses{"booted": true}
@@ -143,29 +140,29 @@ func (h *hub) update(v *view) update {
 }
 
 // install has a robot install the newest image: at once where its channel is
-// open and its firmware has a tool for that, else when it next checks in. It
-// runs in the robot's lane.
-func (h *hub) install(ctx context.Context, id device.ID) (*installation, error) {
+// open and its firmware has a tool for that, else it is queued until the robot
+// next checks in. It runs in the robot's lane.
+func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error) {
 	if h.o.Firmware == nil {
-		return nil, errNoCatalogue
+		return false, errNoCatalogue
 	}
 	path, err := h.o.Firmware.Install(id, "", time.Now())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	robot, err := h.o.Robots.Get(id)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	has := func(t device.Tool) bool { return t.Name == upgradeTool }
 	if robot.BaseURL == "" || !h.o.Board.Robot(id).Online || !slices.ContainsFunc(h.o.Talk.Tools(id), has) {
-		return &installation{queued: true}, nil
+		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
 	// The robot may go quiet instead of answering; the version it comes back with shows the end.
 	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
-	return &installation{queued: err != nil}, nil
+	return err != nil, nil
 }
 
 // fetch takes an image from elsewhere into the catalogue.

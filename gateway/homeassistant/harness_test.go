@@ -74,7 +74,7 @@ func newHarness() *harness {
 	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
-		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
+		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
 		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
 		Serve: func(ctx context.Context, l *net.TCPListener, user, password string) error {
 			shared, err := l.File()
@@ -91,6 +91,8 @@ func newHarness() *harness {
 		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
+		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
+		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
 }

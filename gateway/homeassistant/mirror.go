@@ -88,18 +88,17 @@ type Options struct {
 	User, Password string // of the broker; empty is none, which the embedded one refuses
 	CA             []byte // PEM, of a broker's own authority; nil is the machine's
 	// Serve runs the embedded broker on a listener until ctx ends, which is nil,
-	// or the broker does. It leaves the listener open. Only Run needs it.
+	// or the broker does. It leaves the listener open.
 	Serve   func(ctx context.Context, l *net.TCPListener, user, password string) error
 	Base    string // "perch"
 	Prefix  string // Home Assistant's, "homeassistant"
 	ID      string // the appliance's, 8 hex digits
 	Version string
-	URL     func() string // where a person finds the appliance, empty is nowhere; nil is always so
+	URL     func() string // where a person finds the appliance; empty is nowhere
 	// Host is the name the appliance goes by on the network, and the one it was
-	// to have where another machine has that, each empty where there is none;
-	// nil is an appliance without a name.
+	// to have where another machine has that, each empty where there is none.
 	Host    func() (host, taken string)
-	Started time.Time     // zero is now
+	Started time.Time
 	Away    time.Duration // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was recognized and spoken. Home Assistant keeps
 	// that in its database.
@@ -109,25 +108,21 @@ type Options struct {
 	Talk     talk
 	Notifier notifier
 	// Notices are the notifications that are kept, for what becomes of one from
-	// before this run; nil keeps none.
+	// before this run.
 	Notices notices
 	Senses  intake
-	// Questions are those of agents without a robot, among others; nil answers none.
+	// Questions are those of agents without a robot, among others.
 	Questions questions
 	// Firmware is the catalogue; nil shows and installs none.
 	Firmware catalogue
 	Board    *agent.Board
 	Bus      *event.Bus
-	// Restart begins a restart of the appliance, and returns at once; nil is an
-	// appliance that cannot.
-	Restart func()
+	Restart  func() // begins a restart of the appliance, and returns at once
 	// Announced are the ids of all components ever announced to Home Assistant,
-	// by robot or "bridge". With nil, entities that vanish stay in Home Assistant.
+	// by robot or "bridge".
 	Announced table[[]string]
-	// Kept are commands that wait for a robot's next hello, by robot; nil keeps
-	// them for this run alone.
-	Kept table[[]Waiting]
-	Log  *slog.Logger
+	Kept      table[[]Waiting] // commands that wait for a robot's next hello, by robot
+	Log       *slog.Logger
 }
 
 // Mirror is the appliance's robots and agents on MQTT.
@@ -148,18 +143,10 @@ var ErrOptions = errors.New("MQTT cannot be set up")
 func ClientID(appliance string) string { return "perch-" + appliance }
 
 // New checks the options and returns a mirror that has yet to be run. It wraps
-// ErrOptions with a sentence that names the key to correct.
+// ErrOptions with a sentence that names the key to correct. For Try alone, the
+// options up to Prefix, and ID and Log, are enough.
 func New(o Options) (*Mirror, error) {
-	if o.Started.IsZero() {
-		o.Started = time.Now()
-	}
 	o.Listen = cmp.Or(o.Listen, ":1883")
-	if o.URL == nil {
-		o.URL = func() string { return "" }
-	}
-	if o.Host == nil {
-		o.Host = func() (host, taken string) { return "", "" }
-	}
 	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
 	client, shown, err := o.dialer()
 	if err != nil {
@@ -241,9 +228,6 @@ func (m *Mirror) Run(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		<-ctx.Done()
 		return nil
-	}
-	if m.broker != nil && m.o.Serve == nil {
-		return fmt.Errorf("%w: there is no way to run the embedded broker", ErrOptions)
 	}
 	var broker, client sync.WaitGroup
 	brokerCtx, stopBroker := context.WithCancel(context.WithoutCancel(ctx))

@@ -91,21 +91,15 @@ func (v *view) lastSeen() time.Time {
 
 // due is when the view changes by itself, and the zero time when it does not.
 func (v *view) due(away time.Duration) time.Time {
-	var first time.Time
-	earliest := func(t time.Time) {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
+	first := v.download.until
 	if v.dirty {
-		earliest(v.published.Add(coalesce))
+		first = earliest(first, v.published.Add(coalesce))
 	}
-	earliest(v.download.until)
 	if !v.pressed.IsZero() && !v.held {
-		earliest(v.pressed.Add(longPress))
+		first = earliest(first, v.pressed.Add(longPress))
 	}
 	if away > 0 && !v.state.Online && v.status == "online" {
-		earliest(v.lastSeen().Add(away))
+		first = earliest(first, v.lastSeen().Add(away))
 	}
 	return first
 }

@@ -117,8 +117,7 @@ func TestWhichRobotAsks(t *testing.T) {
 		}
 	})
 	for name, change := range map[string]func(*Options){
-		"none may answer": func(o *Options) { o.MayAnswer = nil }, "none asks": func(o *Options) { o.Asker = nil },
-		"another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
+		"none may answer": unspoken, "another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
 	} {
 		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = answers("yes")

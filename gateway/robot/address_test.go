@@ -14,7 +14,6 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
 	"perch/perception"
 	"perch/socket"
 	"perch/store/storetest"
@@ -77,12 +76,7 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 			Records:     NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 			Commands:    NewCommandQueue(&storetest.Table[[]Command]{}),
 			Synthesizer: &beepSynthesizer{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
-		engine, err := door.NewEngine(quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Routes(engine)
-		server := httptest.NewServer(engine)
+		server := httptest.NewServer(routesOf(t, s))
 		// The firmware sends no port.
 		conn, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/xiaozhi/v1/",
 			socket.Options{MaxMessage: 1 << 16, Header: http.Header{"Host": {"perch.local"}, "Device-Id": {robotID.MAC()}}})

@@ -1,7 +1,6 @@
 package robot
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +8,7 @@ import (
 	"testing"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 // TestTokensByQuery: a page cannot set headers for its WebSocket, and names the
@@ -58,15 +57,9 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 // TestWhyARobotIsTurnedAway: a token is one client's, and another client gets
 // that error. A client without Client-Id is the one of the token.
 func TestWhyARobotIsTurnedAway(t *testing.T) {
-	quiet := slog.New(slog.DiscardHandler)
-	s := NewServer(Options{Robots: bound{&registry{}}, Log: quiet})
+	s := NewServer(Options{Robots: bound{&registry{}}, Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
-	engine, err := door.NewEngine(quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Routes(engine)
-	server := httptest.NewServer(engine)
+	server := httptest.NewServer(routesOf(t, s))
 	defer server.Close()
 	for name, c := range map[string]struct {
 		id, client, token string
@@ -81,24 +74,12 @@ func TestWhyARobotIsTurnedAway(t *testing.T) {
 		"nobody":            {"020000000001", "mine", "right", 401, "missing or wrong"},
 		"nobody, no client": {"020000000001", "", "right", 401, "missing or wrong"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			server.URL+"/xiaozhi/v1/?device-id="+c.id+"&client-id="+c.client+"&token="+c.token, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if letIn := answer.StatusCode != 401; letIn != (c.status == 0) || !strings.Contains(string(text), c.says) {
+		url := server.URL + "/xiaozhi/v1/?device-id=" + c.id + "&client-id=" + c.client + "&token=" + c.token
+		answer, text := doortest.Ask(t, http.MethodGet, url, "")
+		if letIn := answer.StatusCode != 401; letIn != (c.status == 0) || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %d %s", name, answer.StatusCode, text)
 		}
-		if other := strings.Contains(string(text), "another Client-Id"); other != (c.says == "Client-Id") {
+		if other := strings.Contains(text, "another Client-Id"); other != (c.says == "Client-Id") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

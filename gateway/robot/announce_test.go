@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent/notice"
@@ -33,11 +32,8 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
 				k.synthesizer.delay = c.slow
 				k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
-				if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(c.after)
-				synctest.Wait()
+				k.queueText(text)
+				k.pass(c.after)
 				k.channel.forget()
 				k.happened()
 				if c.abort {
@@ -45,8 +41,7 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 				}
 				k.say(xiaozhi.ListenDetect{Text: "face"})
 				k.listen(c.mode)
-				time.Sleep(4 * time.Second)
-				synctest.Wait()
+				k.pass(4 * time.Second)
 				var sent []string
 				for _, s := range k.channel.all() {
 					if s.message != nil {
@@ -81,18 +76,14 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-				k.recognizer.transcripts = understood("x")
-				k.listen(xiaozhi.Auto)
-				k.speak()
-				time.Sleep(500 * time.Millisecond)
-				synctest.Wait()
+				k.hears(xiaozhi.Auto, "x")
+				k.pass(500 * time.Millisecond)
 				k.channel.forget()
 				if c.abort {
 					k.say(xiaozhi.Abort{})
 				}
 				k.listen(c.mode)
-				time.Sleep(time.Second)
-				synctest.Wait()
+				k.pass(time.Second)
 				if stopped := strings.Contains(k.channel.story(), "tts stop"); stopped != c.stops {
 					t.Errorf("sent %s", k.channel.story())
 				}

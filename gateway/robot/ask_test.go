@@ -1,7 +1,6 @@
 package robot
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -13,18 +12,6 @@ import (
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
-
-// TestTooMuchToAsk: beyond what may wait to be said, a question is refused at once.
-func TestTooMuchToAsk(t *testing.T) {
-	talking(t, answer("It is late."), func(k *talk) {
-		for range mostQueued + 1 { // before the robot has settled
-			if _, err := k.server.Say(k.t.Context(), robotID, "Hello."); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k.wantEnd(k.inquires(), agent.Answer{}, ErrBusy)
-	})
-}
 
 // TestAsk: the question is spoken, the robot listens, and what is said then
 // answers it and cancels nothing.
@@ -40,18 +27,15 @@ func TestAsk(t *testing.T) {
 			}
 			k.speak()
 		}, agent.Answer{Outcome: agent.AnswerGiven, Text: "yes please"}},
-		"a touch": {func(k *talk) {
-			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-		}, agent.Answer{Outcome: agent.AnswerTouch}},
+		"a touch": {(*talk).touch, agent.Answer{Outcome: agent.AnswerTouch}},
 		"nothing in time": {func(k *talk) {
 			k.listen(xiaozhi.Auto)
 			k.quiet(11 * time.Second)
 		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"words that are not understood, then a touch": {func(k *talk) {
 			k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
-			k.listen(xiaozhi.Auto)
-			k.speak()
-			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+			k.answers()
+			k.touch()
 		}, agent.Answer{Outcome: agent.AnswerTouch}},
 		"its owner, elsewhere": {func(k *talk) {
 			if err := k.server.Reply("another", true); !errors.Is(err, agent.ErrNoQuestion) {
@@ -65,11 +49,24 @@ func TestAsk(t *testing.T) {
 				k.t.Error(err)
 			}
 			synctest.Wait()
-			if err := k.server.Reply("q", true); !errors.Is(err, agent.ErrNoQuestion) {
+			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
 				k.t.Errorf("a second answer: %v", err)
 			}
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
+		"an abort, before the words are recognized": {func(k *talk) {
+			k.recognizer.delay = 2 * time.Second // a C call
+			k.answers()
+			k.say(xiaozhi.Abort{})
+		}, agent.Answer{Outcome: agent.AnswerClosed}},
+		"a button that is pressed twice and released never": {func(k *talk) {
+			k.recognizer.transcripts = []voice.Transcript{{Refused: true}, {Refused: true}}
+			k.listen(xiaozhi.Manual)
+			k.speak()
+			k.listen(xiaozhi.Manual)
+			k.speak()
+			time.Sleep(10 * time.Second)
+		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"a closed channel": {func(k *talk) {
 			k.channel.Close(1000, "")
 			synctest.Wait()
@@ -77,23 +74,12 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []agent.Answer
-			mind := &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second,
-					Answer: func(a agent.Answer) { answers = append(answers, a) }})
-				if err != nil {
-					return err
-				}
-				return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
-			}}
-			talking(t, mind, func(k *talk) {
-				k.recognizer.transcripts = understood("delete it", "yes please")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+			talking(t, asking(&answers, 1), func(k *talk) {
+				k.hears(xiaozhi.Auto, "delete it", "yes please")
 				time.Sleep(2 * time.Second)
 				k.wantStory("hello, stt delete it, tts start, sentence May I?, 10 packets, tts stop")
 				c.do(k)
-				time.Sleep(3 * time.Second)
-				synctest.Wait()
+				k.pass(3 * time.Second)
 				if !reflect.DeepEqual(answers, []agent.Answer{c.want}) {
 					t.Errorf("answered %+v, want %+v", answers, c.want)
 				}

@@ -7,8 +7,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// tick is the time that due returned.
-func (s *stepper) tick() {
+// step is called at the time that due returned.
+func (tick) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
 		if passed(s.now, s.channel.opened, s.limits.hello) {

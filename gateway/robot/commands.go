@@ -86,16 +86,6 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	return false, err
 }
 
-// queueCommands keeps commands for a robot, and publishes which were dropped for
-// them.
-func (s *Server) queueCommands(id device.ID, added ...Command) error {
-	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
-	for _, c := range givenUp {
-		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
-	}
-	return err
-}
-
 // Announce has a robot whose channel is open speak a notification, at once or
 // after the turn under way, or only show it. The session publishes
 // NotificationChanged with what has become of it. It returns ErrOffline where the

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
@@ -17,71 +14,35 @@ import (
 	"perch/voice"
 )
 
-// given collects answers.
-type given struct {
-	mu  sync.Mutex
-	all []agent.Answer
-}
-
-func (g *given) add(a agent.Answer) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all = append(g.all, a)
-}
-
-func (g *given) outcomes() (all []agent.Outcome) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, a := range g.all {
-		all = append(all, a.Outcome)
-	}
-	return all
-}
-
-// explaining is a mind that speaks for 5 s before it asks.
-func explaining(answers *given) *scriptedMind {
-	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-		err := out(agent.Say{Text: strings.Repeat("long ", 10)})
-		if err == nil {
-			err = out(agent.Ask{ID: "q", Text: "May I delete it?", Within: 10 * time.Second, Answer: answers.add})
-		}
-		if err != nil {
-			return err
-		}
-		return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
-	}}
-}
+// longWinded is what a mind says for 5 s before it asks.
+const longWinded = "long long long long long long long long long long "
 
 // TestNobodyConsentsToWhatWasNotAsked: until the question can be heard a touch
 // is a touch, and who opens the microphone interrupts.
 func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 	for name, do := range map[string]func(*talk){
 		"a touch": func(k *talk) {
-			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-			time.Sleep(time.Second)
-			synctest.Wait()
+			k.touch()
+			k.pass(time.Second)
 		},
 		"an okay": func(k *talk) {
 			k.listen(xiaozhi.Auto)
 			k.speak()
-			time.Sleep(3 * time.Second)
-			synctest.Wait()
+			k.pass(3 * time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var answers given
-			talking(t, explaining(&answers), func(k *talk) {
-				k.recognizer.transcripts = understood("clean up", "okay")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "okay")
 				time.Sleep(2 * time.Second)
 				if strings.Contains(k.channel.story(), "May I") {
 					t.Fatalf("it has asked already: %s", k.channel.story())
 				}
 				do(k)
-				for _, o := range answers.outcomes() {
-					if o == agent.AnswerTouch || o == agent.AnswerGiven {
-						t.Errorf("consent to a question that nobody has heard: %s", o)
+				for _, a := range answers {
+					if a.Outcome == agent.AnswerTouch || a.Outcome == agent.AnswerGiven {
+						t.Errorf("consent to a question that nobody has heard: %s", a.Outcome)
 					}
 				}
 				time.Sleep(20 * time.Second)
@@ -100,38 +61,32 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 		"a no from elsewhere": {func(k *talk) {
 			k.recognizer.delay = 3 * time.Second
 			k.speak()
-			if err := k.server.Reply("q", false); err != nil {
+			if err := k.server.Reply("q0", false); err != nil {
 				k.t.Error(err)
 			}
-			if err := k.server.Reply("q", true); !errors.Is(err, agent.ErrNoQuestion) {
+			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
 				k.t.Errorf("a second word of the owner's: %v", err)
 			}
 		}, agent.AnswerDenied},
 		"time is over": {func(k *talk) {
 			k.quiet(9 * time.Second)
 			for range 3 {
-				for _, p := range k.packets {
-					k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-					time.Sleep(60 * time.Millisecond)
-				}
+				k.someWords()
 			}
 		}, agent.AnswerExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var answers given
-			talking(t, explaining(&answers), func(k *talk) {
-				k.recognizer.transcripts = understood("clean up", "yes", "yes", "yes")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "yes", "yes", "yes")
 				for !strings.HasSuffix(k.channel.story(), "tts stop") {
 					time.Sleep(100 * time.Millisecond)
 				}
 				k.listen(xiaozhi.Auto)
 				c.do(k)
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				if got := answers.outcomes(); !slices.Equal(got, []agent.Outcome{c.want}) {
-					t.Errorf("answered %v, want %s", got, c.want)
+				k.pass(5 * time.Second)
+				if len(answers) != 1 || answers[0].Outcome != c.want {
+					t.Errorf("answered %v, want %s", answers, c.want)
 				}
 				time.Sleep(20 * time.Second)
 			})
@@ -141,46 +96,28 @@ func TestTheOwnersNoIsNotLost(t *testing.T) {
 
 // TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
 func TestASynthesizerThatFailsInASentence(t *testing.T) {
-	mind := answer("It is late.", "Go to bed.")
-	talking(t, mind, func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.channel.forget()
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.hears(xiaozhi.Auto, "x")
+		k.pass(10 * time.Second)
 		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
 		}
 		if k.turns.Last.End != event.EndDone {
 			t.Errorf("the turn ended %s", k.turns.Last.End)
 		}
-	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&halfway{}, o.Synthesizer} })
+	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&failing{1000}, o.Synthesizer} })
 }
 
-// halfway dies in the middle of its first sentence.
-type halfway struct{ dead bool }
+// failing makes a quarter of a second of sound, and fails so many times.
+type failing struct{ times int }
 
-func (*halfway) Name() string { return "halfway" }
+func (*failing) Name() string { return "failing" }
 
-func (h *halfway) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
-	if h.dead {
-		return voice.ErrUnavailable
-	}
-	h.dead = true
-	return errors.Join(out(make([]int16, voice.SpeakerRate/2)), voice.ErrUnavailable)
-}
-
-// stumbling makes a quarter of a second of sound, and fails a few times.
-type stumbling struct{ calls int }
-
-func (*stumbling) Name() string { return "stumbling" }
-
-func (s *stumbling) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
 	if err := out(make([]int16, voice.SpeakerRate/4)); err != nil {
 		return err
 	}
-	if s.calls++; s.calls <= 5 {
+	if s.times--; s.times >= 0 {
 		return voice.ErrUnavailable
 	}
 	return out(make([]int16, voice.SpeakerRate*2))
@@ -189,7 +126,7 @@ func (s *stumbling) Synthesize(_ context.Context, _ string, _ voice.Options, out
 // TestHalfAPhraseIsNone: one that could not be made whole is made anew.
 func TestHalfAPhraseIsNone(t *testing.T) {
 	var b phrasebook
-	m := &stumbling{}
+	m := &failing{5}
 	texts := func(string) string { return "I cannot think right now." }
 	for range 3 {
 		if b.begin() {

@@ -54,8 +54,8 @@ func (s *state) streams(now time.Time) bool {
 	return passed(now, from, streamsFor)
 }
 
-// streaming is what streams has found.
-func (s *stepper) streaming() {
+// step listens to the sound that streams has found.
+func (streaming) step(s *stepper) {
 	if s.phase == quiet && !s.mic.resumeAwaited.IsZero() {
 		s.mic.resumeAwaited, s.mic.listening = time.Time{}, true
 		s.again()

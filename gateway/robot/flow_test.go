@@ -45,19 +45,14 @@ func TestWhoStreamsForEverIsHeard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("Yes."), func(k *talk) {
-				k.recognizer.transcripts = understood("x")
-				k.listen(c.mode)
-				k.speak()
+				k.hears(c.mode, "x")
 				k.say(xiaozhi.ListenStop{}) // by hand it ends the utterance
 				time.Sleep(3 * time.Second)
 				if c.mode == xiaozhi.Auto {
 					k.listen(c.mode)
 					k.recognizer.transcripts = understood("y")
 					k.channel.forget()
-					for _, p := range k.packets {
-						k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-						time.Sleep(voice.FrameDuration)
-					}
+					k.someWords()
 					for range 100 { // while we think and speak, which is none of it
 						if strings.HasSuffix(k.channel.story(), "tts stop") {
 							break

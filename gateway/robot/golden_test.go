@@ -166,9 +166,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		p.talk = k
 		synctest.Wait()
 		transcript = p.run()
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 	return transcript
 }
@@ -226,13 +224,7 @@ func (p *player) run() string {
 		synctest.Wait()
 	}
 	p.until(p.ends + afterwards)
-	for {
-		ctx, cancel := context.WithTimeout(p.t.Context(), time.Nanosecond)
-		e, err := p.events.Next(ctx)
-		cancel()
-		if err != nil {
-			break
-		}
+	for _, e := range p.envelopes() {
 		r.event(e)
 	}
 	r.finish(p.began.Add(p.ends + afterwards))
@@ -397,7 +389,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize returns the next line of the ears, no sooner than its time.
+// Recognize returns the next transcript, no sooner than its time.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err

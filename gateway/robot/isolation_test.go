@@ -113,15 +113,9 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks 
 	}
 	var speech, silence [][][]byte
 	for i := range n {
-		line, ended := newFakeChannel(), make(chan struct{})
-		c.lines, c.ended = append(c.lines, line), append(c.ended, ended)
-		go func() {
-			defer close(ended)
-			if err := c.server.serve(line, device.Robot{ID: device.ID(fmt.Sprintf("a0b1c2d3%04d", i))}, device.Client{},
-				xiaozhi.Framing1); err != nil {
-				t.Error(err)
-			}
-		}()
+		line := newFakeChannel()
+		c.lines = append(c.lines, line)
+		c.ended = append(c.ended, k.connect(line, device.ID(fmt.Sprintf("a0b1c2d3%04d", i))))
 		s, q := spokenBy(t, period(i))
 		speech, silence = append(speech, s), append(silence, q)
 	}
@@ -148,8 +142,7 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks 
 		if turn == 0 && stuck >= 0 {
 			c.lines[stuck].stuck.Store(true)
 		}
-		time.Sleep(12 * time.Second)
-		synctest.Wait()
+		k.pass(12 * time.Second)
 	}
 	k.server.Close()
 	<-k.ended

@@ -134,7 +134,11 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if l.state.listens() && (!ours || l.state.phase == hearing) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
-	l.tap.soundFromRobot(l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing)
+	kind := "quiet"
+	if l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing {
+		kind = "speech"
+	}
+	l.tap.sound('<', kind)
 	switch edge {
 	case voice.SpeechBegan:
 		l.input(ctx, speechBegan{})

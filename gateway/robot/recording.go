@@ -104,25 +104,16 @@ func (t *tap) attach(r *recorder) bool {
 	return true
 }
 
-func (t *tap) soundFromRobot(speech bool) {
+// sound notes a packet. Of the robot's, kind is what the end-pointer takes it for.
+func (t *tap) sound(mark byte, kind string) {
 	if r := t.to.Load(); r != nil {
-		sound := "quiet"
-		if speech {
-			sound = "speech"
-		}
-		r.packet('<', sound)
+		r.packet(mark, kind)
 	}
 }
 
 func (t *tap) toRobot(text []byte) {
 	if r := t.to.Load(); r != nil {
 		r.add('>', r.clean(text))
-	}
-}
-
-func (t *tap) soundToRobot(int) {
-	if r := t.to.Load(); r != nil {
-		r.packet('>', "")
 	}
 }
 
@@ -259,9 +250,7 @@ func isSecret(name string) bool {
 // JSON, as some errors of the firmware are, is left as it is or left out whole.
 func (r *recorder) clean(text []byte) string {
 	var out bytes.Buffer
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	switch err := blank(&out, d, ""); {
+	switch err := blank(&out, decoderOf(string(text)), ""); {
 	case err == nil:
 		return strings.ReplaceAll(out.String(), r.session, "S")
 	case isSecret(string(text)):
@@ -270,27 +259,31 @@ func (r *recorder) clean(text []byte) string {
 	return strings.ReplaceAll(string(text), r.session, "S")
 }
 
+func decoderOf(text string) *json.Decoder {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d
+}
+
 // blank copies the next JSON value, its fields in their order, without the
 // values of secret ones. Text that is JSON itself, as the answers of a robot's
 // tools are, is looked into.
 func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
+	if isSecret(name) {
+		out.WriteString(`"…"`)
+		return d.Decode(new(json.RawMessage))
+	}
 	t, err := d.Token()
 	if err != nil {
 		return err
-	}
-	if isSecret(name) {
-		out.WriteString(`"…"`)
-		return skip(d, t)
 	}
 	switch v := t.(type) {
 	case json.Delim:
 		return blankAll(out, d, v)
 	case string:
 		out.Write(asText(visible(blankText(v), "\n\t")))
-	case nil:
-		out.WriteString("null")
 	default:
-		out.Write(asJSON(t))
+		out.Write(asText(t))
 	}
 	return nil
 }
@@ -328,9 +321,7 @@ func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 func blankText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer
-		d := json.NewDecoder(strings.NewReader(text))
-		d.UseNumber()
-		if blank(&out, d, "") == nil {
+		if blank(&out, decoderOf(text), "") == nil {
 			return out.String()
 		}
 	}
@@ -340,32 +331,13 @@ func blankText(text string) string {
 	return text
 }
 
-// skip reads over the rest of a value whose first token was t.
-func skip(d *json.Decoder, t json.Token) error {
-	open, nested := t.(json.Delim)
-	if !nested || open == '}' || open == ']' {
-		return nil
-	}
-	for d.More() {
-		next, err := d.Token()
-		if err == nil {
-			err = skip(d, next)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-// asText is a text as JSON, with its < and > as they are.
-func asText(s string) []byte {
+// asText is a value as JSON, with its < and > as they are.
+func asText(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return []byte(`""`) // of a string, so this cannot be
+	if err := e.Encode(v); err != nil {
+		return []byte(`""`) // of a token of JSON, so this cannot be
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
@@ -421,7 +393,13 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { s.recordEvents(ctx, id, r) })
+	wg.Go(func() {
+		s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
+			if e.Robot == id {
+				r.event(e)
+			}
+		})
+	})
 	for {
 		select {
 		case e := <-lines:
@@ -453,14 +431,6 @@ func drain(lines <-chan entry, out func(string) error) error {
 			return nil
 		}
 	}
-}
-
-func (s *Server) recordEvents(ctx context.Context, id device.ID, r *recorder) {
-	s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
-		if e.Robot == id {
-			r.event(e)
-		}
-	})
 }
 
 // nextSession is the robot's session, as soon as it has one.

@@ -3,7 +3,6 @@ package robot
 import (
 	"cmp"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -119,9 +118,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.options.Robots.Seen(robotID, time.Now())
 	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this channel, whatever the check-in had
-	t := &webSocket{conn: conn, framing: framing(r), bad: complainOnce(s.logOf(robotID), robotID)}
+	log, bad := s.logOf(robotID).With("robot", robotID), logOnce{}
+	t := &webSocket{conn: conn, framing: framing(r), bad: func(err error) {
+		bad.warn(log, "the robot sends frames that do not fit its framing; such frames are dropped", err)
+	}}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
-		s.logOf(robotID).Error("a robot's session could not be held", "robot", robotID, "err", err)
+		log.Error("a robot's session could not be held", "err", err)
 	}
 	return nil
 }
@@ -171,16 +173,4 @@ func framing(r *http.Request) xiaozhi.Framing {
 		return f
 	}
 	return xiaozhi.Framing1
-}
-
-// complainOnce logs the first frame that is none, and no others: a robot with
-// the wrong framing sends seventeen a second.
-func complainOnce(log *slog.Logger, id device.ID) func(error) {
-	logged := false
-	return func(err error) {
-		if !logged {
-			log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
-		}
-		logged = true
-	}
 }

@@ -229,14 +229,16 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 		}
 		select {
 		case f, open := <-l.incoming:
-			if f.message != nil {
-				l.readProgress(ctx)
-			}
-			if !open {
+			switch {
+			case !open:
 				l.input(ctx, hangUp{"the robot closed the channel"})
 				return
+			case f.message == nil:
+				l.audio(ctx, f.audio)
+			default:
+				l.readProgress(ctx)
+				l.input(ctx, fromRobot{f.message})
 			}
-			l.frame(ctx, f)
 		case in := <-l.inputs:
 			l.readProgress(ctx)
 			if in.from == nil {
@@ -281,17 +283,9 @@ func (l *loop) input(ctx context.Context, in input) {
 			l.stepped(in, l.state)
 		}
 		for _, e := range effects {
-			l.perform(ctx, e)
+			e.perform(ctx, l)
 		}
 	}
-}
-
-func (l *loop) frame(ctx context.Context, f frame) {
-	if f.message != nil {
-		l.input(ctx, fromRobot{f.message})
-		return
-	}
-	l.audio(ctx, f.audio)
 }
 
 // readProgress takes what the writer has reported before anything else happens, so

@@ -36,15 +36,13 @@ type playSound struct {
 	answer chan<- error // with a slot for one
 }
 
-func (playSound) input() {}
-
 // answerPlay returns whether a sound is played.
 type answerPlay struct {
 	answer chan<- error
 	err    error
 }
 
-func (answerPlay) effect() {}
+func (e answerPlay) perform(context.Context, *loop) { e.answer <- e.err } // there is a slot
 
 // Play has a robot play a sound outside any turn, and returns when it begins
 // to. It can be interrupted as speech can. Errors wrap fs.ErrNotExist for a
@@ -74,9 +72,9 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// playSound begins a sound where nothing else is heard. A robot that is still
-// connecting plays it in a moment.
-func (s *stepper) playSound(in playSound) {
+// step begins a sound where nothing else is heard. A robot that is still connecting
+// plays it in a moment.
+func (in playSound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
 		s.do(answerPlay{in.answer, ErrOffline})
@@ -107,10 +105,9 @@ func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
 		return err
 	}
-	encoder := t.session.encoder.of(ctx, t)
 	for len(pcm) > 0 {
 		n := min(len(pcm), voice.SpeakerFrame)
-		if err := encoder.encode(ctx, pcm[:n], t.packet(ctx)); err != nil {
+		if err := t.session.encoder.encode(ctx, t, pcm[:n], t.packet(ctx)); err != nil {
 			return err
 		}
 		pcm = pcm[n:]

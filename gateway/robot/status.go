@@ -11,23 +11,16 @@ import (
 // statusTool ends the name of the tool by which every build reports its condition.
 const statusTool = "get_device_status"
 
-// call runs one of the robot's tools.
+// call runs one of the robot's tools. It publishes the condition that a robot
+// answers to any caller: its battery is reported nowhere else.
 func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	answer, err := s.toolbox.Call(ctx, tool, arguments)
-	if err == nil {
-		s.publishStatus(tool, answer.Text)
-	}
-	return answer, err
-}
-
-// publishStatus publishes the condition that a robot has just answered to any
-// caller: its battery is reported nowhere else.
-func (s *session) publishStatus(tool, answer string) {
-	if strings.HasSuffix(tool, statusTool) {
-		if status, ok := parseStatus(answer); ok {
+	if err == nil && strings.HasSuffix(tool, statusTool) {
+		if status, ok := parseStatus(answer.Text); ok {
 			s.publish(status)
 		}
 	}
+	return answer, err
 }
 
 // parseStatus makes an event of it.

@@ -32,51 +32,38 @@ func (s *stepper) do(effects ...effect) {
 // in with the input.
 func step(st state, now time.Time, in input) (state, []effect) {
 	s := &stepper{state: st, now: now}
-	if s.phase == closing {
-		return st, nil
-	}
-	switch in := in.(type) {
-	case fromRobot:
-		s.fromRobot(in.message)
-	case speechBegan:
-		s.speechBegan()
-	case speechEnded:
-		s.utteranceOver()
-	case streaming:
-		s.streaming()
-	case transcript:
-		s.transcribed(in.text)
-	case misheard:
-		s.misheard()
-	case questionPut:
-		s.questionPut(in.question)
-	case questionAnswered:
-		s.questionAnswered(in.answer)
-	case turnFinished:
-		s.turn.done, s.turn.end, s.turn.reason = true, in.end, in.reason
-		s.maybeEnd()
-	case playbackProgress:
-		s.played(in)
-	case hangUp:
-		s.close(in.why)
-	case tick:
-		s.tick()
+	switch {
+	case s.phase == closing:
+	case s.phase == greeting && isCommand(in):
+		if _, quiet := in.(abort); !quiet && len(s.queue.early) < mostEarly {
+			s.queue.early = append(slices.Clip(s.queue.early), in)
+		}
 	default:
-		s.command(in)
+		in.step(s)
 	}
 	return s.state, s.effects
 }
 
-// fromRobot is a message of the robot.
-func (s *stepper) fromRobot(m xiaozhi.FromRobot) {
-	if hello, ok := m.(xiaozhi.Hello); ok {
+// isCommand reports whether an input is what the appliance wants of the robot, and
+// waits for its hello.
+func isCommand(in input) bool {
+	switch in.(type) {
+	case announce, showAlert, showEmotion, injectText, abort, holdChannel, collectCommands, decideQuestion, reboot:
+		return true
+	}
+	return false
+}
+
+// step takes a message of the robot.
+func (in fromRobot) step(s *stepper) {
+	if hello, ok := in.message.(xiaozhi.Hello); ok {
 		s.hello(hello)
 		return
 	}
 	if s.phase == greeting {
 		return // nothing counts before hello
 	}
-	switch m := m.(type) {
+	switch m := in.message.(type) {
 	case xiaozhi.ListenStart:
 		s.listenStart(m.Mode)
 	case xiaozhi.ListenStop:
@@ -124,7 +111,7 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 		early := s.queue.early
 		s.queue.early = nil
 		for _, in := range early {
-			s.command(in)
+			in.step(s)
 		}
 	}
 }
@@ -331,19 +318,19 @@ func (s *stepper) utteranceOver() {
 	}
 }
 
-func (s *stepper) transcribed(text string) {
+func (in transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
 	if !s.question.waits() {
 		s.turn.understood = true
-		s.do(keepTranscript{text})
+		s.do(keepTranscript{in.text})
 	}
-	s.do(send{xiaozhi.STT{Text: text}}, publish{event.Heard{Text: text}})
+	s.do(send{xiaozhi.STT{Text: in.text}}, publish{event.Heard{Text: in.text}})
 }
 
-// misheard was speech, but nothing to stand by. The first is answered aloud
-// by the turn; later ones are only shown, so that a television cannot keep a
-// robot talking.
-func (s *stepper) misheard() {
+// step takes speech that was not understood. The first is answered aloud by the
+// turn; later ones are only shown, so that a television cannot keep a robot
+// talking.
+func (misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.do(send{xiaozhi.STT{Text: "…"}}, publish{event.Misheard{}})
 	if s.question.waits() && s.phase != hearing { // or the next answer is being spoken already
@@ -482,7 +469,7 @@ func (s *stepper) rest() {
 	}
 }
 
-func (s *stepper) played(p playbackProgress) {
+func (p playbackProgress) step(s *stepper) {
 	s.channel.sentAt = s.now
 	if !s.turn.active {
 		return
@@ -528,6 +515,11 @@ func (s *stepper) played(p playbackProgress) {
 		s.turn.drained = true
 		s.maybeEnd()
 	}
+}
+
+func (in turnFinished) step(s *stepper) {
+	s.turn.done, s.turn.end, s.turn.reason = true, in.end, in.reason
+	s.maybeEnd()
 }
 
 // maybeEnd ends a turn whose brain has finished and whose speech was played.

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"perch/device"
+	"perch/event"
 	"perch/gateway/door"
 )
 
@@ -62,7 +64,11 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
 	}
-	return s.queueCommands(id, added...)
+	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
+	for _, c := range givenUp {
+		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
+	}
+	return err
 }
 
 // keepUnspoken keeps what a session that has ended was still to speak. What had

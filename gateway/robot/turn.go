@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -114,7 +114,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 
 // speakAll speaks a text sentence by sentence.
 func (t *turn) speakAll(ctx context.Context, text string) error {
-	for _, sentence := range llm.Sentences(text) {
+	for _, sentence := range thinker.Sentences(text) {
 		if err := t.speak(ctx, sentence); err != nil {
 			return err
 		}
@@ -283,12 +283,11 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	if err := t.playback.add(ctx, item{sentence: &text}); err != nil {
 		return err
 	}
-	encoder := t.session.encoder.of(ctx, t)
 	sounded := false
 	err := t.session.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
-		return encoder.encode(ctx, pcm, t.packet(ctx))
+		return t.session.encoder.encode(ctx, t, pcm, t.packet(ctx))
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -305,7 +304,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 // flush queues what is left of the speech. Between sentences that is carried
 // over instead, so that they join without a click.
 func (t *turn) flush(ctx context.Context) error {
-	return t.session.encoder.of(ctx, t).flush(ctx, t.packet(ctx))
+	return t.session.encoder.flush(ctx, t, t.packet(ctx))
 }
 
 // Speech is made ahead of its time, but not as fast as the processor can: ten

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
@@ -49,8 +48,7 @@ func TestTyped(t *testing.T) {
 				c.before(k)
 				k.happened()
 				k.say(c.detect)
-				time.Sleep(time.Second)
-				synctest.Wait()
+				k.pass(time.Second)
 				if !slices.Equal(given, c.want) {
 					t.Errorf("the mind was given %q, want %q", given, c.want)
 				}

@@ -54,9 +54,6 @@ func (u *uploads) reserve(id device.ID, stranger bool) (leave func(), err error)
 	if len(u.of) >= mostUploads || stranger && strangers >= mostOfStrangers {
 		return nil, errTooManyUploads
 	}
-	if u.of == nil {
-		u.of = map[device.ID]bool{}
-	}
 	u.of[id] = stranger
 	return func() {
 		u.mu.Lock()

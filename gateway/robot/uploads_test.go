@@ -25,18 +25,23 @@ import (
 // watching is a server for pictures alone.
 func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
 	bus := event.NewBus()
-	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: quiet,
-		Phrases: func(string) string { return "" }})
-	engine, err := door.NewEngine(quiet)
+	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Phrases: func(name string) string { return "😐 " + name }})
+	t.Cleanup(bus.Close)
+	t.Cleanup(s.Close)
+	return s, routesOf(t, s)
+}
+
+// routesOf are a server's routes.
+func routesOf(t *testing.T, s *Server) http.Handler {
+	t.Helper()
+	engine, err := door.NewEngine(s.options.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Routes(engine)
-	t.Cleanup(bus.Close)
-	t.Cleanup(s.Close)
-	return s, engine
+	return engine
 }
 
 // uploading is a request with a picture, and how its body ends.
@@ -116,7 +121,7 @@ collecting:
 // TestUploadsAreBounded: one for each robot, four in all, and two of them at
 // most for strangers.
 func TestUploadsAreBounded(t *testing.T) {
-	var u uploads
+	u := uploads{of: map[device.ID]bool{}}
 	enter := func(id device.ID, stranger bool, want error) func() {
 		t.Helper()
 		leave, err := u.reserve(id, stranger)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -57,7 +58,7 @@ type camera struct {
 // mostKept bounds the pictures that are kept, in bytes.
 const mostKept = 8 * mostPicture
 
-// admit gives a robot the address it sends pictures to, and a token for it.
+// issue gives a robot the address it sends pictures to, and a token for it.
 // The address is empty where the address by which the robot reaches us is unknown.
 func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
@@ -65,9 +66,6 @@ func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, tok
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.tokens == nil {
-		c.tokens = map[[sha256.Size]byte]camera{}
-	}
 	for t, held := range c.tokens {
 		switch {
 		case now.After(held.expires), held.session == session && held.renewed:
@@ -82,15 +80,11 @@ func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, tok
 	return r.BaseURL + visionPath, token
 }
 
-// dismiss ends the tokens of a session.
+// revoke ends the tokens of a session.
 func (c *cameras) revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for t, held := range c.tokens {
-		if held.session == session {
-			delete(c.tokens, t)
-		}
-	}
+	maps.DeleteFunc(c.tokens, func(_ [sha256.Size]byte, held camera) bool { return held.session == session })
 }
 
 // holder is who a token was given to. What is looked up is its hash: the time
@@ -105,9 +99,6 @@ func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 func (c *cameras) keep(id device.ID, p device.Picture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pictures == nil {
-		c.pictures = map[device.ID]device.Picture{}
-	}
 	c.drop(id)
 	for len(c.oldest) > 0 && c.bytes+len(p.Data) > mostKept {
 		c.drop(c.oldest[0])

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -13,12 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"perch/agent"
 	"perch/device"
-	"perch/event"
-	"perch/gateway/door"
 )
 
 // seeing is a mind that can look at pictures.
@@ -56,17 +51,8 @@ func form(t *testing.T, parts ...string) (body io.Reader, contentType string) {
 }
 
 func TestVision(t *testing.T) {
-	mind := &seeing{scriptedMind: answer()}
-	bus := event.NewBus()
-	defer bus.Close()
-	s := NewServer(Options{Robots: &registry{}, Bus: bus, Mind: mind, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Phrases: func(name string) string { return "😐 " + name }})
-	defer s.Close()
-	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Routes(gin.IRouter(engine))
+	s, engine := watching(t, &registry{})
+	mind := s.options.Mind.(*seeing)
 	server := httptest.NewServer(engine)
 	defer server.Close()
 	url, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())

@@ -79,13 +79,8 @@ func (w *writer) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		select {
-		case m := <-w.now:
-			if err := w.text(m); err != nil {
-				return err
-			}
-			continue
-		default:
+		if err := w.drainNow(); err != nil {
+			return err
 		}
 		wait, news, err := w.advance()
 		if err != nil {
@@ -314,7 +309,7 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 			}
 		})
 	}
-	w.tap.soundToRobot(len(packet))
+	w.tap.sound('>', "")
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}

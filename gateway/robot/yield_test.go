@@ -3,24 +3,14 @@ package robot
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
 
-// news has something waited for the robot when it said hello.
-func (k *talk) news(id, text string, urgent bool) {
-	k.t.Helper()
-	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
-		k.t.Fatal(err)
-	}
-}
-
-// sent is what was sent so far, and when since a moment each sentence began.
+// sentences are those sent so far, and when since a moment each sentence began.
 func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Duration) {
 	for _, s := range l.all() {
 		if m, ok := s.message.(xiaozhi.SentenceStart); ok {
@@ -62,11 +52,10 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("It is late."), func(k *talk) {
 				began := time.Now()
-				k.news("n", "News.", c.urgent)
+				k.notify("n", "News.", c.urgent)
 				c.opens(k)
 				c.then(k)
-				time.Sleep(12 * time.Second)
-				synctest.Wait()
+				k.pass(12 * time.Second)
 				texts, at := k.channel.sentences(began)
 				if len(texts) == 0 || texts[0] != c.first {
 					t.Fatalf("said %q at %v", texts, at)
@@ -87,19 +76,16 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
-		k.news("n", "News.", false)
+		k.notify("n", "News.", false)
 		k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"})
 		k.listen(xiaozhi.Auto)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		k.pass(2 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.speak() // which is not understood
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		k.pass(2 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.pass(5 * time.Second)
 		texts, _ := k.channel.sentences(time.Now())
 		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
 			t.Errorf("said %s", got)
@@ -126,15 +112,14 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			talking(t, mindSaying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
 				k.recognizer.transcripts = understood("bye")
-				k.news("n", news, false)
+				k.notify("n", news, false)
 				k.listen(xiaozhi.Auto)
 				k.speak()
 				for texts, _ := k.channel.sentences(time.Now()); len(texts) < 1; texts, _ = k.channel.sentences(time.Now()) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				c.then(k)
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
+				k.pass(10 * time.Second)
 				texts, _ := k.channel.sentences(time.Now())
 				if got := strings.Join(texts, "; "); got != c.want || isClosed(k.channel) != c.closed {
 					t.Errorf("said %s; hung up: %t", got, isClosed(k.channel))
@@ -149,16 +134,14 @@ func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.recognizer.always = voice.Transcript{Refused: true}
 		began := time.Now()
-		k.news("n", "News.", false)
+		k.notify("n", "News.", false)
 		k.listen(xiaozhi.Auto)
 		for range 8 {
 			k.speak()
-			time.Sleep(time.Second)
-			synctest.Wait()
+			k.pass(time.Second)
 			k.listen(xiaozhi.Auto)
 		}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.pass(5 * time.Second)
 		texts, at := k.channel.sentences(began)
 		for i, text := range texts {
 			if text == "News." && at[i] < 20*time.Second {
@@ -183,22 +166,17 @@ func TestAfterAnAbort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-				k.recognizer.transcripts = understood("x")
-				k.listen(c.mode)
-				k.speak()
+				k.hears(c.mode, "x")
 				time.Sleep(500 * time.Millisecond)
 				k.say(xiaozhi.Abort{})
 				k.channel.forget()
 				aborted := time.Now()
-				if _, err := k.server.Say(k.t.Context(), robotID, "Dinner."); err != nil {
-					t.Fatal(err)
-				}
+				k.queueText("Dinner.")
 				if c.opens > 0 {
 					time.Sleep(c.opens)
 					k.listen(c.mode)
 				}
-				time.Sleep(8 * time.Second)
-				synctest.Wait()
+				k.pass(8 * time.Second)
 				if texts, at := k.channel.sentences(aborted); len(texts) != 1 || at[0] != c.want {
 					t.Errorf("said %q after %v, want it after %v", texts, at, c.want)
 				}

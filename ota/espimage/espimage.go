@@ -56,9 +56,9 @@ type Image struct {
 
 // Segment is a part of an image and where it is loaded, or mapped, to.
 type Segment struct {
-	Address uint32
-	Length  uint32 // bytes
-	Offset  int64  // of its data in the file
+	Address uint32 `json:"address"`
+	Length  uint32 `json:"length"` // bytes
+	Offset  int64  `json:"offset"` // of its data in the file
 }
 
 // App is the description that a build puts into an application. Its texts are

@@ -151,7 +151,7 @@ func refused(t *testing.T, name string, err error) string {
 		t.Errorf("%s: %v is no refusal", name, err)
 		return ""
 	}
-	if len(r.Sentence) < 15 || strings.Contains(r.Sentence, "%!") || strings.Contains(r.Sentence, "\n") {
+	if len(r.Sentence) < 15 || strings.Contains(r.Sentence, "%!") || strings.ContainsAny(r.Sentence, "\n\x1b") {
 		t.Errorf("%s: says %q", name, r.Sentence)
 	}
 	return r.Word

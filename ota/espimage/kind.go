@@ -86,22 +86,24 @@ func isAssets(b []byte, size int64) bool {
 
 // refusal says what to do with a file that is no application.
 func (k Kind) refusal(size int64) error {
-	const app = "a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder"
-	switch {
-	case size == 0:
-		return refuse(NotAnApplication, "the file is empty")
-	case k == Merged:
-		return refuse(NotAnApplication, "this is a merged image of a whole flash, for USB; %s", app)
-	case k == Archive:
-		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
-	case k == AssetFile:
-		return refuse(NotAnApplication, "this is an asset file, of fonts, faces or wake words; %s", app)
-	case k == Unknown:
+	what := "a file of another kind (" + string(k) + ")"
+	switch k {
+	case Unknown:
+		if size == 0 {
+			return refuse(NotAnApplication, "the file is empty")
+		}
 		return refuse(NotAnApplication, "this is no firmware image: an application begins with the byte 0xE9 and a description at byte 32")
-	case k == ELF:
-		return refuse(NotAnApplication, "this is the ELF file of a build; %s", app)
-	case k == BootLoader:
-		return refuse(NotAnApplication, "this is a boot loader, or an application without a description; %s", app)
+	case Archive:
+		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
+	case Merged:
+		what = "a merged image of a whole flash, for USB"
+	case AssetFile:
+		what = "an asset file, of fonts, faces or wake words"
+	case ELF:
+		what = "the ELF file of a build"
+	case BootLoader:
+		what = "a boot loader, or an application without a description"
 	}
-	return refuse(NotAnApplication, "this is a file of another kind (%s); %s", k, app)
+	return refuse(NotAnApplication,
+		"this is %s; a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder", what)
 }

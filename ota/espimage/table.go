@@ -2,6 +2,7 @@ package espimage
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/md5" // the table's format has it; it detects damage, not forgery
 	"encoding/binary"
 	"fmt"
@@ -22,8 +23,8 @@ const (
 	DataPartition = 1
 
 	factoryApp = 0x00 // of applications
-	firstSlot  = 0x10
-	lastSlot   = 0x1F
+	FirstSlot  = 0x10 // of those that upgrades go to
+	LastSlot   = 0x1F
 
 	otaData = 0x00 // of data
 	nvsData = 0x02
@@ -107,44 +108,35 @@ func (t Table) End() int64 {
 	return t[len(t)-1].Offset + t[len(t)-1].Size
 }
 
-// Named finds a partition by its name.
-func (t Table) Named(name string) (Partition, bool) {
-	n := slices.IndexFunc(t, func(p Partition) bool { return p.Name == name })
+func (t Table) find(is func(p Partition) bool) (Partition, bool) {
+	n := slices.IndexFunc(t, is)
 	if n < 0 {
 		return Partition{}, false
 	}
 	return t[n], true
 }
 
+// Named finds a partition by its name.
+func (t Table) Named(name string) (Partition, bool) {
+	return t.find(func(p Partition) bool { return p.Name == name })
+}
+
 // At finds the partition that an address lies in.
 func (t Table) At(address int64) (Partition, bool) {
-	for _, p := range t {
-		if address >= p.Offset && address < p.Offset+p.Size {
-			return p, true
-		}
-	}
-	return Partition{}, false
+	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
 // Choice finds the partition that says which slot a robot starts.
 func (t Table) Choice() (Partition, bool) {
-	for _, p := range t {
-		if p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize {
-			return p, true
-		}
-	}
-	return Partition{}, false
+	return t.find(func(p Partition) bool {
+		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
+	})
 }
 
 // slots are the partitions that upgrades go to, by number.
-func (t Table) slots() (all []Partition) {
-	for subtype := byte(firstSlot); subtype <= lastSlot; subtype++ {
-		for _, p := range t {
-			if p.IsApp() && p.Subtype == subtype {
-				all = append(all, p)
-			}
-		}
-	}
+func (t Table) slots() []Partition {
+	all := slices.DeleteFunc(slices.Clone(t), func(p Partition) bool { return !p.IsApp() || p.Subtype < FirstSlot || p.Subtype > LastSlot })
+	slices.SortStableFunc(all, func(a, b Partition) int { return cmp.Compare(a.Subtype, b.Subtype) })
 	return all
 }
 
@@ -173,15 +165,10 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
 	}
-	for _, p := range t {
-		if p.IsApp() && p.Subtype == factoryApp {
-			return p, true
-		}
+	if factory, is := t.find(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); is || len(slots) == 0 {
+		return factory, is
 	}
-	if len(slots) > 0 {
-		return slots[0], true
-	}
-	return Partition{}, false
+	return slots[0], true
 }
 
 // chosen reads esp_ota_select_entry_t: a number, a label, a state and a

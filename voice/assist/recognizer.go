@@ -69,10 +69,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = voice.Spoken(text); text == "" {
-		return voice.Transcript{Refused: true}, nil
-	}
-	return voice.Transcript{Text: text}, nil
+	return voice.Spoken(text), nil
 }
 
 // listen has a run hear u. The sender ends with it.
@@ -101,10 +98,8 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 			return
 		}
 		// Now it has all it needs: its time begins.
-		late := time.NewTimer(r.o.AnswerWithin)
-		defer late.Stop()
 		select {
-		case <-late.C:
+		case <-time.After(r.o.AnswerWithin):
 			cancel(r.client.Silent(r.o.AnswerWithin))
 		case <-inner.Done():
 		}

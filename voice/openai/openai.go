@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,18 @@ type Options struct {
 
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
+
+// engine is what the Recognizer and the Synthesizer have in common.
+type engine struct {
+	o      Options
+	client *media.Client
+}
+
+// Name is "openai".
+func (*engine) Name() string { return "openai" }
+
+// Close ends what is under way and closes the engine's connections.
+func (e *engine) Close() { e.client.Close() }
 
 // longestName bounds the name of a model or a voice, in bytes.
 const longestName = 200
@@ -83,19 +96,13 @@ const mostModels = 1 << 20
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
 	var fault *remote.Fault
-	switch {
-	case listed:
-		return nil
-	case errors.As(err, &fault) && !inconclusive(fault.Status), err != nil && fault == nil:
+	if errors.As(err, &fault) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, fault.Status) {
+		err = nil // a list that was refused in this way says nothing of the work itself
+	}
+	if listed || err != nil {
 		return err
 	}
 	return try(ctx)
-}
-
-// inconclusive reports whether a list of models that was refused in this way
-// says nothing of the work itself.
-func inconclusive(status int) bool {
-	return status == http.StatusForbidden || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
 // lists reports whether the server's list of models has the model.

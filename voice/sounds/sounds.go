@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(fil
 // Names are the base names of all sounds, sorted: "birthday.wav", "purr". A
 // file takes the place of a sound of that name that is made here.
 func (l *Library) Names() []string {
-	names := made()
+	names := slices.Sorted(maps.Keys(made()))
 	root, files, err := l.look()
 	if err != nil {
 		return names // a fault of the directory is reported when a file of it is asked for
@@ -111,8 +112,8 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 			return load(ctx, root, file)
 		}
 	}
-	if pcm := synthesize(name); pcm != nil {
-		return pcm, nil
+	if sound := made()[name]; sound != nil {
+		return sound().pcm(), nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the directory of sounds: %w", err)

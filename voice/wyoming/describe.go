@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does",
 			errNotServed)
 	}
-	s.log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
+	s.o.Log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
 		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))
 	return info, nil
 }
@@ -119,13 +120,7 @@ func decodeInfo(e Event, info *Info) error {
 }
 
 func installed(programs []Program) []Program {
-	var usable []Program
-	for _, p := range programs {
-		if p.Installed {
-			usable = append(usable, p)
-		}
-	}
-	return usable
+	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }
 
 // others names what the server does serve.

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 )
 
 // ErrFormat is wrapped for bytes that are not Wyoming, and for an event that
@@ -207,9 +208,7 @@ func merge(line, behind json.RawMessage) (json.RawMessage, error) {
 	case len(second) == 0:
 		return line, nil
 	}
-	for name, value := range second {
-		first[name] = value
-	}
+	maps.Copy(first, second)
 	return json.Marshal(first)
 }
 

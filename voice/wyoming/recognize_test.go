@@ -312,7 +312,7 @@ func TestChoosingARecognizer(t *testing.T) {
 		"a model":             {two, Options{Model: "SMALL-de"}, voice.Options{}, Transcribe{Name: "small-de"}, ""},
 		"a model not its own": {two, Options{Model: "small-de"}, voice.Options{Language: "en"}, Transcribe{}, "it knows de"},
 		"an unknown model":    {two, Options{Model: "large"}, voice.Options{}, Transcribe{}, `no model "large"; it has small-en, small-de`},
-		"models not told": {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"},
+		"models not listed": {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"},
 			""},
 		"only a voice":         {piper, Options{}, voice.Options{}, Transcribe{}, "no speech to text"},
 		"only wake words":      {`{"wake":[{"installed":true}]}`, Options{}, voice.Options{}, Transcribe{}, "only wake words"},

@@ -2,7 +2,6 @@ package wyoming
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"perch/voice"
@@ -11,13 +10,12 @@ import (
 // server is one Wyoming server: where it is, and what it serves.
 type server struct {
 	o        Options
-	log      *slog.Logger
 	endpoint *endpoint
 	served   *catalogue
 }
 
 func newServer(host, port string, o Options) *server {
-	return &server{o: o, log: o.Log, endpoint: newEndpoint(host, port), served: &catalogue{asking: make(chan struct{}, 1)}}
+	return &server{o: o, endpoint: newEndpoint(host, port), served: &catalogue{asking: make(chan struct{}, 1)}}
 }
 
 // need is what a server is wanted for.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perch/agent/notice"
 	"perch/command"
+	"perch/device"
 )
 
 // notificationBody is a notification as the appliance takes it.
@@ -22,14 +24,14 @@ type notificationBody struct {
 	ExpiresAt string `json:"expires_at,omitempty"`
 }
 
-func notifyCommand() *cobra.Command {
+func sendCommand() *cobra.Command {
 	r, n, silent, expires := &target{}, notificationBody{}, false, ""
 	c := r.register(&cobra.Command{
-		Use:   "notify TEXT...",
+		Use:   "send TEXT...",
 		Short: "Send people a notification, at once or when a robot next connects",
 		Long:  "It prints the id of the notification.",
-		Example: `perch notify "the laundry is done"
-			perch notify --robot kitchen --urgency high --expires 10m "the oven is hot"`,
+		Example: `perch notification send "the laundry is done"
+			perch notification send --robot kitchen --urgency high --expires 10m "the oven is hot"`,
 		RunE: func(c *cobra.Command, args []string) error {
 			n.Text, n.Speak = strings.Join(args, " "), !silent
 			if !slices.Contains([]string{"low", "normal", "high"}, n.Urgency) {
@@ -54,4 +56,24 @@ func notifyCommand() *cobra.Command {
 	s.BoolVar(&silent, "silent", false, "show it without a sound")
 	s.StringVar(&expires, "expires", "", "`TIME` for which it stays valid, as in 10m; without it, a day")
 	return c
+}
+
+func notificationsCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "list",
+		Short: "List the notifications that are neither acknowledged nor expired, oldest first",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []notice.Notification
+			return r.ask(c, http.MethodGet, "/api/v1/notifications", nil, &list, func(out io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(out, "there are no notifications")
+				}
+				for _, n := range list {
+					fmt.Fprintf(out, "%s  %s  %-8s %-6s %s\n", device.Plain(n.ID), n.Received.Local().Format(time.DateTime), device.Plain(n.State),
+						device.Plain(n.Urgency), device.Plain(n.Text))
+				}
+			})
+		},
+	})
 }
