@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"perch/cmd/perch/appliance"
@@ -187,8 +186,11 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h.command("say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
 	h.command("say a0b1c2d3e4f5", 2, "perch say: it takes ROBOT TEXT..., not 1 arguments")
 	h.command("doctor --config "+elsewherePorts(t), 1, "ok    store")
-	groups := command.Visible(commands())
-	for _, c := range append(groups, command.Visible(groups[slices.IndexFunc(groups, (*cobra.Command).HasSubCommands)])...) {
+	all := command.Visible(commands())
+	for _, group := range slices.Clone(all) {
+		all = append(all, command.Visible(group)...)
+	}
+	for _, c := range all {
 		bare(t, strings.TrimPrefix(c.CommandPath(), "perch ")+" --help", exitDone, c.Short)
 	}
 	h.command(`say a0b1c2d3e4f5 😊`, 1, "nothing in the text")

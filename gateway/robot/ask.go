@@ -191,7 +191,7 @@ func (in questionPut) step(s *stepper) {
 	if ours := s.turn.announcement.question; ours != nil {
 		s.question.until = ours.Until
 	}
-	s.do(showQuestion{in.question})
+	s.do(showQuestion(in))
 	s.question.audible = s.turn.lastSpoken == in.question.Text
 	if s.question.audible || s.turn.announcement.question == nil { // else it has not sounded yet, and can be put off
 		s.publishQuestion()

@@ -322,7 +322,7 @@ func (in transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
 	if !s.question.waits() {
 		s.turn.understood = true
-		s.do(keepTranscript{in.text})
+		s.do(keepTranscript(in))
 	}
 	s.do(send{xiaozhi.STT{Text: in.text}}, publish{event.Heard{Text: in.text}})
 }

@@ -154,13 +154,6 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	})
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
 	return rapid.SampledFrom([]event.Event{
