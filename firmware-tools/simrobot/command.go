@@ -168,14 +168,11 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 		if due := r.body.due(); !due.IsZero() {
 			wait = time.Until(due)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return opening{}, ctx.Err()
-		case <-timer.C:
+		case <-time.After(wait):
 		case c := <-r.commands:
-			timer.Stop()
 			switch {
 			case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
 			case c.do == doWake && r.wakeOff:
