@@ -190,10 +190,8 @@ func (p *paced) wait() error {
 	if p.sent == p.size || !time.Now().Before(due) {
 		return nil
 	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(due)):
 		return nil
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)

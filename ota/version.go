@@ -2,6 +2,7 @@ package ota
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,12 +45,7 @@ func newer(offered, running string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range min(len(o), len(r)) {
-		if o[i] != r[i] {
-			return o[i] > r[i], nil
-		}
-	}
-	return len(o) > len(r), nil
+	return slices.Compare(o, r) > 0, nil
 }
 
 // survives reports whether a robot of that version survives a comparison.
