@@ -194,7 +194,7 @@ func TestCheckOfASynthesizer(t *testing.T) {
 
 func TestOptionsOfAnEngine(t *testing.T) {
 	for name, o := range map[string]Options{
-		"no url": {Token: "x"}, "no token": {URL: "http://x:8123"}, "a deadline": {URL: "http://x:8123", Token: "x", IdleWithin: -1},
+		"no token": {URL: "http://x:8123"}, "a deadline": {URL: "http://x:8123", Token: "x", IdleWithin: -1},
 		"a long name": {URL: "http://x:8123", Token: "x", Voice: strings.Repeat("x", 201)},
 	} {
 		if _, err := NewSynthesizer(o); err == nil {

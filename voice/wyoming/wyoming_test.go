@@ -141,23 +141,6 @@ func TestManyAskOnceWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestWhatIsServedIsAskedAnewInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{info: whisper}
-		defer f.done.Wait()
-		e := f.piped(t, Options{})
-		for range 20 {
-			if _, err := e.fixed.info(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if n := f.described.Load(); n != 4 {
-			t.Errorf("asked %d times in 20 minutes", n)
-		}
-	})
-}
-
 func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lookups, answer, failure := 0, []netip.Addr{netip.MustParseAddr("192.0.2.1")}, error(nil)
