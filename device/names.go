@@ -51,8 +51,7 @@ func modelName(own, suffix string) string {
 // Safe is the model's name of a tool, and empty for one that is not here.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own is the tool a model means. One that uses the tool's own name is
-// understood too.
+// Own is the tool a model means, by the model's name or by the tool's own.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

@@ -45,8 +45,7 @@ var (
 // before a visit with nothing new is worth a write.
 const visitEvery = 10 * time.Minute
 
-// contestLasts is how long after two clients have waited under one id it adopts
-// neither.
+// contestLasts is how long an id adopts neither of two clients that claimed it.
 const contestLasts = 10 * time.Minute
 
 // What is kept of the tools of adopted robots, in bytes of JSON. A list that
@@ -56,8 +55,8 @@ const (
 	mostAllTools = 4 << 20
 )
 
-// Registry knows every robot that has been here. Its methods may be called
-// from any goroutine.
+// Registry knows every robot that has been here. Any goroutine may call its
+// methods.
 type Registry struct {
 	key      Key
 	adoption Adoption
@@ -77,8 +76,7 @@ type Registry struct {
 	tools   map[ID]int       // bytes that are kept
 }
 
-// visits are which times of a robot this run has noted, by a clock that may
-// have been wrong then.
+// visits are the times noted in this run, perhaps by a wrong clock.
 type visits struct{ first, boot, last bool }
 
 // NewRegistry reads what is remembered. The codes that robots showed before are
@@ -267,8 +265,7 @@ func (r *Registry) keepAdopted(robot Robot) error {
 	return nil
 }
 
-// meant is the robot that an owner names by its id, its name or the code it shows.
-// r.mu is held.
+// meant finds a robot by its id, its name or the code it shows. r.mu is held.
 func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.look(idOrCode, now)
@@ -313,8 +310,7 @@ func (r *Registry) Forget(id ID) error {
 	return nil
 }
 
-// drop ends what is only of this run, and what is counted, of a robot that is
-// gone. r.mu is held.
+// drop removes what this run holds of a robot that is gone. r.mu is held.
 func (r *Registry) drop(id ID) {
 	delete(r.here, id)
 	delete(r.kept, id)
@@ -393,9 +389,8 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// KeepEcho remembers whether a robot leaves echo cancellation to us, which it
-// says when it opens its channel: its next bootstrap then gives it the framing
-// that this takes.
+// KeepEcho stores whether a robot leaves echo cancellation to us: its next check-in
+// then gives it the framing for that.
 func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -408,8 +403,8 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.records.PutSoon(string(id), robot)
 }
 
-// Trusts reports whether a robot is one that its owner has adopted by name, and
-// no stranger.
+// Trusts reports whether the robot's owner has adopted it, so that it is no
+// stranger.
 func (r *Registry) Trusts(id ID) bool {
 	_, adopted := r.trusted.Load(id)
 	return adopted

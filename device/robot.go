@@ -56,8 +56,7 @@ type Claim struct {
 // robot is a stranger: it gets a talk with its own memory, and nothing else.
 func (r Robot) Adopted() bool { return r.Bound && r.Named }
 
-// Forgotten reports whether nothing is known of the robot but the epoch of its
-// tokens.
+// Forgotten reports whether only the epoch of the robot's tokens is known.
 func (r Robot) Forgotten() bool { return !r.Bound && r.Claim == nil }
 
 // LastAddress is where the robot was last seen, admitted or not.

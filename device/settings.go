@@ -18,8 +18,7 @@ type Settings struct {
 	Language string `json:"language,omitempty"` // BCP 47
 }
 
-// Change is what is to be set; nil leaves a setting as it is, and an empty one
-// takes it away.
+// Change is what to set; nil leaves a setting as it is, empty removes it.
 type Change struct {
 	Name     *string `json:"name"`
 	Persona  *string `json:"persona"`
@@ -139,8 +138,7 @@ func (r *Registry) givenAway(robot Robot) bool {
 	return false
 }
 
-// settingsOf are those that a robot has, of what is stored and of the file. r.mu
-// is held.
+// settingsOf are the stored settings below those of the file. r.mu is held.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}

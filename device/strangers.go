@@ -80,8 +80,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return gone, nil
 }
 
-// strangers are those that are known, the one not seen for longest first. r.mu
-// is held.
+// strangers are sorted: the one seen longest ago comes first. r.mu is held.
 func (r *Registry) strangers() []Robot {
 	var all []Robot
 	for _, robot := range r.robots {
@@ -124,9 +123,8 @@ func (r *Registry) removeSoon(robot Robot) ID {
 	return robot.ID
 }
 
-// expire forgets the strangers that have not been here for too long. One seen
-// in a time to come was seen by a clock that was wrong: it counts from now. r.mu
-// is held.
+// expire forgets strangers that were away too long. One seen in the future was seen
+// by a wrong clock, and counts from now. r.mu is held.
 func (r *Registry) expire(now time.Time) (gone []ID) {
 	if now.Before(r.expires) {
 		return nil

@@ -80,8 +80,7 @@ func (s *stepper) sayWaiting() {
 	s.begin(turnStart{announcement: first})
 }
 
-// speakableFrom is when an announcement may begin without talking over people who
-// are about to speak.
+// speakableFrom is when an announcement may begin without talking over people.
 func (s *state) speakableFrom(t announcement) time.Time {
 	if t.canYield() && s.queue.openerUntil.After(s.queue.yieldsUntil) {
 		return s.queue.openerUntil

@@ -23,8 +23,7 @@ type effect interface {
 type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
-	// reportWakeText is the text by which a robot was woken, and reportSensor what its
-	// sensors have found.
+	// reportWakeText is the text that woke a robot; reportSensor is a sensor event.
 	reportWakeText struct{ text string }
 	reportSensor   struct{ event xiaozhi.Event }
 
@@ -213,8 +212,7 @@ func (e beginTurn) perform(ctx context.Context, l *loop) {
 	})
 }
 
-// startUtterance begins to collect sound, with the moment before speech was
-// found.
+// startUtterance collects sound, from a moment before speech was found.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // its recognizer must not wait for ever

@@ -168,17 +168,15 @@ func (l *loop) cancelEcho(on bool) error {
 	return nil
 }
 
-// flow is how a robot's sound comes in. The loop sets it for each packet,
-// without a step.
+// flow is how a robot's sound comes in. The loop sets it without a step.
 type flow struct {
 	at    time.Time     // the latest packet
 	since time.Time     // it has come without a gap
 	ahead time.Duration // of sound that came sooner than it can have been spoken
 }
 
-// unbroken is what may be between two packets of a microphone that is open.
-// streamsFor is how long one sends that was not announced to be open before it is
-// listened to.
+// unbroken is the longest gap in the stream of an open microphone. A stream that
+// was not announced is listened to after streamsFor.
 const (
 	unbroken   = 300 * time.Millisecond
 	streamsFor = time.Second
@@ -206,9 +204,8 @@ func (f *flow) take(now time.Time, d time.Duration) {
 // preRoll reports whether what came just now is sound of before.
 func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
 
-// streams reports whether sound goes on in real time without a listen start since
-// our speech in auto mode ended. The firmware sends one then; some clients send one
-// at the first turn only.
+// streams reports whether sound goes on in real time after our speech in auto mode
+// without a listen start. Some clients send that before the first turn only.
 func (s *state) streams(now time.Time) bool {
 	if s.phase != quiet || s.mic.resumeAwaited.IsZero() || s.mic.flow.preRoll(now) {
 		return false

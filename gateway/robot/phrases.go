@@ -51,8 +51,7 @@ func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// Phrases are the appliance's own sentences, by name. Each may begin with
-// an emoji.
+// Phrases are the appliance's own sentences, by name. An emoji may come first.
 type Phrases func(name string) string
 
 // The phrases' names.
@@ -73,8 +72,7 @@ type phrase struct {
 	packets [][]byte
 }
 
-// phrasebook holds phrases synthesized ahead, so that they can be spoken when
-// no engine works.
+// phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
 type phrasebook struct {
 	mu     sync.Mutex
 	made   map[string]phrase

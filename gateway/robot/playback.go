@@ -221,8 +221,7 @@ func (p *playback) restartSpeech() {
 	poke(p.news)
 }
 
-// restart reports whether the robot is to be made to speak once more, which
-// then is done.
+// restart reports, once, whether the robot is to be made to speak again.
 func (p *playback) restart() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

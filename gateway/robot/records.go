@@ -62,9 +62,8 @@ type Records struct {
 // an answer has no end of its own, and a record that is too large is none.
 const mostWords = 32 << 10
 
-// NewRecords returns the records kept in two tables, the newest most of each;
-// older ones that are there are given up. Sessions that a crash left open are
-// closed as interrupted.
+// NewRecords returns the records in two tables. It deletes all but the newest most
+// of each, and closes sessions that a crash left open as interrupted.
 func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
 	r := &Records{sessions: sessions, turns: turns, most: most, open: map[string]SessionRecord{}, keys: map[string]string{}}
 	for key, s := range sessions.All() {

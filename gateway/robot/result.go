@@ -99,8 +99,7 @@ const (
 // are no words of that length.
 const leastPicture = 200
 
-// withoutPictures takes out of a text what is written in base64, and gives back
-// the pictures among it.
+// withoutPictures removes base64 from a text, and returns the pictures in it.
 func withoutPictures(text string) (words string, pictures []device.Picture) {
 	var out []byte
 	for at := 0; at < len(text); {

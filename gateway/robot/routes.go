@@ -19,9 +19,8 @@ import (
 	"perch/socket"
 )
 
-// mostMessages are taken of one robot in a second. It sends 17 while it
-// listens, 50 with the shortest packets, and what it kept through a stall
-// besides.
+// mostMessages are taken of one robot in a second. It sends 17 while it listens, 50
+// with the shortest packets, and more after a stall.
 const mostMessages = 250
 
 // Routes mounts the robots' WebSocket. It has no body and no lock but the
@@ -167,8 +166,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing is the one in the robot's settings; a client that names none uses
-// plain packets.
+// framing is the one that the request names, or else plain packets.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {

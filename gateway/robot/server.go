@@ -58,8 +58,8 @@ type mind interface {
 	See(ctx context.Context, l agent.Look) (string, error)
 }
 
-// Options are what a server needs and how it behaves. What has no zero meaning
-// is needed.
+// Options are what a server needs. A field is required unless it says what zero
+// means.
 type Options struct {
 	Robots      robots
 	Bus         bus
@@ -100,8 +100,7 @@ type Character struct {
 
 // Errors of the server's methods.
 var (
-	// ErrOffline is returned where a robot's channel is closed. It opens one
-	// only to talk.
+	// ErrOffline is returned where a robot's channel is closed.
 	ErrOffline error = &door.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
 		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
 	// ErrStopping is returned once the server closes.
@@ -235,8 +234,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	return nil
 }
 
-// enter replaces the robot's earlier session by a new one, and waits until that
-// has ended.
+// enter replaces the robot's earlier session, and waits for its end.
 func (s *Server) enter(id device.ID, me *running) error {
 	s.mu.Lock()
 	if s.stopping {
@@ -271,8 +269,7 @@ func (s *Server) leave(id device.ID, me *running, why string) {
 	}
 }
 
-// Lost is how many robots have been let go because they no longer read what
-// they were sent.
+// Lost is how many robots were disconnected because they did not read.
 func (s *Server) Lost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

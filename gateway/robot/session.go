@@ -271,8 +271,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	}
 }
 
-// input runs one step and carries out its effects, and then what they have
-// brought about.
+// input runs one step and its effects, and then the inputs that these bring about.
 func (l *loop) input(ctx context.Context, in input) {
 	l.next = append(l.next[:0], in)
 	for len(l.next) > 0 {
@@ -311,8 +310,7 @@ func (l *loop) progress(ctx context.Context) {
 	l.input(ctx, p)
 }
 
-// send gives a message to the writer's lane of now. A robot that does not
-// read is let go.
+// send queues a message. A robot that does not read is disconnected.
 func (l *loop) send(m xiaozhi.ToRobot) {
 	select {
 	case l.writer.now <- m:

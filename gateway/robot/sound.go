@@ -72,8 +72,8 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// step begins a sound where nothing else is heard. A robot that is still connecting
-// plays it in a moment.
+// step begins a sound if nothing else is heard; a robot that connects plays it
+// soon.
 func (in playSound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
@@ -98,8 +98,7 @@ func (s *stepper) soundEnded(end string) bool {
 	return s.turn.announcement.sound != nil
 }
 
-// playSound queues a sound. The empty sentence makes every build enter its speaking
-// state.
+// playSound queues a sound. On the empty sentence every build begins to speak.
 func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	silent := ""
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {

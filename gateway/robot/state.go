@@ -175,9 +175,8 @@ const (
 	introduceEvery = 30 * time.Minute
 )
 
-// mostQueued bounds the announcements that wait for a turn to end: those that had
-// waited for the channel, and as many more. mostEarly bounds the commands that
-// come before hello.
+// mostQueued bounds the announcements that wait for a turn to end: those from the
+// closed channel, and as many more. mostEarly bounds commands before hello.
 const (
 	mostQueued = 2 * mostWaiting
 	mostEarly  = mostWaiting
@@ -196,8 +195,8 @@ type announcement struct {
 	urgent   bool      // it waits for no other
 }
 
-// canYield reports whether it can wait until the person who has opened the channel
-// has had a turn.
+// canYield reports whether it can wait for a turn of the person who opened the
+// channel.
 func (t announcement) canYield() bool { return (t.notice != "" || t.command != "") && !t.urgent }
 
 // isSpeech reports whether it is spoken, and spoken again where it did not sound.

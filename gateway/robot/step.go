@@ -27,9 +27,8 @@ func (s *stepper) do(effects ...effect) {
 	s.effects = append(s.effects, effects...)
 }
 
-// step is what a session does when something happens: the state after it, and
-// the effects in the order they are to be carried out. It is pure; time comes
-// in with the input.
+// step returns the state after an input, and the effects to carry out, in order. It
+// is pure: time is an argument.
 func step(st state, now time.Time, in input) (state, []effect) {
 	s := &stepper{state: st, now: now}
 	switch {
@@ -44,8 +43,8 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	return s.state, s.effects
 }
 
-// isCommand reports whether an input is what the appliance wants of the robot, and
-// waits for its hello.
+// isCommand reports whether an input is a command of the appliance: it waits for
+// hello.
 func isCommand(in input) bool {
 	switch in.(type) {
 	case announce, showAlert, showEmotion, injectText, abort, holdChannel, collectCommands, decideQuestion, reboot:
@@ -128,9 +127,8 @@ func (s *stepper) settle() {
 	s.sayWaiting()
 }
 
-// isTyped reports whether a text was typed, and is not what has woken a robot. Some
-// clients mark it. Of others a robot's wake word is the first thing, or comes
-// with the sound of it.
+// isTyped reports whether a text was typed and did not wake the robot. Some clients
+// mark it. Else a wake word comes first, or together with its sound.
 func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
 	return m.Typed || isWakeWord(m.Text) && s.mic.everOpened && !s.mic.flow.preRoll(s.now)
 }
@@ -266,9 +264,8 @@ func (s *stepper) listenStop() {
 	}
 }
 
-// speechBegan is the begin of an utterance. In realtime, where the microphone
-// is open while we speak, it stops our speech, and our thinking about the
-// utterance before.
+// speechBegan is the beginning of an utterance. In realtime it stops our speech, or
+// the answer to the utterance before.
 func (s *stepper) speechBegan() {
 	if s.interruptible() {
 		s.cancel(false)
@@ -288,9 +285,8 @@ func (s *stepper) speechBegan() {
 	s.phase = hearing
 }
 
-// interruptible reports whether words stop the turn under way. They do not while a
-// question is put, or words are recognized: a person who goes on after a pause
-// still means the same.
+// interruptible reports whether words stop the turn. They do not while a question
+// waits or words are recognized: a person who goes on means the same.
 func (s *stepper) interruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.waits() {
 		return false
@@ -327,9 +323,8 @@ func (in transcript) step(s *stepper) {
 	s.do(send{xiaozhi.STT{Text: in.text}}, publish{event.Heard{Text: in.text}})
 }
 
-// step takes speech that was not understood. The first is answered aloud by the
-// turn; later ones are only shown, so that a television cannot keep a robot
-// talking.
+// step takes speech that was not understood. The turn answers the first aloud.
+// Later ones are only shown, or a television would keep a robot talking.
 func (misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.do(send{xiaozhi.STT{Text: "…"}}, publish{event.Misheard{}})

@@ -64,9 +64,8 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	}
 }
 
-// post gives the loop an input and waits until it has dealt with it, so that
-// what the turn does next cannot overtake it: the transcript is shown before
-// the answer to them.
+// post gives the loop an input and waits until it has dealt with it, so that the
+// answer cannot overtake the transcript.
 func (t *turn) post(ctx context.Context, in input) {
 	handled := make(chan struct{})
 	select {
@@ -331,9 +330,8 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 	}
 }
 
-// sayPhrase plays one of the small set of sentences that were synthesized
-// ahead, for when an engine is away. Its errors change nothing: the turn has
-// failed already.
+// sayPhrase plays a sentence that was synthesized ahead, for when an engine is
+// away. Errors are ignored, because the turn has failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
@@ -465,8 +463,7 @@ type body struct {
 	t *turn
 }
 
-// Tools leaves out those that are for the robot's owner, unless he has
-// allowed them.
+// Tools leaves out those for the robot's owner, unless the owner allows them.
 func (b body) Tools() []device.Tool {
 	tools := b.s.toolbox.Tools()
 	if b.s.UserTools {

@@ -120,9 +120,8 @@ func (s *Server) Picture(id device.ID) (device.Picture, bool) {
 	return p, there
 }
 
-// upload is a picture as a camera sends it: the firmware in chunks, the
-// question first and then the file; browsers in any order, and some call the
-// file "image".
+// upload is a picture as cameras send it. The firmware sends the question first;
+// browsers use any order, and some name the file "image".
 type upload struct {
 	question string
 	picture  device.Picture
