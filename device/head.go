@@ -10,10 +10,10 @@ const (
 	// into their stops break; the makers advise to stay within this.
 	MinHeadPitch = 5
 	MaxHeadPitch = 85
-	// FirmwareHeadPitch is the firmware's limit; Tool.Fit sends at most
-	// MaxHeadPitch.
+	// FirmwareHeadPitch is the firmware's limit; Tool.Fit sends MaxHeadPitch at
+	// most.
 	FirmwareHeadPitch = 90
-	// KeepHeadAxis is no angle: it leaves an axis as it is. The firmware lists it as
-	// the least value of yaw and pitch.
+	// KeepHeadAxis leaves an axis as it is. The firmware lists it as the least
+	// value.
 	KeepHeadAxis = -9999
 )

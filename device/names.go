@@ -9,16 +9,14 @@ import (
 // mostModelName is what the language models' interfaces take, in bytes.
 const mostModelName = 64
 
-// ModelNames are the names of a robot's tools as language models take them:
-// letters, digits, hyphens and underscores. It maps both ways, so that
-// "self.robot.set_head_angles" can be offered as "self_robot_set_head_angles"
-// and a call of that finds its tool again.
+// ModelNames are names of tools as language models take them: letters, digits,
+// hyphens and underscores. "self.robot.set_head_angles" is offered as
+// "self_robot_set_head_angles", and a call of that finds its tool.
 type ModelNames struct {
 	safe, own map[string]string
 }
 
-// NewModelNames names the tools in their order. Where two would be named
-// alike, the later one gets a number.
+// NewModelNames names the tools in order; the later of two alike gets a number.
 func NewModelNames(tools []Tool) ModelNames {
 	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
 	for _, t := range tools {

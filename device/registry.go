@@ -55,8 +55,7 @@ const (
 	mostAllTools = 4 << 20
 )
 
-// Registry knows every robot that has been here. Any goroutine may call its
-// methods.
+// Registry knows every robot. Any goroutine may call its methods.
 type Registry struct {
 	key      Key
 	adoption Adoption
@@ -292,8 +291,7 @@ func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bo
 
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
-// Forget unbinds a robot and makes its token void. The epoch stays, or an
-// old token would be good again.
+// Forget unbinds a robot. Its epoch stays, or an old token would be good again.
 func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -343,9 +341,8 @@ func (r *Registry) List() []Robot {
 	return list
 }
 
-// Code is the six digits a robot that waits for adoption shows. It is empty for
-// one that does not wait, and for one that has not asked for ten minutes or
-// since the appliance was started.
+// Code is what a robot that waits for adoption shows. It is empty for all others,
+// and if the robot has not asked for ten minutes or since the start.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
@@ -355,9 +352,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools remembers what an adopted robot lists, for the time before it has
-// listed them again. A list over 64 KB of JSON is not kept, nor is one for which
-// 4 MB of all robots leave no memory.
+// KeepTools stores an adopted robot's tools until it lists them again. Lists over
+// 64 KB of JSON are not kept, nor those beyond 4 MB for all robots.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -403,8 +399,7 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.records.PutSoon(string(id), robot)
 }
 
-// Trusts reports whether the robot's owner has adopted it, so that it is no
-// stranger.
+// Trusts reports whether the robot's owner has adopted it.
 func (r *Registry) Trusts(id ID) bool {
 	_, adopted := r.trusted.Load(id)
 	return adopted

@@ -21,8 +21,7 @@ type Robot struct {
 	// the owner to say that it is the same robot.
 	Claim *Claim `json:"claim,omitempty"`
 
-	// What follows is of admitted check-ins only: anybody who knows a MAC can
-	// claim anything in its name.
+	// What follows is of admitted check-ins: anybody can claim a MAC.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`

@@ -20,8 +20,7 @@ const (
 	mostOfOneNetwork = 64
 	strangersLast    = 30 * 24 * time.Hour
 
-	// WelcomeLasts is how long after its installation an appliance adopts the
-	// robots that come, where adoption is open.
+	// WelcomeLasts is how long a new appliance with open adoption adopts robots.
 	WelcomeLasts = time.Hour
 	// mostWelcomed bounds the robots of other machines that are adopted so.
 	mostWelcomed = 8
@@ -181,8 +180,7 @@ func mostNumerous(strangers []Robot) Robot {
 	})
 }
 
-// origin is where a check-in came from. One machine has a whole network of 64
-// bits where it uses IPv6.
+// origin is where a check-in came from. With IPv6 a machine is a /64 network.
 type origin struct {
 	machine, network netip.Prefix
 	loopback         bool

@@ -88,8 +88,7 @@ func (s *state) speakableFrom(t announcement) time.Time {
 	return s.queue.yieldsUntil
 }
 
-// unsolicited reports whether the turn under way is an announcement that has just
-// begun and was not interrupted.
+// unsolicited reports whether an announcement has just begun, without interruption.
 func (s *stepper) unsolicited() bool {
 	return s.now.Before(s.turn.unsolicitedUntil) && !s.justAborted()
 }

@@ -37,8 +37,7 @@ type (
 	withdraw struct{ about *inquiry }
 )
 
-// endInquiry returns the end of an inquiry to the caller of Ask, unless it is
-// withdrawn.
+// endInquiry returns its end to the caller of Ask, unless it is withdrawn.
 type endInquiry struct {
 	about *inquiry
 	ending

@@ -57,8 +57,7 @@ func NewCommandQueue(kept commandTable) *CommandQueue {
 	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
 }
 
-// add stores commands durably. It returns the oldest sentences if there are too
-// many.
+// add stores commands durably, and returns the oldest sentences if too many wait.
 func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,9 +18,8 @@ import (
 	"perch/gateway/door"
 )
 
-// Say has a text spoken, which may begin with an emoji for the face: at once,
-// or after the turn under way. Where the robot's channel is closed the text is
-// kept, and spoken after the next hello.
+// Say has a text spoken, at once or after the present turn. An emoji may begin it.
+// For a closed channel the text is kept until the next hello.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
 	if err != nil {
@@ -99,8 +98,7 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return s.post(ctx, id, announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}})
 }
 
-// Hold keeps a robot's channel open until then, even if idle. The zero time ends
-// it.
+// Hold keeps a robot's channel open until then; the zero time ends that.
 func (s *Server) Hold(id device.ID, until time.Time) {
 	// A robot whose channel is closed has none to hold.
 	_ = s.post(s.ctx, id, holdChannel{until})

@@ -53,8 +53,7 @@ type (
 // the robot was made to speak, and always when it answers an abort.
 type cancelTurn struct{ abort bool }
 
-// turnStart is what a turn begins with: an utterance being spoken, a text as
-// if spoken, or an announcement.
+// turnStart is what a turn begins with: an utterance, a text or an announcement.
 type turnStart struct {
 	text         string
 	announcement announcement
@@ -238,8 +237,8 @@ func (finishUtterance) perform(_ context.Context, l *loop) {
 	l.utterance = nil
 }
 
-// stopTurn cancels the turn and drops its playback. It reports whether the
-// robot was left speaking.
+// stopTurn cancels the turn and its playback. It reports whether the robot still
+// speaks.
 func (l *loop) stopTurn() (speaking bool) {
 	if l.turn == nil {
 		return false

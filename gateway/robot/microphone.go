@@ -9,9 +9,8 @@ import (
 	"perch/voice"
 )
 
-// audioInput is a session's audio input: the decoder of its one stream, the end-pointer,
-// and a ring of the last 2 s, so that the beginning of an utterance is not
-// lost to finding out that it is one.
+// audioInput decodes a session's sound and finds utterances. A ring keeps the last
+// 2 s, so that the beginning of an utterance is not lost.
 type audioInput struct {
 	decoder  *voice.Decoder
 	pointer  *voice.EndPointer
@@ -53,9 +52,8 @@ func (e *audioInput) close() {
 	}
 }
 
-// clean takes our own voice out of the microphone's sound, and reports whether
-// there is nothing else. Then it is silence: what the canceller leaves of us is
-// not to be in an utterance.
+// clean removes our own voice from the microphone's sound. If nothing else is left
+// it is silence, because a remainder of us must not enter an utterance.
 func (e *audioInput) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	if e.echo == nil {
 		return pcm, false
@@ -101,8 +99,7 @@ func (e *audioInput) before(write func([]int16) bool) {
 	}
 }
 
-// sound takes a packet from the robot: into the utterance under way, or into
-// the ring while there is none.
+// audio takes a packet of the robot, into the present utterance or else the ring.
 func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 {
 		return
@@ -129,8 +126,7 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
-	// Our own voice begins no utterance, and is no measure of the noise around the
-	// robot for the end-pointer.
+	// Our own voice is neither an utterance nor the noise around the robot.
 	if l.state.listens() && (!ours || l.state.phase == hearing) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
@@ -182,8 +178,7 @@ const (
 	streamsFor = time.Second
 )
 
-// preRollAhead is how far ahead of time sound is that was kept from before: a
-// robot sends two seconds of it at once.
+// preRollAhead is how much too early kept sound comes: a robot sends 2 s at once.
 const preRollAhead = 300 * time.Millisecond
 
 // take notes a packet of so much sound. What has come in a burst after a pause

@@ -38,8 +38,8 @@ func (e *sharedEncoder) flush(ctx context.Context, t *turn, out func([]byte) err
 	return e.encoder.Flush(out)
 }
 
-// claim makes the encoder the turn's own, unless the turn was cancelled: a turn is,
-// before the next one begins. e.mu is held.
+// claim gives the encoder to a turn, unless that was cancelled, as it is before the
+// next begins. e.mu is held.
 func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	if ctx.Err() != nil {
 		return context.Canceled

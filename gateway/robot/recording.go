@@ -263,9 +263,8 @@ func decoderOf(text string) *json.Decoder {
 	return d
 }
 
-// blank copies the next JSON value, its fields in their order, without the
-// values of secret ones. Text that is JSON itself, as the answers of a robot's
-// tools are, is looked into.
+// blank copies the next JSON value, in its order, without secrets. It also looks
+// into texts that hold JSON, such as tools' results.
 func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
 	if isSecret(name) {
 		out.WriteString(`"…"`)
@@ -347,8 +346,7 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the lines that wait for the client that records; more end the
-// recording, not the session.
+// mostRecording bounds the waiting lines; more end the recording, not the session.
 const mostRecording = 1000
 
 // Errors of a recording.

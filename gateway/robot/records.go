@@ -35,8 +35,7 @@ type TurnRecord struct {
 	Stages  map[string]int64 `json:"stages"`
 }
 
-// table is where records are kept. What is put soon may be lost in a power
-// cut with the last few seconds.
+// table stores records. PutSoon may lose the last seconds in a power cut.
 type table[T any] interface {
 	PutSoon(key string, v T)
 	DeleteSoon(key string)
@@ -92,9 +91,8 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 
 const keyTime = "20060102T150405.000000000"
 
-// key sorts what happened in the order in which it did. That is its time, but
-// where the clock was set back the latest would come before what it follows,
-// and be the first to be given up.
+// key keeps the order of events. It is the time, or a later one if the clock was
+// set back: else the latest would be dropped first.
 func (r *Records) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(r.last) {
 		at = r.last.Add(1)

@@ -58,8 +58,7 @@ type mind interface {
 	See(ctx context.Context, l agent.Look) (string, error)
 }
 
-// Options are what a server needs. A field is required unless it says what zero
-// means.
+// Options are what a server needs. All are required that do not say otherwise.
 type Options struct {
 	Robots      robots
 	Bus         bus
@@ -72,8 +71,7 @@ type Options struct {
 	Sounds      sounds        // that robots play; nil is none
 	Speech      voice.Options // of robots without their own
 	Phrases     Phrases
-	// Character is what a robot has of its own, as each of its turns begins; nil is
-	// nothing. It does not block.
+	// Character is what a robot has of its own; nil is nothing. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
 	Idle      time.Duration // of a channel before we hang up; 0 is never
@@ -180,8 +178,7 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 // mostVoices bounds the voices in which phrases are kept.
 const mostVoices = 16
 
-// phrasesOf are the phrases in a robot's voice. Those of a voice that has not
-// spoken yet are being made.
+// phrasesOf are the phrases in a robot's voice. A new voice's are being made.
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,7 @@ type sounds interface {
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 
-// ErrSpeaking is returned where a robot would have to talk over itself, or
-// over somebody who speaks to it.
+// ErrSpeaking is returned where a sound would disturb the robot or a person.
 var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
 
@@ -72,8 +71,7 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// step begins a sound if nothing else is heard; a robot that connects plays it
-// soon.
+// step begins a sound if nothing else is heard, or once the robot has connected.
 func (in playSound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:

@@ -27,8 +27,7 @@ func (s *stepper) do(effects ...effect) {
 	s.effects = append(s.effects, effects...)
 }
 
-// step returns the state after an input, and the effects to carry out, in order. It
-// is pure: time is an argument.
+// step returns the state after an input, and the effects in order. It is pure.
 func step(st state, now time.Time, in input) (state, []effect) {
 	s := &stepper{state: st, now: now}
 	switch {
@@ -43,8 +42,7 @@ func step(st state, now time.Time, in input) (state, []effect) {
 	return s.state, s.effects
 }
 
-// isCommand reports whether an input is a command of the appliance: it waits for
-// hello.
+// isCommand reports whether the appliance wants something, which waits for hello.
 func isCommand(in input) bool {
 	switch in.(type) {
 	case announce, showAlert, showEmotion, injectText, abort, holdChannel, collectCommands, decideQuestion, reboot:
@@ -115,8 +113,7 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 	}
 }
 
-// isWakeWord reports whether a robot was woken by words, and not by one of the
-// other causes that builds send.
+// isWakeWord reports whether words have woken a robot, and no other cause.
 func isWakeWord(text string) bool {
 	return text != "" && text != "face" && text != "head_pet_hold"
 }
@@ -203,9 +200,8 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	s.settle()
 }
 
-// yieldToOpener lets a person speak before announcements that wait, if the
-// microphone opens because of an interruption, or for the first time. A face that
-// has opened it does not speak.
+// yieldToOpener lets a person speak before announcements if the microphone opens by
+// an interruption or for the first time. A face does not speak.
 func (s *stepper) yieldToOpener() {
 	until := s.now.Add(yieldFor)
 	if s.now.Before(s.queue.yieldsUntil) {
@@ -220,9 +216,8 @@ func (s *stepper) yieldToOpener() {
 	}
 }
 
-// openerHadTurn ends the time in which the person who has opened the channel speaks
-// first, after a turn of this person. A turn that was a greeting, or misheard the
-// person, gives as long again.
+// openerHadTurn ends the time for the person who opened the channel. After a
+// greeting or a turn that was not understood it begins again.
 func (s *stepper) openerHadTurn() {
 	switch {
 	case s.turn.understood:
@@ -244,8 +239,7 @@ func (s *stepper) keepSpeaking(mode xiaozhi.Mode) {
 	s.settle()
 }
 
-// greet answers a wake word, once the microphone is open: the robot is then
-// sure to have left its connecting state.
+// greet answers a wake word, once the open microphone shows a connected robot.
 func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
@@ -264,8 +258,7 @@ func (s *stepper) listenStop() {
 	}
 }
 
-// speechBegan is the beginning of an utterance. In realtime it stops our speech, or
-// the answer to the utterance before.
+// speechBegan begins an utterance. In realtime it stops our speech or our thinking.
 func (s *stepper) speechBegan() {
 	if s.interruptible() {
 		s.cancel(false)
@@ -451,8 +444,7 @@ func (s *stepper) leaveHearing() {
 	}
 }
 
-// rest is after a turn: in auto mode the robot sends listen start, in
-// realtime its microphone was never closed.
+// rest follows a turn: in realtime the microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
