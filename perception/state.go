@@ -97,8 +97,7 @@ func (s State) size() (n int) {
 	return n
 }
 
-// talk is what behaviours must know of the talk under way. It does not outlive
-// the run.
+// talk is the talk under way, as behaviours need it. It is not stored.
 type talk struct {
 	session  string
 	turn     bool      // one is under way
@@ -221,8 +220,7 @@ func (t talk) over(now time.Time) talk {
 	return t
 }
 
-// talking reports whether a person is being talked with, or was until so long
-// ago.
+// talking reports whether a person talks with it, or did until so long ago.
 func (s State) talking(now time.Time, after time.Duration) bool {
 	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
 }
@@ -321,8 +319,7 @@ type fields struct {
 	Pitch     int     `json:"pitch"`
 }
 
-// field reads an event's data. What is of another type than it should be is
-// not there.
+// field reads an event's data. A value of another type is left out.
 func field(data json.RawMessage) (f fields) {
 	// An error leaves out that one field.
 	_ = json.Unmarshal(data, &f)

@@ -26,8 +26,8 @@ import (
 const (
 	visionPath = "/xiaozhi/vision/explain"
 
-	// mostPicture bounds a picture, in bytes. A Stack-chan sends some 20 kB, a
-	// phone's browser a few megabytes.
+	// mostPicture is in bytes. A Stack-chan sends 20 kB, a phone's browser
+	// megabytes.
 	mostPicture  = 4 << 20
 	mostQuestion = 2000
 	mostUpload   = mostPicture + 64<<10 // the parts' headers and other fields
@@ -37,8 +37,7 @@ const (
 	tokenLives = 2 * introduceEvery
 )
 
-// cameras are the robots' cameras: who may send pictures, and the last of
-// each. Pictures are kept in memory only.
+// cameras hold who may send pictures, and each robot's last, in memory only.
 type cameras struct {
 	mu       sync.Mutex
 	tokens   map[[sha256.Size]byte]camera // by the hash of the token
@@ -120,9 +119,8 @@ func (s *Server) Picture(id device.ID) (device.Picture, bool) {
 	return p, there
 }
 
-// upload is a picture as a camera sends it: the firmware in chunks, the
-// question first and then the file; browsers in any order, and some call the
-// file "image".
+// upload is a picture as cameras send it. The firmware sends the question first;
+// browsers use any order, and some name the file "image".
 type upload struct {
 	question string
 	picture  device.Picture
@@ -199,8 +197,7 @@ type explanation struct {
 	Response string `json:"response"`
 }
 
-// explain answers a picture: what is to be seen on it, or an honest sentence
-// where no brain can look at pictures.
+// explain answers what is on a picture, or says that no brain can see.
 func (s *Server) explain(ctx context.Context, from camera, u upload) (explanation, error) {
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {
@@ -252,8 +249,7 @@ var (
 		Sentence: "the picture did not arrive within " + uploadWithin.String() + "; send a smaller one, or look at the network"}
 )
 
-// uploads are the pictures on their way, from before their first byte is read
-// until they were looked at.
+// uploads are the pictures that are being received or looked at.
 type uploads struct {
 	mu sync.Mutex
 	of map[device.ID]bool // whether it is of a stranger

@@ -196,8 +196,7 @@ func (w *writer) cutOff(now time.Time) {
 	}
 }
 
-// runOut notifies the echo canceller once speech that was cut off has been played
-// out. It returns how long that is away.
+// runOut notifies the echo canceller when cut-off speech is over, and returns when.
 func (w *writer) runOut(now time.Time) time.Duration {
 	if !w.audible {
 		return forever
@@ -278,8 +277,7 @@ func (w *writer) sentence(p *playback, text string) error {
 	return w.restart()
 }
 
-// restart makes a robot speak: also one that was sent tts start and may not speak, for
-// nothing happens to one that does.
+// restart makes a robot speak, and changes nothing for one that does already.
 func (w *writer) restart() error {
 	if err := w.text(xiaozhi.TTSStart{}); err != nil {
 		return err
@@ -337,10 +335,9 @@ const (
 	shortQueue = 20 // since 2.5.0
 )
 
-// decodeQueueOf is how many packets a robot can be sent ahead of time before it drops
-// what comes. The maker of the Stack-chan has versions of its own, below 2: 1.2
-// is xiaozhi's 2.2.4, and a later one may be any. What is not known to hold
-// more holds little.
+// decodeQueueOf is how many packets fit into a robot's queue. The maker's versions
+// for the Stack-chan are below 2: 1.2 is xiaozhi's 2.2.4, a later one may be any.
+// An unknown one gets the short queue.
 func decodeQueueOf(r device.Robot) int {
 	major, minor, ok := versionOf(r.Firmware)
 	switch {
