@@ -153,7 +153,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	}
 	bridge := strings.TrimSpace(string(readFile(t, c.Bridge.KeyFile)))
 	keys := map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: bridge, keyOfSkins: c.Skins.Key}
-	v := visitors{t, h, secrets, keys}
+	v := clients{t, h, secrets, keys}
 	leave := v.listenEverywhere()
 	h.robotTalks(secrets)
 	v.tryEveryDoor(trusts(t, c.TLS.Certificate))
@@ -302,8 +302,8 @@ func (h *running) firmwareTicket() string {
 	return ""
 }
 
-// visitors are all who come, with right keys and with wrong ones.
-type visitors struct {
+// clients are all who come, with right keys and with wrong ones.
+type clients struct {
 	t       *testing.T
 	h       *running
 	secrets *canaries
@@ -312,7 +312,7 @@ type visitors struct {
 
 // listenEverywhere hears all that is told by itself until what it returns is
 // called.
-func (v visitors) listenEverywhere() (leave func()) {
+func (v clients) listenEverywhere() (leave func()) {
 	v.t.Helper()
 	var all sync.WaitGroup
 	var ends []func()
@@ -353,7 +353,7 @@ func (v visitors) listenEverywhere() (leave func()) {
 }
 
 // subscribe hears all topics of the broker.
-func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
+func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
 	conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
@@ -370,10 +370,10 @@ func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
 
 // tryEveryDoor goes through all with the right key, and with wrong ones that
 // must not be told either.
-func (v visitors) tryEveryDoor(known *tls.Config) {
+func (v clients) tryEveryDoor(known *tls.Config) {
 	v.t.Helper()
 	out := v.secrets.hear("the doors")
-	k := &knocker{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
+	k := &prober{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
 	for _, s := range v.h.Doors.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
@@ -384,7 +384,7 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 			}
 			for _, body := range []string{`{}`,
 				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
-				k.at(s, knock{route: route, body: body, header: bearer(v.keys[l])})
+				k.at(s, probe{route: route, body: body, header: bearer(v.keys[l])})
 				if r.Method != http.MethodPost {
 					break
 				}
@@ -393,16 +393,16 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 				continue
 			}
 			wrong := v.secrets.plant("a wrong key at " + route)
-			k.at(s, knock{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
-			k.at(s, knock{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
-			k.at(s, knock{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
-			k.at(s, knock{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
+			k.at(s, probe{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
+			k.at(s, probe{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
+			k.at(s, probe{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
+			k.at(s, probe{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
 		}
 	}
 }
 
 // guessAtMQTT tries passwords that must not be told.
-func (v visitors) guessAtMQTT() {
+func (v clients) guessAtMQTT() {
 	for _, user := range []string{appliance.MQTTUser, "admin"} {
 		if conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
 			conn.Close()
@@ -412,7 +412,7 @@ func (v visitors) guessAtMQTT() {
 }
 
 // panics has a request fail in the worst way.
-func (v visitors) panics() {
+func (v clients) panics() {
 	e := v.h.Doors.Servers[0].Server.Handler.(*gin.Engine)
 	wrong := v.secrets.plant("a key of a request that panics")
 	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
@@ -428,7 +428,7 @@ func (v visitors) panics() {
 
 // commands has every command tell what it does, and the check tell of faults in
 // which there are secrets.
-func (v visitors) commands() {
+func (v clients) commands() {
 	v.t.Helper()
 	out := v.secrets.hear("the commands")
 	tell := func(args ...string) {

@@ -28,15 +28,15 @@ import (
 
 const (
 	page        = 4096
-	residentsOf = 60  // robots of the house whose pages are damaged
-	factsOf     = 250 // and facts
+	knownRobots = 60  // whose pages are damaged
+	knownFacts  = 250 // and facts
 )
 
-func resident(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
+func robotNumber(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
 
-// inhabited is the data directory of an appliance that has been used, with
+// usedData is the data directory of an appliance that has been used, with
 // images.
-func inhabited(t *testing.T) (data string, images []string) {
+func usedData(t *testing.T) (data string, images []string) {
 	t.Helper()
 	data = t.TempDir()
 	h := open(t, appliancetest.Config(), data)
@@ -44,10 +44,10 @@ func inhabited(t *testing.T) (data string, images []string) {
 		images = append(images, h.publishImage(v))
 	}
 	robots, memory := store.NewTable[device.Robot](h.DB, "robots"), store.NewTable[agent.Entry](h.DB, "memory")
-	for n := range residentsOf {
-		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
+	for n := range knownRobots {
+		robots.PutSoon(string(robotNumber(n)), device.Robot{ID: robotNumber(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
 	}
-	for n := range factsOf {
+	for n := range knownFacts {
 		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)),
 			Type: agent.MemoryUser, Created: time.Now()})
 	}
@@ -102,7 +102,7 @@ func imagesIn(t *testing.T, data string) (found []string) {
 // time, and it starts. Robots and facts that are gone are told of, no image is
 // deleted, and what it acknowledges it keeps.
 func TestDamagedPages(t *testing.T) {
-	data, images := inhabited(t)
+	data, images := usedData(t)
 	file := readFile(t, archive.DatabasePath(data))
 	var used []int
 	for n := range len(file) / page {
@@ -124,12 +124,12 @@ func TestDamagedPages(t *testing.T) {
 		h := open(t, c, data)
 		part := h.Part("store")
 		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
-		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 &&
+		if missing := knownRobots - len(robots) + knownFacts + 1 - len(facts); missing > 0 &&
 			(part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) ||
 				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.Logged.String(), "the database was damaged")) {
 			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
 		}
-		if len(robots) < residentsOf-20 || len(facts) < factsOf-20 {
+		if len(robots) < knownRobots-20 || len(facts) < knownFacts-20 {
 			t.Errorf("page %d: there are %d robots and %d facts, and more could be read", n, len(robots), len(facts))
 		}
 		for _, sha := range images {
@@ -157,7 +157,7 @@ func TestDamagedPages(t *testing.T) {
 // TestAPageIsDamagedWhileItRuns: nothing is acknowledged that is not kept, it is
 // told, and the next start has all that can be read.
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
-	data, _ := inhabited(t)
+	data, _ := usedData(t)
 	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, data)
@@ -177,7 +177,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	h.Stop()
 	h = open(t, c, data)
-	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
+	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != knownRobots || len(h.Memory.Search("fact", time.Now())) < knownFacts-20 {
 		t.Errorf("after a restart /ready says %+v", p)
 	}
 	if status, text := remember("it is raining"); status != http.StatusOK {
@@ -218,7 +218,7 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 // foreign database are told of, with the cure, and nothing is touched. A backup
 // or a flag has it start.
 func TestNoDatabaseWhereOneWas(t *testing.T) {
-	whole, images := inhabited(t)
+	whole, images := usedData(t)
 	saved := filepath.Join(t.TempDir(), "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", whole, saved); code != exitDone {
 		t.Fatal(errs)
@@ -274,7 +274,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
 				t.Errorf("restore: %s", errs)
 			}
-			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != residentsOf {
+			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != knownRobots {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
 			if c.says == "no Perch database" { // it is moved away first

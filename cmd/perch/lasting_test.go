@@ -619,13 +619,13 @@ func (o *outage) firmware() *chore {
 			for _, i := range list {
 				there[i.SHA256] = fmt.Sprint("rolled out to ", i.Rollout.Percent)
 			}
-			return there, o.shelf(slices.Sorted(maps.Keys(there)))
+			return there, o.images(slices.Sorted(maps.Keys(there)))
 		}}
 }
 
-// shelf looks at the files of the catalogue: all that are in it are whole, and
+// images looks at the files of the catalogue: all that are in it are whole, and
 // there are no others.
-func (o *outage) shelf(listed []string) error {
+func (o *outage) images(listed []string) error {
 	files, err := os.ReadDir(filepath.Join(o.data, "firmware"))
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ type listener struct {
 	all []string // "topic payload"
 }
 
-// arguments are what mosquitto's clients are told of a house's broker.
+// arguments are what mosquitto's clients need for the appliance's broker.
 func (h *running) arguments() []string {
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *running) listen() *listener {
 	return l
 }
 
-// withBroker is the configuration of a house with the embedded broker.
+// withBroker is a configuration with the embedded broker.
 func withBroker(t *testing.T) config.Config {
 	t.Helper()
 	needMosquitto(t)

@@ -71,8 +71,8 @@ func TestInterruptedInEachStage(t *testing.T) {
 				held.Store(false)
 				// Connections that are kept for the next turn have goroutines too.
 				h.Eventually("no goroutine is left", func() bool {
-					p.mind.CloseClientConnections()
-					p.mouth.CloseClientConnections()
+					p.brain.CloseClientConnections()
+					p.synthesizer.CloseClientConnections()
 					return runtime.NumGoroutine() <= before
 				})
 				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)

@@ -98,7 +98,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 }
 
 // TestAStrangerGetsATalkAndNothingElse: a robot that nobody has adopted is
-// understood and answered. It reads nothing of what the house remembers, leaves
+// understood and answered. It reads nothing of what is remembered, leaves
 // nothing in any table, sets no timer, is told no notification, is nobody's
 // default, and shows nowhere but as one that is there.
 func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
@@ -123,7 +123,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Errorf("it was answered %q", answers)
 	}
 	if found := h.Memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
-		t.Errorf("the house remembers %+v", found)
+		t.Errorf("remembered is %+v", found)
 	}
 	if n := len(h.Records.Turns(100)); n != turns {
 		t.Errorf("%d turns are kept, not %d", n, turns)

@@ -120,7 +120,7 @@ func TestEncryptedDoors(t *testing.T) {
 // skinOverTLS opens a skin's WebSocket and reads what it is told first.
 func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	h.T.Helper()
-	// The socket of this house dials in the clear; a tunnel encrypts.
+	// Package socket dials in the clear; a tunnel encrypts.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.T.Fatal(err)

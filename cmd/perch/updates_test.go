@@ -17,10 +17,7 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	image := simrobot.Image("9.9.9", 300_000)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(image) }))
 	defer elsewhere.Close()
-	r, err := simrobot.New(simrobot.Options{OTA: h.OTA(), MAC: "A0:B1:C2:D3:E4:F5", Upgrades: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := h.NewRobot(simrobot.Options{Upgrades: true})
 	boot := func() {
 		t.Helper()
 		if err := r.Boot(t.Context()); err != nil {

@@ -213,8 +213,8 @@ func TestWhatIsNoBackup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := lived(t)
 			_, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(c.text))
-			var told *fault
-			if err == nil || c.word != "" && (!errors.As(err, &told) || told.code != c.word || !strings.Contains(err.Error(), c.says)) {
+			var told store.Shown
+			if err == nil || c.word != "" && (!errors.As(err, &told) || told.Code() != c.word || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, want %s %s", err, c.word, c.says)
 			}
 			if got := which(t, data); got != "old" {
@@ -277,9 +277,9 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 		if err := errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))); err != nil {
 			t.Fatal(err)
 		}
-		var told *fault
+		var told store.Shown
 		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) ||
-			told.code != "not_replaceable" {
+			told.Code() != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if store.Exists(filepath.Join(data, stageName)) {
@@ -437,8 +437,8 @@ func TestNoRoomToRestore(t *testing.T) {
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
-	var told *fault
-	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" ||
+	var told store.Shown
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.Code() != "disk_full" ||
 		!strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
 		t.Errorf("after %d bytes: %v", arrived.n, err)
 	}
@@ -452,7 +452,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)
 	surprise := &counted{Reader: bytes.NewReader(text), at: 64 << 10, do: ballast}
-	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.code != "disk_full" {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.Code() != "disk_full" {
 		t.Errorf("filled meanwhile: %v", err)
 	}
 	if got := which(t, data); got != "old" {

@@ -183,7 +183,7 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 	confine(log)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // until whoever started this has ended, or wants it to end
+		_, _ = io.Copy(io.Discard, in) // until the parent has ended, or wants this to end
 		stop()
 	}()
 	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, ClientPrefix: o.Keeper, Log: log})

@@ -188,14 +188,14 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) error {
-	hands := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
+	own := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
 	if h.Timers != nil {
-		hands.Timers = h.Timers
+		own.Timers = h.Timers
 	}
 	if h.senses.Board != nil {
-		hands.Senses = h.senses
+		own.Senses = h.senses
 	}
-	brain, err := made(e, acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
+	brain, err := made(e, acp.Options{Tools: thinker.New(own).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
 		Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow,
 		MayAnswer: h.trusts, Log: log}, acp.New)

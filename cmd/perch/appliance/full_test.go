@@ -16,10 +16,10 @@ import (
 	"perch/store/archive"
 )
 
-// fullHouse makes a data directory as full as robots can make it: three hundred
+// crowded makes a data directory as full as robots can make it: three hundred
 // that are adopted, each with as many tools and events as one may have, and more
 // strangers than there may be.
-func fullHouse(t testing.TB) (data string) {
+func crowded(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
 	c := appliancetest.Config()
@@ -50,11 +50,11 @@ func fullHouse(t testing.TB) (data string) {
 	return data
 }
 
-// TestAFullHouse: what robots make us keep is bounded in bytes, on the disk and
+// TestAsMuchAsRobotsCanKeep: what robots make us keep is bounded in bytes, on the disk and
 // in memory after a start. How long the start takes is printed, and measured by
-// BenchmarkStartOfAFullHouse.
-func TestAFullHouse(t *testing.T) {
-	data := fullHouse(t)
+// BenchmarkStartOfACrowdedOne.
+func TestAsMuchAsRobotsCanKeep(t *testing.T) {
+	data := crowded(t)
 	about, err := os.Stat(archive.DatabasePath(data))
 	if err != nil {
 		t.Fatal(err)
@@ -82,10 +82,10 @@ func TestAFullHouse(t *testing.T) {
 	}
 }
 
-// BenchmarkStartOfAFullHouse opens the appliance over as much as robots can
+// BenchmarkStartOfACrowdedOne opens the appliance over as much as robots can
 // have it keep.
-func BenchmarkStartOfAFullHouse(b *testing.B) {
-	data := fullHouse(b)
+func BenchmarkStartOfACrowdedOne(b *testing.B) {
+	data := crowded(b)
 	c := appliancetest.Config()
 	for b.Loop() {
 		a, err := appliance.New(&c, appliancetest.Options(data))

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/gateway/hooks"
+	"perch/ota"
 	"perch/store"
 )
 
@@ -86,4 +88,12 @@ func (a *Appliance) mqttPart() admin.Part {
 			s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part
+}
+
+// updates is the catalogue as Home Assistant's mirror has it.
+type updates struct{ *ota.Firmware }
+
+func (u updates) Update(id device.ID) (installed, latest string) {
+	update := u.Firmware.Update(id)
+	return update.Installed, update.Latest
 }

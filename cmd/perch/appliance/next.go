@@ -72,7 +72,7 @@ func (a *Appliance) printNext(ctx context.Context) {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
 	n.page = pageAt(ctx, a.Doors.Addresses(), n.name+n.numbers, n.name)
-	fmt.Fprint(a.next.Out, n) // whoever has closed it does not read it
+	fmt.Fprint(a.next.Out, n) // an output that is closed loses it
 }
 
 // byNumbers is the base address of this machine on the network, without a name.
