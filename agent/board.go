@@ -51,8 +51,7 @@ func (b *Board) Robot(id device.ID) State {
 	return b.states.robot(id)
 }
 
-// states are those of all sessions, by State.Key, and the rules by which
-// events change them.
+// states are all sessions by State.Key, and the rules that change them.
 type states struct {
 	seq       uint64
 	bySession map[string]stated
@@ -78,8 +77,7 @@ const (
 	betweenLooks = time.Minute
 )
 
-// take folds one event. It returns the key of the session that the event
-// changed, and "" where it changed none.
+// take folds one event. It returns the changed session's key, or "" for none.
 func (s *states) take(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
 	s.seq, s.gone = e.Seq, s.gone[:0]
@@ -296,8 +294,7 @@ func (f *Follower) Due() (first time.Time) {
 	return first
 }
 
-// Pass returns the states that have ended by themselves by now. The result is
-// valid until the next call.
+// Pass returns the states that have ended by now. It is valid until the next call.
 func (f *Follower) Pass(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {

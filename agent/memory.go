@@ -23,8 +23,7 @@ const (
 	MemoryReference = "reference" // where things are
 )
 
-// Entry is one remembered fact. All brains, the bridge and the marker [REMEMBER:
-// ...] share one table of them.
+// Entry is one remembered fact, of a brain, the bridge or a [REMEMBER: ...].
 type Entry struct {
 	ID          string    `json:"id"`
 	Key         string    `json:"key,omitempty"` // a newer entry of the same key replaces this one
@@ -65,8 +64,7 @@ type entries interface {
 	Err() error
 }
 
-// Memory is what the agents of one household remember. Its methods may be called
-// from any goroutine.
+// Memory is what agents remember. Any goroutine may call its methods.
 type Memory struct {
 	kept      entries
 	most      int
@@ -143,8 +141,7 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Search returns the entries that contain every word of the query, oldest first,
-// or all entries if the query is empty.
+// Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	words := strings.Fields(strings.ToLower(query))
 	found := []Entry{}
@@ -157,8 +154,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// Err is nil while the whole memory can be read. If it is not nil, Recall and
-// Search may have missed entries.
+// Err is not nil if Recall and Search may have missed entries.
 func (m *Memory) Err() error { return m.kept.Err() }
 
 // Forget deletes an entry durably.
@@ -196,9 +192,8 @@ const (
 	mostOfStranger = 20
 )
 
-// Of returns the memory that a turn reads and writes. A stranger has its own,
-// which lasts as long as this run at most: it cannot read the owner's memory, and
-// adds nothing to it.
+// Of returns the memory for a turn. A stranger has its own, for this run at most:
+// it neither reads nor changes the owner's.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m

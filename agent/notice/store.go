@@ -38,8 +38,7 @@ const (
 	Expired      = "expired"
 )
 
-// Notification is a message to people. It is kept until somebody has acknowledged
-// it or it expires.
+// Notification is a message to people, until it is acknowledged or expires.
 type Notification struct {
 	ID        string    `json:"id"`
 	Text      string    `json:"text"`
@@ -58,8 +57,7 @@ func (n Notification) Event() event.Notification {
 	return event.Notification{ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires}
 }
 
-// announced reports whether a robot or screen has announced it, so that it is not
-// offered again.
+// announced reports whether a robot or screen has announced it.
 func (n Notification) announced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
@@ -75,8 +73,7 @@ type table interface {
 
 // Errors of the notifications.
 var (
-	// ErrInvalid is wrapped by Accept and ParseBy for input that is not a
-	// notification.
+	// ErrInvalid is wrapped by Accept and ParseBy.
 	ErrInvalid = errors.New("not a notification")
 	// ErrNotFound is returned by Change for an id that is not stored.
 	ErrNotFound = errors.New("no such notification")
@@ -223,8 +220,7 @@ func step(state string) int {
 	return slices.Index([]string{Received, Shown, Spoken, Acknowledged, Expired}, state)
 }
 
-// Open returns the notifications that are neither acknowledged nor expired, oldest
-// first.
+// Open returns the notifications that have not ended, oldest first.
 func (s *Store) Open(now time.Time) []Notification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,9 +255,8 @@ func (s *Store) all() (list []Notification) {
 	return list
 }
 
-// clockJumped corrects the times of the notifications of this run after a jump of
-// the wall clock: they were received as long ago as before. An expiry that the
-// sender named stays.
+// clockJumped corrects this run's times after a jump of the wall clock. An expiry
+// that the sender named stays.
 func (s *Store) clockJumped(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,8 +53,7 @@ type pending struct {
 	rang    bool          // it has rung, and could not be deleted
 }
 
-// NewTimers returns the timers kept in a table. Those in it wait on. A nil clock
-// is the computer's.
+// NewTimers returns the timers in a table. A nil clock is the computer's.
 func NewTimers(kept timerTable, c clock) *Timers {
 	if c == nil {
 		c = systemClock{time.Now()}
@@ -193,9 +192,8 @@ func (s *Timers) remove(id string) error {
 	return nil
 }
 
-// Pending returns a robot's timers that have not rung, the next first. Each Due is
-// now plus the remaining time, whatever the clock has done since the timer was
-// set.
+// Pending returns a robot's timers that have not rung, the next first. Due is right
+// whatever the clock has done.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +220,7 @@ const (
 // errOnRobot is wrapped if a reminder on the robot cannot be stopped.
 var errOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
-// create sets a reminder on the robot, if it has the tool. If that fails, the
-// appliance rings instead.
+// create sets a reminder on the robot, or else the appliance rings.
 func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
 	tool, found := robotTool(body, createTool, duration)
@@ -247,8 +244,7 @@ func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onR
 	return reminderID(result.Text), true
 }
 
-// reminderID reads the id from the result of create_reminder: a number, or an
-// object that holds one.
+// reminderID reads create_reminder's id: a number, or an object with one.
 func reminderID(text string) string {
 	text = strings.TrimSpace(text)
 	if _, err := strconv.Atoi(text); err == nil {
@@ -278,8 +274,7 @@ func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	return nil
 }
 
-// robotTool finds a tool by the end of its name and by an integer argument that it
-// must have.
+// robotTool finds a tool by its name's end and an integer argument.
 func robotTool(body agent.Body, name, argument string) (device.Tool, bool) {
 	if body == nil {
 		return device.Tool{}, false

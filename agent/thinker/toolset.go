@@ -54,9 +54,8 @@ type turnTool struct {
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// toolsOf collects the tools of a turn: the appliance's own, then the robot's,
-// then those of the sources. A tool of the appliance may set after, which is what
-// follows the turn.
+// toolsOf collects a turn's tools: the appliance's, the robot's, the sources'. A
+// tool of the appliance may set after, which follows the turn.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) toolset {
 	all := k.ownTools(t, after)
 	if t.Body != nil {
