@@ -113,8 +113,8 @@ func TestCodex(t *testing.T) {
 			t.Errorf("%s waits for %d s", event, h.Timeout)
 		}
 	}
-	if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd "+
-		"SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
+	if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse "+
+		"SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
 		t.Errorf("events are %s", got)
 	}
 	t.Setenv("CODEX_HOME", "")

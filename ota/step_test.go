@@ -198,8 +198,7 @@ func history(images []Record, boots ...string) []string {
 		before := fmt.Sprint(u)
 		version, elf, _ := strings.Cut(boot, " ")
 		next, v := step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: cmp.Or(elf, "elf-"+version),
-			at: time.Unix(int64(n), 0)},
-			images)
+			at: time.Unix(int64(n), 0)}, images)
 		if fmt.Sprint(u) != before {
 			panic("step changed the unit that it was given")
 		}

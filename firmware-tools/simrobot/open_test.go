@@ -174,8 +174,8 @@ func TestHello(t *testing.T) {
 		{Options{Framing: 2, AEC: AECServer}, `"version":2,"features":{"aec":true,"mcp":true},`, "realtime"},
 		{Options{Framing: 1, AEC: AECDevice}, `"version":1,"features":{"mcp":true},`, "realtime"},
 		{Options{Framing: 3, Firmware: "2.4"}, `"version":3,"features":{"mcp":true,"glyph_push":true},` + font, "auto"},
-		{Options{Framing: 3, AEC: AECServer, Firmware: "2.4"}, `"version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` + font,
-			"realtime"},
+		{Options{Framing: 3, AEC: AECServer, Firmware: "2.4"},
+			`"version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` + font, "realtime"},
 	} {
 		c.o.Stay = true
 		talk(t, c.o, func(s *server, _ *Robot) {

@@ -22,9 +22,8 @@ type Assets struct {
 
 // Asset is one file of a container.
 type Asset struct {
-	Name          string `json:"name"`
-	Size          int64  `json:"size"` // in bytes
-	Width, Height int    `json:"-"`    // of a picture, in pixels; 0 of all else
+	Name string `json:"name"`
+	Size int64  `json:"size"` // in bytes
 }
 
 // Words of refusals of containers.
@@ -136,8 +135,7 @@ func readAsset(entry []byte, data *io.SectionReader) (f Asset, at int64, err err
 	if !ended || len(name) == 0 || !plain {
 		return f, 0, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
 	}
-	f = Asset{Name: string(name), Size: field(entry, 32), Width: int(binary.LittleEndian.Uint16(entry[40:])),
-		Height: int(binary.LittleEndian.Uint16(entry[42:]))}
+	f = Asset{Name: string(name), Size: field(entry, 32)}
 	at = field(entry, 36)
 	if at+2+f.Size > data.Size() {
 		return f, 0, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)

@@ -42,10 +42,7 @@ type Image struct {
 	// The rest is an application's.
 
 	Chip        Chip
-	MinRevision int    // of the chip: major * 100 + minor
-	MaxRevision int    // 65535 where there is none
-	FlashSize   int64  // the image was linked for, in bytes; 0 is not known
-	Entry       uint32 // address at which it starts
+	MinRevision int // of the chip: major * 100 + minor
 	Segments    []Segment
 	App         App
 	Length      int64 // of what a boot loader reads, up to and with the hash
@@ -64,12 +61,11 @@ type Segment struct {
 // App is the description that a build puts into an application. Its texts are the
 // build's own, in UTF-8 without control characters.
 type App struct {
-	Version       string
-	Project       string
-	Date, Time    string // as __DATE__ and __TIME__ write them
-	IDF           string // version of ESP-IDF
-	SecureVersion uint32
-	ELF           [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
+	Version    string
+	Project    string
+	Date, Time string   // as __DATE__ and __TIME__ write them
+	IDF        string   // version of ESP-IDF
+	ELF        [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
 }
 
 // Refusal is why a robot would not run a file.
@@ -131,25 +127,15 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	if size > MaxSize {
 		return i, refuse(TooLarge, "the image has %d bytes; no robot has a partition of more than 16 MB", size)
 	}
-	i.readHeader(start)
+	i.Chip = Chip(binary.LittleEndian.Uint16(start[12:])) // the fields of esp_image_header_t
+	i.MinRevision = int(binary.LittleEndian.Uint16(start[15:]))
+	i.Hashed = start[23] != 0
 	i.App = readApp(start[descOffset:])
 	if n := int(start[1]); n == 0 || n > mostSegments {
 		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
 	}
 	w := &walk{image: &i, in: io.NewSectionReader(r, 0, size), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
 	return i, w.run(int(start[1]))
-}
-
-// readHeader reads the fields of esp_image_header_t.
-func (i *Image) readHeader(b []byte) {
-	i.Entry = binary.LittleEndian.Uint32(b[4:])
-	i.Chip = Chip(binary.LittleEndian.Uint16(b[12:]))
-	i.MinRevision = int(binary.LittleEndian.Uint16(b[15:]))
-	i.MaxRevision = int(binary.LittleEndian.Uint16(b[17:]))
-	if size := b[3] >> 4; size <= 7 {
-		i.FlashSize = 1 << 20 << size
-	}
-	i.Hashed = b[23] != 0
 }
 
 // Target is the robot for an image. What is not known is NoChip, a negative revision,

@@ -36,7 +36,6 @@ type Partition struct {
 	Name          string
 	Type, Subtype byte
 	Offset, Size  int64 // bytes
-	Encrypted     bool
 }
 
 // IsApp reports whether a robot may start it: the factory's application, or a slot
@@ -77,7 +76,7 @@ func ParseTable(b []byte) (Table, error) {
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
 			Name: clean(string(name)), Type: entry[2], Subtype: entry[3],
-			Offset: field(entry, 4), Size: field(entry, 8), Encrypted: entry[28]&1 != 0,
+			Offset: field(entry, 4), Size: field(entry, 8),
 		})
 	}
 	return t.check()

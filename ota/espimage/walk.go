@@ -172,13 +172,10 @@ func (w *walk) skip(n int64) error {
 
 // readApp reads esp_app_desc_t.
 func readApp(b []byte) App {
-	a := App{
-		SecureVersion: binary.LittleEndian.Uint32(b[4:]),
-		Version:       text(b[16:48]), Project: text(b[48:80]),
-		Time: text(b[80:96]), Date: text(b[96:112]), IDF: text(b[112:144]),
+	return App{
+		Version: text(b[16:48]), Project: text(b[48:80]),
+		Time: text(b[80:96]), Date: text(b[96:112]), IDF: text(b[112:144]), ELF: [32]byte(b[144:176]),
 	}
-	copy(a.ELF[:], b[144:176])
-	return a
 }
 
 // text returns a C string of a field, without control characters: it goes into logs
