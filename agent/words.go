@@ -22,8 +22,8 @@ const (
 	VocabularyVRM0      Vocabulary = "vrm0"      // those of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
 
-	// VocabularyChatdollKit is the faces of ChatdollKit's models, in the form in
-	// which it looks for them in a text.
+	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a
+	// text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
 	// VocabularyVerbatim is the model's own words: each face has the name that the
 	// model wrote. A face that the model did not write as a word has the
@@ -83,8 +83,7 @@ func faceTable() [][]string {
 	}
 }
 
-// ambiguousWords maps a word to its face where the first row with that word is not
-// meant.
+// ambiguousWords are words that do not mean the first row that has them.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
@@ -105,9 +104,8 @@ func readOnlyWords() map[string]string {
 	}
 }
 
-// Words maps between the 21 faces and their names in all vocabularies, including
-// those that the owner has added. It does not change, and may be used from any
-// goroutine.
+// Words maps between the 21 faces and their names in all vocabularies. It does not
+// change, so any goroutine may use it.
 type Words struct {
 	written map[Vocabulary]map[string]string // by a face's name
 	read    map[string]Emotion               // by a word, in lower case
@@ -191,8 +189,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	return nil
 }
 
-// CheckWord rejects words that cannot stand in a tag: a word has letters, digits,
-// hyphens and underscores.
+// CheckWord accepts letters, digits, hyphens and underscores, as in tags.
 func CheckWord(word string) error {
 	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'

@@ -28,12 +28,10 @@ const (
 	triesWithin = time.Minute
 )
 
-// Codes gives out the six digits by which an owner adopts a robot that shows
-// them. A code is good for one robot with one client, for a time, and once.
-// Codes come in an order that the key shuffles, each once; after a million they
-// come in another order. A key is for one run of the appliance, with whose end
-// the codes that were given end too. One goroutine at a time uses it; the time is
-// the caller's.
+// Codes gives out the six digits that a robot shows for its adoption. A code is
+// good once, for a time, for one robot with one client. The key shuffles their
+// order; after a million comes another order. One goroutine at a time uses it; the
+// time is the caller's.
 type Codes struct {
 	key   Key
 	given uint32 // how many
@@ -61,12 +59,10 @@ func NewCodes(key Key) *Codes {
 	return &Codes{key: key, live: map[string]shown{}, of: map[asker]string{}}
 }
 
-// Give returns the code that a robot is to show. It is the same one for the
-// first half of its life, for robots ask often, and then another; another
-// client with the robot's MAC gets another at once, which ends the one before only
-// where it comes from the same machine. There is none while too many wait: such a
-// robot is adopted by its id. The address is an IP address, or nothing that is
-// known.
+// Give returns the code that a robot is to show: the same for half of its life, and
+// then another. Another client with the robot's MAC gets another code, which ends
+// the first only if both come from one machine. There is none while too many wait;
+// such a robot is adopted by its id. The address may be unknown.
 func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
@@ -121,8 +117,7 @@ func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	return s.robot, s.client, nil
 }
 
-// current returns the code that a robot with a client shows, and nothing for one that
-// was given none, or whose code has ended.
+// current returns the good code of a robot with a client, or nothing.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	for code, s := range c.live {
 		if s.robot == robot && s.client == client && now.Before(s.until) {

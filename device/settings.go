@@ -18,8 +18,7 @@ type Settings struct {
 	Language string `json:"language,omitempty"` // BCP 47
 }
 
-// Change is what is to be set; nil leaves a setting as it is, and an empty one
-// takes it away.
+// Change is what to set; nil leaves a setting as it is, empty removes it.
 type Change struct {
 	Name     *string `json:"name"`
 	Persona  *string `json:"persona"`
@@ -47,10 +46,8 @@ const (
 	mostSetting   = 200 // bytes
 )
 
-// CheckName is a robot's name as it is kept, with single spaces. An owner who names a
-// robot must not mean another by it, so that it is none that could be a MAC
-// address or a code, nor one that would be read as an option or as a part of an
-// address. It wraps ErrName.
+// CheckName returns a name with single spaces. It rejects what could be a MAC
+// address, a code, an option or a part of an address. It wraps ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	why := ""
@@ -112,10 +109,9 @@ func (s Settings) over(other Settings) Settings {
 		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language)}
 }
 
-// Fix has settings of the configuration file go before those that are stored,
-// which are kept for when the file no longer sets them. It returns the robots
-// whose own name the file gives to another; they have none. Fix is called before
-// the registry is used.
+// Fix puts the configuration file's settings before the stored ones, which stay
+// stored. It returns the robots whose own name the file gives to another. It is
+// called first.
 func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +135,7 @@ func (r *Registry) givenAway(robot Robot) bool {
 	return false
 }
 
-// settingsOf are those that a robot has, of what is stored and of the file. r.mu
-// is held.
+// settingsOf are the stored settings below those of the file. r.mu is held.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}

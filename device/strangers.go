@@ -20,8 +20,7 @@ const (
 	mostOfOneNetwork = 64
 	strangersLast    = 30 * 24 * time.Hour
 
-	// WelcomeLasts is how long after its installation an appliance adopts the
-	// robots that come, where adoption is open.
+	// WelcomeLasts is how long a new appliance with open adoption adopts robots.
 	WelcomeLasts = time.Hour
 	// mostWelcomed bounds the robots of other machines that are adopted so.
 	mostWelcomed = 8
@@ -80,8 +79,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return gone, nil
 }
 
-// strangers are those that are known, the one not seen for longest first. r.mu
-// is held.
+// strangers are sorted: the one seen longest ago comes first. r.mu is held.
 func (r *Registry) strangers() []Robot {
 	var all []Robot
 	for _, robot := range r.robots {
@@ -124,9 +122,8 @@ func (r *Registry) removeSoon(robot Robot) ID {
 	return robot.ID
 }
 
-// expire forgets the strangers that have not been here for too long. One seen
-// in a time to come was seen by a clock that was wrong: it counts from now. r.mu
-// is held.
+// expire forgets strangers that were away too long. One seen in the future was seen
+// by a wrong clock, and counts from now. r.mu is held.
 func (r *Registry) expire(now time.Time) (gone []ID) {
 	if now.Before(r.expires) {
 		return nil
@@ -183,8 +180,7 @@ func mostNumerous(strangers []Robot) Robot {
 	})
 }
 
-// origin is where a check-in came from. One machine has a whole network of 64
-// bits where it uses IPv6.
+// origin is where a check-in came from. With IPv6 a machine is a /64 network.
 type origin struct {
 	machine, network netip.Prefix
 	loopback         bool

@@ -90,8 +90,7 @@ func NewBus() *Bus {
 	return b
 }
 
-// Run is the random name of this run of the appliance, the first half of an
-// event's id.
+// Run is this run's random name, the first half of an event's id.
 func (b *Bus) Run() string { return b.run }
 
 // ID is the id outside the program of the event with that number: "<run>.<seq>".

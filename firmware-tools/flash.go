@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,12 +109,7 @@ func interrupted(ctx context.Context, err error) error {
 
 // readFlashFile reads a file, and finds out what it is.
 func readFlashFile(name string) (flashFile, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return flashFile{}, fmt.Errorf("open the file: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, mostFlash+1))
+	data, err := readUpTo(name, mostFlash)
 	switch {
 	case err != nil:
 		return flashFile{}, fmt.Errorf("read the file: %w", err)
@@ -166,14 +160,12 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 	return romloader.Found{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
-// saved writes what was read, readable by the user alone: settings hold
-// passwords.
-func saved(name string, b []byte) error {
-	if err := replace(name, b, 0o600); err != nil {
-		if path, is := errors.AsType[*fs.PathError](err); is {
-			err = path.Err
-		}
-		return fmt.Errorf("write %s: %w", name, err)
+// readUpTo reads a file, and one byte more than most of a longer one.
+func readUpTo(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most+1))
 }

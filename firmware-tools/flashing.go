@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"perch/command"
 	"perch/firmware-tools/romloader"
@@ -159,8 +160,11 @@ func (s *flashing) save(ctx context.Context, r flashed) error {
 		b.At(int64(len(out)))
 	}
 	b.End()
-	if err := saved(s.flags.file, out); err != nil {
-		return err
+	if err := replace(s.flags.file, out, 0o600); err != nil { // settings hold passwords
+		if path, is := errors.AsType[*fs.PathError](err); is {
+			err = path.Err
+		}
+		return fmt.Errorf("write %s: %w", s.flags.file, err)
 	}
 	s.out.step("saved", "%s: %d bytes of %s, from %#x on", s.flags.file, len(out), where.name, where.at)
 	return nil

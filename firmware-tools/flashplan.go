@@ -73,7 +73,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	case espimage.Application:
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
-		err = planAssets(r, file, where)
+		err = planAssets(file, where)
 	case espimage.Merged:
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
@@ -197,7 +197,7 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	return nil
 }
 
-func planAssets(r flashed, file flashFile, where place) error {
+func planAssets(file flashFile, where place) error {
 	if where.partition.Name != "assets" {
 		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
 	}

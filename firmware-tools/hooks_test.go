@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,23 +32,24 @@ func content(t *testing.T, file string) string {
 	return string(text)
 }
 
-// hooked returns the hooks of a block, by event: their URL or command.
-func hooked(t *testing.T, text string) map[string][]string {
+type hook struct {
+	Type, Command string
+	Timeout       int
+}
+
+// hooked returns the hooks of a block, by event.
+func hooked(t *testing.T, text string) map[string][]hook {
 	t.Helper()
 	var s struct {
-		Hooks map[string][]struct {
-			Hooks []struct{ Type, URL, Command string }
-		}
+		Hooks map[string][]struct{ Hooks []hook }
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	all := map[string][]string{}
+	all := map[string][]hook{}
 	for event, groups := range s.Hooks {
 		for _, g := range groups {
-			for _, h := range g.Hooks {
-				all[event] = append(all[event], h.URL+h.Command)
-			}
+			all[event] = append(all[event], g.Hooks...)
 		}
 	}
 	return all
@@ -70,8 +72,8 @@ func TestBlock(t *testing.T) {
 			if event == "PermissionRequest" {
 				what = " hooks send permission"
 			}
-			if len(commands) != 1 || !strings.HasSuffix(commands[0], what+want) {
-				t.Errorf("%s: %q, want %s", event, commands, what+want)
+			if len(commands) != 1 || !strings.HasSuffix(commands[0].Command, what+want) {
+				t.Errorf("%s: %+v, want %s", event, commands, what+want)
 			}
 		}
 	}
@@ -98,29 +100,21 @@ func TestCodex(t *testing.T) {
 		t.Fatalf("%d %s %s", code, out, errs)
 	}
 	text := content(t, file)
-	var whole map[string]map[string][]struct {
-		Hooks []struct {
-			Type, Command string
-			Timeout       int
-		}
+	if strings.Count(text, "\n  \"") != 1 {
+		t.Errorf("it has other members: %s", text)
 	}
-	if err := json.Unmarshal([]byte(text), &whole); err != nil || len(whole) != 1 {
-		t.Fatalf("%s: %v", text, err)
-	}
-	var events []string
-	for event, groups := range whole["hooks"] {
-		events = append(events, event)
-		h := groups[0].Hooks[0]
-		if len(groups) != 1 || h.Type != "command" || !strings.Contains(h.Command, " --agent codex ") {
-			t.Errorf("%s: %+v", event, groups)
+	all := hooked(t, text)
+	for event, hooks := range all {
+		h := hooks[0]
+		if len(hooks) != 1 || h.Type != "command" || !strings.Contains(h.Command, " --agent codex ") {
+			t.Errorf("%s: %+v", event, hooks)
 		}
 		if ends := event == "SessionEnd" || event == "Interrupt"; ends && h.Timeout > 3 || event == "PermissionRequest" && h.Timeout < 61 {
 			t.Errorf("%s waits for %d s", event, h.Timeout)
 		}
 	}
-	slices.Sort(events)
-	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop "+
-		"SubagentStart SubagentStop UserPromptSubmit" {
+	if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse "+
+		"SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
 		t.Errorf("events are %s", got)
 	}
 	t.Setenv("CODEX_HOME", "")
@@ -130,8 +124,7 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// TestRemove: our hooks are removed, those of an older version, too. All else stays
-// as it is.
+// TestRemove: our hooks are removed. All else stays as it is.
 func TestRemove(t *testing.T) {
 	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
 		file := writeFile(t, "settings.json", []byte(before))
@@ -150,11 +143,6 @@ func TestRemove(t *testing.T) {
 			strings.Contains(out, "bak") {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
-	}
-	old := writeFile(t, "settings.json", []byte(
-		`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`))
-	if code, _, errs := remove("claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
-		t.Errorf("%d %s %s", code, errs, content(t, old))
 	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
 	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
@@ -235,7 +223,7 @@ func TestMergeIntoNothing(t *testing.T) {
 	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || errs != "" {
 		t.Fatalf("%d %s %s %v", code, out, errs, err)
 	}
-	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0], " hooks send state --url "+keyless) {
+	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0].Command, " hooks send state --url "+keyless) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
@@ -362,7 +350,7 @@ func TestBrief(t *testing.T) {
 
 // FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`,
+	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"command":"x # by=perch-tools"},{"command":"y"}]}]}}`,
 		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}

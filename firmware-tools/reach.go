@@ -84,10 +84,7 @@ func (r *reach) token() (string, error) {
 func (r *reach) post(ctx context.Context, value any, path ...string) error {
 	var body io.Reader
 	if value != nil {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return fmt.Errorf("encode the request: %w", err)
-		}
+		text, _ := json.Marshal(value) // texts and numbers
 		body = bytes.NewReader(text)
 	}
 	request, err := r.request(ctx, http.MethodPost, body, nil, path...)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -151,14 +150,10 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 	return groups, nil
 }
 
-// isOurs reports whether this program installed a hook. Earlier versions installed
-// some by HTTP.
+// isOurs reports whether this program installed a hook.
 func isOurs(hook json.RawMessage) bool {
-	var h struct{ URL, Command string }
-	if json.Unmarshal(hook, &h) != nil {
-		return false
-	}
-	return strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark)
+	var h struct{ Command string }
+	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
 // mostSettings limits the settings, in bytes.
@@ -203,26 +198,18 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 }
 
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
-	f, err := os.Open(file)
+	about, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	defer f.Close()
-	about, err := f.Stat()
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, mostSettings+1))
+		text, err = readUpTo(file, mostSettings)
 	}
 	if err == nil && len(text) > mostSettings {
 		err = fmt.Errorf("%s has more than %d bytes", file, mostSettings)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	if text == nil {
-		text = []byte{}
 	}
 	return text, about.Mode().Perm(), nil
 }

@@ -58,8 +58,8 @@ type ration struct {
 	dropped int
 }
 
-// take reports whether one more may be logged, and at the first of a new minute
-// how many of the previous minute were not.
+// take reports whether one more may be logged, and in a new minute first how many
+// were dropped in the previous one.
 func (r *ration) take(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

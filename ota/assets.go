@@ -143,8 +143,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }
 
-// assetTicket distinguishes the tickets of asset files from those of images, which are
-// for a hash.
+// assetTicket distinguishes the tickets of asset files from those of images.
 const assetTicket = "assets/"
 
 // assetSize returns the size of an asset file, if there is one.

@@ -36,8 +36,7 @@ func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
 	return downloads + sha + imageExt + "?r=" + f.pass(sha, id, now)
 }
 
-// pass returns a ticket for an address: it is valid for one file, one robot and a
-// day.
+// pass returns a ticket for an address: for one file, one robot and a day.
 func (f *Firmware) pass(what string, id device.ID, now time.Time) string {
 	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
 	return string(id) + "." + until + "." + f.ticket(what, id, until)
@@ -97,18 +96,15 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 			delete(f.busy, id)
 		}
 	}
-	patience := time.NewTimer(queuesFor)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, errBusy)
+	defer cancel()
 	select {
 	case f.downloads <- struct{}{}:
 		return func() { <-f.downloads; goes() }, nil
-	case <-patience.C:
-		err = errBusy
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		goes()
+		return nil, context.Cause(ctx)
 	}
-	goes()
-	return nil, err
 }
 
 // download streams an image: whole with its length, as robots need it, or the
@@ -133,8 +129,8 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return f.stream(w, r, id, f.path(sha), progress)
 }
 
-// stream sends a file, once there is room for one more download. progress, if not
-// nil, is called with the bytes that were taken.
+// stream sends a file, once there is room for one more download. progress may be nil;
+// it is called with the bytes that were sent.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64)) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
@@ -194,10 +190,8 @@ func (p *paced) wait() error {
 	if p.sent == p.size || !time.Now().Before(due) {
 		return nil
 	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(due)):
 		return nil
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)

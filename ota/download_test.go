@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -89,7 +88,7 @@ func TestADownloadThatStalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask, stop := piped(t, l.handler)
+		ask := piped(t, l.handler)
 		one, two, three := ask(path), ask(path), ask(path)
 		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
 			t.Errorf("answered %d, %d, %d", one.StatusCode, two.StatusCode, three.StatusCode)
@@ -107,27 +106,19 @@ func TestADownloadThatStalls(t *testing.T) {
 		if four := ask(path); four.StatusCode != 200 {
 			t.Errorf("then %d", four.StatusCode)
 		}
-		stop()
 	})
 }
 
 // piped serves robots whose network is as slow as they read.
-func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response, stop func()) {
-	var robots []net.Conn
-	ask = func(path string) *http.Response {
+func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response) {
+	return func(path string) *http.Response {
 		robot := doortest.Serve(t, handler)
-		robots = append(robots, robot)
 		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
 		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answer
-	}
-	return ask, func() {
-		for _, c := range robots {
-			_ = c.Close()
-		}
 	}
 }
 
@@ -147,7 +138,7 @@ func TestTheThirtyThird(t *testing.T) {
 			}
 			return path
 		}
-		ask, stop := piped(t, l.handler)
+		ask := piped(t, l.handler)
 		for n := range 32 {
 			if a := ask(path(n)); a.StatusCode != 200 {
 				t.Fatalf("robot %d: %d", n, a.StatusCode)
@@ -160,7 +151,6 @@ func TestTheThirtyThird(t *testing.T) {
 		if a := ask(path(33)); a.StatusCode != 200 || time.Since(began) > 31*time.Second {
 			t.Errorf("when the others stall it is answered %d after %v", a.StatusCode, time.Since(began))
 		}
-		stop()
 	})
 }
 

@@ -172,8 +172,7 @@ func (f *Firmware) first(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// failed stops a rollout if too many of its first robots have failed. f.mu is
-// held.
+// failed stops a rollout if too many first robots have failed. f.mu is held.
 func (f *Firmware) failed(sha string, robot device.ID) {
 	r := f.images[sha]
 	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
@@ -381,8 +380,7 @@ func (f *Firmware) has(sha string) bool {
 	return there
 }
 
-// progress publishes how much of an image a robot was sent, once a second. The end is
-// stored.
+// progress publishes how much of an image a robot was sent, and stores the end.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,8 +42,8 @@ type Options struct {
 	PublicURL string    // "http://host:port"; empty takes each request's own Host
 	Framing   int       // binary framing that robots are configured to use: 1, 2 or 3
 	Firmware  *Firmware // nil offers none
-	// Earliest is the first time that the clock may say and be right, such as
-	// that of the program's build: before it robots are not sent the time. Zero is any.
+	// Earliest is a time before which the clock is wrong, such as that of the
+	// program's build: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
 	Log      *slog.Logger
 }
@@ -84,10 +84,9 @@ type serverTime struct {
 	Offset    int   `json:"timezone_offset"` // minutes, added to the time by the robot
 }
 
-// firmware with an empty URL offers nothing. The version must begin with a
-// digit in every part, or the robot aborts; "0" is newer than nothing. The same
-// goes for the version that the robot runs: one that has none to compare with
-// must not be sent this at all.
+// firmware with an empty URL offers nothing. Each part of the version must begin with
+// a digit, or the robot aborts; "0" is newer than nothing. A robot whose own version
+// cannot be compared must not be sent this section at all.
 type firmware struct {
 	Version string `json:"version"`
 	URL     string `json:"url"`

@@ -109,14 +109,6 @@ func TestATagChecksNoRobotIn(t *testing.T) {
 	}
 }
 
-func TestCheckInsAreNotCached(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	w := h.ask(http.MethodGet, "/xiaozhi/ota/", "perch:8003", headers(), "")
-	if got := w.Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("Cache-Control %q", got)
-	}
-}
-
 func TestActivateByQuery(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	code := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "perch:8003", http.Header{}, "{}")).code

@@ -31,24 +31,20 @@ const (
 )
 
 // ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?}. A percent that is left out is 100. Errors say themselves how
-// they are shown.
+// auto, force?}. A percent that is left out is 100. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
-	var b struct {
+	b := struct {
 		Boards  []string `json:"boards"`
 		Robots  []string `json:"robots"`
-		Percent *int     `json:"percent"`
+		Percent int      `json:"percent"`
 		Hours   string   `json:"hours"`
 		Auto    bool     `json:"auto"`
 		Force   bool     `json:"force"`
-	}
+	}{Percent: 100}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return Rollout{}, badRollout("it is not the JSON object that belongs here: %v", err)
 	}
-	r := Rollout{Boards: b.Boards, Percent: 100, Auto: b.Auto, Force: b.Force}
-	if b.Percent != nil {
-		r.Percent = *b.Percent
-	}
+	r := Rollout{Boards: b.Boards, Percent: b.Percent, Auto: b.Auto, Force: b.Force}
 	if r.Percent < 0 || r.Percent > 100 {
 		return Rollout{}, badRollout("percent is a number from 0 to 100, not %d", r.Percent)
 	}

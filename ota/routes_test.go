@@ -1,6 +1,7 @@
 package ota_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -8,9 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/device"
+	"perch/gateway/door/doortest"
 )
 
 // TestHeadersAlone: a robot whose body nobody can read has its answer all the same.
@@ -38,6 +41,9 @@ func TestHeadersAlone(t *testing.T) {
 		if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 			t.Errorf("%s: the reply is %q", c.name, kind)
 		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q", c.name, got)
+		}
 		if r, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || r.Firmware != "1.2.4" {
 			t.Errorf("%s: remembered %+v (%v)", c.name, r, err)
 		}
@@ -58,6 +64,24 @@ func TestTornBody(t *testing.T) {
 	if f := mustRead(t, w); f.token == "" {
 		t.Errorf("%+v", f)
 	}
+}
+
+// TestABodyThatNeverEnds: a robot that lost its Wi-Fi in the middle of a
+// check-in holds nothing for long, and its headers are enough.
+func TestABodyThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t, device.AdoptOpen)
+		robot := doortest.Serve(t, h.handler)
+		began := time.Now()
+		fmt.Fprint(robot, "POST /xiaozhi/ota/ HTTP/1.1\r\nHost: perch:8003\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nContent-Length: 3000\r\n\r\n{")
+		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("answered %v (%v)", answer, err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("it was waited for %v", took)
+		}
+	})
 }
 
 func TestTooLargeABody(t *testing.T) {

@@ -71,27 +71,21 @@ func TestStrangersAgainstARollout(t *testing.T) {
 // begins a line.
 func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
-	for name, ask := range map[string]func(h *fixture){
-		"in the body": func(h *fixture) {
-			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
-				"language": nasty})
-			if err != nil {
-				t.Fatal(err)
-			}
-			header := headers()
-			header.Del("Accept-Language")
-			mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, string(body)))
-		},
-		"in the headers": func(h *fixture) {
-			header := headers()
-			header.Set("User-Agent", nasty+"/"+nasty)
-			header.Set("Accept-Language", nasty)
-			mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, ""))
-		},
+	body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
+		"language": nasty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ agent, language, body string }{
+		"in the body":    {"m5stack-stack-chan/1.2.4", "", string(body)},
+		"in the headers": {nasty + "/" + nasty, nasty, ""},
 	} {
 		for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 			h := newFixture(t, adoption)
-			ask(h)
+			header := headers()
+			header.Set("User-Agent", c.agent)
+			header.Set("Accept-Language", c.language)
+			h.checkIn(t, header, c.body)
 			r, err := h.robots.Get("a0b1c2d3e4f5")
 			if err != nil {
 				t.Fatal(err)

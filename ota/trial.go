@@ -36,8 +36,7 @@ type Trial struct {
 	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
 }
 
-// mostMisses is how often a robot comes back without the image before it is
-// given up.
+// mostMisses is how many offers without success make a trial fail.
 const mostMisses = 3
 
 // Unit is the stored state of a robot's firmware.
@@ -83,8 +82,8 @@ func (s sighting) running() string { return s.version + " " + s.elf }
 // noELF is in an image if its build did not fill in the hash.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// runs reports whether a robot runs an image. Two builds may have one version,
-// but not one ELF file.
+// runs reports whether a robot runs an image. Two builds may share a version, but not
+// an ELF file.
 func (s sighting) runs(i Image) bool {
 	if s.elf != "" && i.ELF != noELF {
 		return s.elf == i.ELF

@@ -127,8 +127,7 @@ func (a *faceLostAborter) step(m moment) []Act {
 	return []Act{Abort{}}
 }
 
-// identifiedRefresher keeps the mark of a known face alight, which the
-// firmware puts out after 4 s.
+// identifiedRefresher keeps a known face's mark alight.
 type identifiedRefresher struct {
 	IdentifiedTuning
 	next time.Time

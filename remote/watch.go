@@ -52,7 +52,7 @@ func (w *Watch) Begin() {
 	}
 }
 
-// run is for who holds the lock.
+// run starts the clock. Its caller holds the lock.
 func (w *Watch) run() {
 	if !w.over && w.since.IsZero() {
 		w.since = time.Now()

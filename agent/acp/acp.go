@@ -105,11 +105,8 @@ func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	for d, standard := range map[*time.Duration]time.Duration{
-		&o.Idle: 300 * time.Second, &o.Age: 1800 * time.Second, &o.Start: StartWithin, &o.Silence: 300 * time.Second,
-		&o.Grace: 5 * time.Second, &o.Turn: 30 * time.Minute, &o.Words: 300 * time.Second,
-	} {
-		*d = cmp.Or(*d, standard)
+	for _, d := range o.deadlines() {
+		*d.of = cmp.Or(*d.of, d.standard)
 	}
 	o.Turns = cmp.Or(o.Turns, 50)
 	if o.Now == nil {
@@ -125,6 +122,21 @@ func New(o Options) (*Brain, error) {
 	return b, nil
 }
 
+// deadline is one of the times in the options.
+type deadline struct {
+	name     string
+	of       *time.Duration
+	standard time.Duration
+}
+
+func (o *Options) deadlines() []deadline {
+	return []deadline{
+		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
+		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
+		{"words", &o.Words, 300 * time.Second},
+	}
+}
+
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if len(o.Command) == 0 || o.Command[0] == "" {
@@ -138,11 +150,9 @@ func (o Options) Check() error {
 			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
 		}
 	}
-	for name, d := range map[string]time.Duration{
-		"idle": o.Idle, "age": o.Age, "start": o.Start, "silence": o.Silence, "grace": o.Grace, "turn": o.Turn, "words": o.Words,
-	} {
-		if d < 0 {
-			return fmt.Errorf("an agent's %s is a time, not %v", name, d)
+	for _, d := range o.deadlines() {
+		if *d.of < 0 {
+			return fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
 		}
 	}
 	if o.Turns < 0 {

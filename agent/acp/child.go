@@ -39,8 +39,8 @@ type launch struct {
 }
 
 // running is a connection to an agent that has been greeted. It starts one
-// where none runs, which goes on where ctx ends meanwhile: the next turn will
-// be glad of it.
+// where none runs, which goes on if ctx ends meanwhile: the next turn can use
+// it.
 func (b *Brain) running(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
 	switch wait := b.again.Sub(b.o.Now()); {
@@ -183,21 +183,19 @@ func (b *Brain) logEnd(c *child) {
 	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
-// greet makes the agent's acquaintance. One that names no version is taken to
-// be from before the protocol.
+// greet sends initialize. An agent that names no version is taken for one from
+// before the protocol.
 func (b *Brain) greet(c *child) error {
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
-	got := make(chan answer, 1)
+	var result json.RawMessage
+	var failure error
+	answered := make(chan struct{})
 	err := c.conn.call("initialize", map[string]any{
 		"protocolVersion": 1,
 		"clientCapabilities": map[string]any{
 			"fs": map[string]any{"readTextFile": false, "writeTextFile": false}, "terminal": false,
 		},
 		"clientInfo": map[string]any{"name": "perch", "title": "Perch", "version": "1"},
-	}, func(result json.RawMessage, err error) { got <- answer{result, err} })
+	}, func(r json.RawMessage, err error) { result, failure = r, err; close(answered) })
 	if err != nil {
 		return err
 	}
@@ -207,14 +205,14 @@ func (b *Brain) greet(c *child) error {
 			agent.ErrAway, b.name(), b.o.Start)
 	case <-b.ctx.Done():
 		return errClosed
-	case a := <-got:
-		if a.err == nil {
-			return b.acquainted(c, a.result)
+	case <-answered:
+		if failure == nil {
+			return b.acquainted(c, result)
 		}
 		if c.conn.why() == nil {
-			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(a.err.Error(), mostTitle))
+			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), mostTitle))
 		}
-		return a.err
+		return failure
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // serverName is what an agent calls our tools' server.
 const serverName = "perch"
 
-// ToolEndpoint is an MCP server of a session's own, over HTTP. It takes who shows its
-// bearer, and its tools work within a turn.
+// ToolEndpoint is an MCP server of a session's own, over HTTP. It serves clients that
+// send its bearer token, and its tools work within a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
-	// Begin has the tools of a turn be there until End.
+	// Begin makes the tools of a turn available until End.
 	Begin(ctx context.Context, tools *thinker.TurnTools)
 	// End returns when none of them is at work any more.
 	End()
@@ -48,14 +48,14 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// void ends the place of a session that is over.
+// void closes the tools' endpoint of a session that is over.
 func (s *session) void() {
 	if s.endpoint != nil {
 		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
-// rest ends what was lent for a turn of a talk.
+// rest takes back the tools that were lent for a turn of a talk.
 func (b *Brain) rest(k *talk) {
 	if s := b.kept(k); s != nil && s.endpoint != nil {
 		s.endpoint.End()

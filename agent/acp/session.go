@@ -198,8 +198,8 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 	}
 }
 
-// giveUp leaves a session whose agent did not obey, and the agent as soon as
-// nobody else needs it: what was cancelled must not go on in secret.
+// giveUp leaves a session that did not stop, and ends the agent as soon as no other
+// turn needs it: what was cancelled must not go on unseen.
 func (c *conn) giveUp(s *session) {
 	c.drop(s)
 	c.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -65,9 +66,7 @@ func TestErrors(t *testing.T) {
 					io.WriteString(w, `{"data":[{"id":"claude-a","type":"model"},{"id":"claude-b","type":"model"}],"has_more":false}`)
 					return
 				}
-				for key, value := range c.header {
-					w.Header()[key] = value
-				}
+				maps.Copy(w.Header(), c.header)
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})

@@ -7,8 +7,8 @@
 // turn to turn, and turns run side by side on it: a new one costs the look-up
 // of a .local name, TCP, perhaps TLS, an upgrade and a login, all of it after
 // the person has finished speaking. One that has been quiet for a while is
-// asked for a sign of life first, for a command must never be given twice, and
-// therefore nothing is tried again that may have arrived. What only hears or
+// asked for a sign of life first, because a command must never be given twice: nothing
+// that may have arrived is sent again. What only hears or
 // speaks has no such need, and keeps none.
 package assist
 
@@ -150,8 +150,7 @@ func (b *Brain) check(ctx context.Context) error {
 			path = "api/states/" + b.o.Agent
 		}
 		err := b.client.Call(ctx, b.o.ConnectWithin, "GET", path, nil, nil)
-		var fault *hass.Fault
-		if errors.As(err, &fault) && fault.Status == 404 && b.o.Agent != "" {
+		if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Status == 404 && b.o.Agent != "" {
 			return b.client.Fault("has no conversation agent " + b.client.Quote(b.o.Agent) + "; check agent")
 		}
 		return err

@@ -397,8 +397,6 @@ func TestREST(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]assist.Options{
-		"no url":              {Token: "x"},
-		"no token":            {URL: "http://x:8123"},
 		"pipeline and agent":  {URL: "http://x:8123", Token: "x", Pipeline: "a", Agent: "conversation.b"},
 		"pipeline and rest":   {URL: "http://x:8123", Token: "x", Pipeline: "a", REST: true},
 		"an agent of another": {URL: "http://x:8123", Token: "x", Agent: "homeassistant"},

@@ -74,7 +74,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // sentence; it is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of out. It is no fault of Home Assistant's, and is
+// listenerError is an error of out. Home Assistant is not at fault, and the error is
 // returned as it is.
 type listenerError struct{ error }
 
@@ -284,8 +284,7 @@ func (r *round) cutOff() error {
 
 // unheeded returns an error of out as it is.
 func unheeded(err error) error {
-	var own listenerError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[listenerError](err); ok {
 		return own.error
 	}
 	return err

@@ -41,7 +41,7 @@ func serveFake(is string) {
 			ID     json.RawMessage
 			Method string
 			Params struct {
-				Name, Cursor string
+				Cursor string
 			}
 		}
 		if json.Unmarshal(in.Bytes(), &m) != nil || len(m.ID) == 0 {
@@ -63,7 +63,7 @@ func serveFake(is string) {
 		case "tools/list":
 			fakeList(is, m.Params.Cursor, answer)
 		case "tools/call":
-			fakeCall(is, m.Params.Name, string(m.ID), say, answer)
+			fakeCall(is, string(m.ID), say, answer)
 		default:
 			answer(`{}`)
 		}
@@ -84,7 +84,7 @@ func fakeList(is, cursor string, answer func(string)) {
 	answer(fmt.Sprintf(`{"tools":[%s],"nextCursor":"%sn"}`, strings.Join(all, ","), cursor))
 }
 
-func fakeCall(is, name, id string, say, answer func(string)) {
+func fakeCall(is, id string, say, answer func(string)) {
 	const done = `{"content":[{"type":"text","text":"done"}]}`
 	switch is {
 	case "huge", "huge the other way round":

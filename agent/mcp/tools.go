@@ -86,8 +86,8 @@ func (s *Server) know(tools []thinker.Tool) {
 	s.tools, s.listed = tools, true
 }
 
-// textOf is what a result has to say to a model. What is no text becomes a
-// sentence: it cannot be shown from here.
+// textOf is what a result has to say to a model. Content that is not text
+// becomes a sentence: it cannot be shown from here.
 func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {

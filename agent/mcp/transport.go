@@ -36,7 +36,7 @@ func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Cli
 
 // guard stands between the SDK and the network. It adds the key, and sees that
 // it goes nowhere else; ends what outlives the connection; bounds what comes
-// back; and turns what is no answer into an error that can be explained.
+// back; and makes an explainable error of anything that is not an answer.
 type guard struct {
 	ctx   context.Context // the connection's
 	way   way
@@ -87,7 +87,7 @@ func refuse(r *http.Request, err error) error {
 }
 
 // send makes the request. A stream of the server's own that does not begin in
-// time is taken to be one that there is not, for the SDK waits for it.
+// time is treated as missing, because the SDK waits for it.
 func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
 	if g.key != "" {

@@ -38,8 +38,7 @@ type dispatcher struct {
 	storeFailed bool          // the store has failed in this pass
 }
 
-// waiting is a notification, and the robots it was offered to whose channel is
-// still open.
+// waiting is a notification with the open robots that it was offered to.
 type waiting struct {
 	Notification
 	offered  map[device.ID]bool
@@ -171,8 +170,7 @@ func (d *dispatcher) closed(id device.ID) {
 	}
 }
 
-// received takes a notification that was just accepted, unless refresh has read
-// it already.
+// received takes a new notification, unless refresh has read it already.
 func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
 	n, there, err := d.o.Store.get(ev.ID)
 	switch {
@@ -193,8 +191,7 @@ func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
 	return true
 }
 
-// changed takes a step in the life of a notification, which a robot's session or
-// a screen has reported.
+// changed takes a step of a notification, as a session or a screen reports it.
 func (d *dispatcher) changed(e event.NotificationChanged) bool {
 	w, known := d.waiting[e.ID]
 	if !known {
@@ -278,8 +275,7 @@ func (d *dispatcher) keep(w *waiting) {
 	d.publishExpired(dropped...)
 }
 
-// retryStore writes what the store failed to take, and removes the timers that
-// have rung.
+// retryStore writes what the store did not take, and removes rung timers.
 func (d *dispatcher) retryStore() {
 	for _, w := range d.waiting {
 		if w.unstored && !w.announced() {
@@ -315,8 +311,7 @@ func (d *dispatcher) expire() {
 	}
 }
 
-// offer hands out all notifications that no robot has announced, urgent ones
-// first.
+// offer hands out what no robot has announced, the urgent first.
 func (d *dispatcher) offer(ctx context.Context) {
 	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
@@ -375,8 +370,7 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	}
 }
 
-// holdChannels keeps the channels of robots open that will soon have a timer to
-// announce.
+// holdChannels holds the channels of robots that soon announce a timer.
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
 		until := d.o.Timers.hold(id)

@@ -74,8 +74,7 @@ func (s *Notifier) Notify(n Notification) (Notification, error) {
 	return n, nil
 }
 
-// NotifyAll notifies through all robots, which speak the text. An empty urgency is
-// the normal one.
+// NotifyAll has all robots speak a text. An empty urgency is normal.
 func (s *Notifier) NotifyAll(text, urgency string) error {
 	_, err := s.Notify(Notification{Text: text, Urgency: urgency, Speak: true})
 	return err
@@ -91,8 +90,7 @@ func (s *Notifier) publishExpired(expired ...Notification) {
 	}
 }
 
-// Acknowledge ends a notification that somebody has taken note of. It returns
-// ErrNotFound if there is none of that id.
+// Acknowledge ends a notification that was noted. It may return ErrNotFound.
 func (s *Notifier) Acknowledge(id string) error {
 	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {
@@ -102,9 +100,8 @@ func (s *Notifier) Acknowledge(id string) error {
 	return nil
 }
 
-// Run announces until ctx ends or the bus is closed, and then returns nil. It logs
-// faults of the store and retries: notifications that cannot be stored are
-// announced all the same.
+// Run announces until ctx or the bus ends. It logs faults of the store and retries:
+// what cannot be stored is announced all the same.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)

@@ -105,8 +105,8 @@ func (e *Engine) listed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// tried asks for a message, for a list is not all that a server can do: routers
-// and aliases are in none. That it begins to answer is enough.
+// tried asks for a message, because a list does not name all that a server can do:
+// routers and aliases are missing in it. It is enough that the answer begins.
 func (e *Engine) tried(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)

@@ -73,8 +73,8 @@ func (h received) text() string {
 func (h received) calls() []string {
 	var calls []string
 	for _, p := range h.Pieces {
-		if strings.HasPrefix(p, "call ") {
-			calls = append(calls, strings.TrimPrefix(p, "call "))
+		if call, ok := strings.CutPrefix(p, "call "); ok {
+			calls = append(calls, call)
 		}
 	}
 	return calls

@@ -103,9 +103,8 @@ func New(o Options) (*Engine, error) {
 	o.Extra = maps.Clone(o.Extra)
 	root := *base
 	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
-	e := &Engine{o: o, base: base, root: &root, ollama: o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)}
-	wants := o.NumCtx != 0 || o.KeepAlive != ""
-	e.native = o.Dialect == DialectOllama || e.ollama && wants
+	e := &Engine{o: o, base: base, root: &root, ollama: o.isOllama(base)}
+	e.native = o.Dialect == DialectOllama || e.ollama && o.wantsOllama()
 	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
 	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
 	e.o.Log = cmp.Or(e.o.Log, slog.New(slog.DiscardHandler))
@@ -131,6 +130,15 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
+// wantsOllama reports whether an option belongs to Ollama's own API.
+func (o Options) wantsOllama() bool { return o.NumCtx != 0 || o.KeepAlive != "" }
+
+// isOllama reports whether the server is Ollama, as far as its address or the
+// options say.
+func (o Options) isOllama(base *url.URL) bool {
+	return o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
+}
+
 // Check reports what New refuses.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
@@ -154,7 +162,7 @@ func (o Options) Check() error {
 	if err := checkExtra(o.Extra); err != nil {
 		return err
 	}
-	if (o.NumCtx != 0 || o.KeepAlive != "") && o.Dialect != DialectOllama && (o.Dialect != "" || !looksLikeOllama(base)) {
+	if o.wantsOllama() && !o.isOllama(base) {
 		return fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
 			"set dialect to ollama, or leave them out", remote.Address(base))
 	}

@@ -165,19 +165,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCut: a connection cut in the middle is an error, and what was said stays said.
-func TestCut(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
-		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n")
-		w.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	})
-	got := listen(engine(t, options(s.URL)), hello())
-	if !strings.Contains(got.Err, "cut the connection") || got.text() != "I" {
-		t.Error(got)
-	}
-}
-
 // TestLeavesOut: what a server does not take is left out at once and from then
 // on, and is logged once.
 func TestLeavesOut(t *testing.T) {

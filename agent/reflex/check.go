@@ -127,7 +127,7 @@ func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
 // numbers reads numbers separated by spaces.
 func numbers(text string) ([]int, error) {
 	var all []int
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		n, err := strconv.Atoi(f)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no number", f)

@@ -95,7 +95,7 @@ func findOf(kind string, tools []device.Tool, words string, arguments ...[]strin
 // hasWords reports whether a tool's name contains all the words.
 func hasWords(tool, words string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		if !slices.Contains(parts, w) {
 			return false
 		}

@@ -31,8 +31,7 @@ func (m FromMCP) fromRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payl
 func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event", m.Name, m.Data }
 func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
 
-// AppendToRobot appends the text message as the appliance sends it in that
-// session.
+// AppendToRobot appends the appliance's text message in that session.
 func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 	if m, is := m.(Alert); is {
 		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
@@ -59,8 +58,7 @@ func (m UnknownToRobot) toRobot(w *wire) { w.Type = m.Type }
 
 const keepAlive = "keepalive"
 
-// wireAlert keeps its fields even where they are empty: the firmware ignores
-// an alert that lacks one.
+// wireAlert keeps empty fields: the firmware ignores an alert without them.
 type wireAlert struct {
 	Session string `json:"session_id"`
 	Type    string `json:"type"`

@@ -8,8 +8,7 @@ package xiaozhi
 
 import "encoding/json"
 
-// MaxMessage is the largest message a robot can send, in bytes: it writes
-// single frames with a 16-bit length.
+// MaxMessage is a robot's largest message: single frames have 16-bit lengths.
 const MaxMessage = 65535
 
 // FromRobot is a text message that a robot sends. The set is closed: Hello,
@@ -106,8 +105,7 @@ type TTSStop struct{}
 // STT shows the transcript.
 type STT struct{ Text string }
 
-// LLM sets the face. Text is the emoji, which the firmware ignores and
-// browser clients show.
+// LLM sets the face. Text is the emoji, which only browser clients show.
 type LLM struct{ Emotion, Text string }
 
 // ToMCP carries a JSON-RPC request to the robot's MCP server.
@@ -116,8 +114,7 @@ type ToMCP struct{ Payload json.RawMessage }
 // Reboot is the only command of the firmware's "system" message.
 type Reboot struct{}
 
-// Alert shows a message in any state, without changing it. All three fields
-// are needed.
+// Alert shows a message in any state. All three fields are needed.
 type Alert struct{ Status, Message, Emotion string }
 
 // KeepAlive feeds the clock of a channel, which runs out after 120 s without a

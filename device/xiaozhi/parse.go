@@ -13,8 +13,7 @@ var ErrMessage = errors.New("bad message")
 // typed is the source that clients with a keyboard give a detect's text.
 const typed = `"text"`
 
-// wire is every field of every message. Which belong to a type is what the
-// functions below know.
+// wire is every field of every message; the functions below know which is whose.
 type wire struct {
 	Session   string          `json:"session_id,omitempty"`
 	Type      string          `json:"type"`

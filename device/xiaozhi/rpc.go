@@ -43,8 +43,7 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return e.Message }
 
-// ParseResponse reads an MCP payload of a robot. A robot sends nothing but
-// responses.
+// ParseResponse reads an MCP payload of a robot, which sends only responses.
 func ParseResponse(payload json.RawMessage) (Response, error) {
 	var w struct {
 		ID     *int            `json:"id"`

@@ -158,9 +158,7 @@ func TestBlobsThatFillAPage(t *testing.T) {
 		}
 		set(t, p, "n/behind=u8:1")
 		image := encode(t, p, 0x6000)
-		if got := decode(t, image); show(got) != show(p) || len(got.Damaged()) > 0 {
-			t.Errorf("%d bytes: %v", length, got.Damaged())
-		}
+		sameAgain(t, p, image)
 	}
 }
 
@@ -171,9 +169,7 @@ func TestFullPages(t *testing.T) {
 	if err := p.Set("n", "long", nvs.Text(strings.Repeat("y", nvs.MaxString))); err != nil {
 		t.Fatal(err)
 	}
-	if got := decode(t, encode(t, p, nvs.MinSize)); show(got) != show(p) {
-		t.Error("the longest string is lost")
-	}
+	sameAgain(t, p, encode(t, p, nvs.MinSize)) // the longest string
 	if err := p.Set("n", "longer", nvs.Text(strings.Repeat("y", nvs.MaxString))); err != nil {
 		t.Fatal(err)
 	}
@@ -350,6 +346,15 @@ func TestNoPartition(t *testing.T) {
 	}
 }
 
+// sameAgain decodes what a partition was encoded to.
+func sameAgain(t interface{ Fatalf(string, ...any) }, p *nvs.Partition, image []byte) *nvs.Partition {
+	q, err := nvs.Decode(image)
+	if err != nil || len(q.Damaged()) > 0 || show(q) != show(p) {
+		t.Fatalf("%v %v: read as\n%s\nwas\n%s", err, q.Damaged(), show(q), show(p))
+	}
+	return q
+}
+
 // TestInverse: stored items are read again in their order, and written to the same
 // bytes.
 func TestInverse(t *testing.T) {
@@ -393,10 +398,7 @@ func TestInverse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := nvs.Decode(image)
-		if err != nil || len(q.Damaged()) > 0 || show(q) != show(p) {
-			t.Fatalf("%v %v: read as\n%s\nwas\n%s", err, q.Damaged(), show(q), show(p))
-		}
+		q := sameAgain(t, p, image)
 		for _, i := range q.Items() {
 			if want := model[i.Namespace+"/"+i.Key]; i.Value.Type != want.Type || !bytes.Equal(i.Value.Data, want.Data) {
 				t.Fatalf("%s/%s is %v", i.Namespace, i.Key, i.Value)
@@ -434,9 +436,6 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := nvs.Decode(again)
-		if err != nil || show(q) != show(p) || len(q.Damaged()) > 0 {
-			t.Errorf("read again (%v, %q) as\n%s\nwas\n%s", err, q.Damaged(), show(q), show(p))
-		}
+		sameAgain(t, p, again)
 	})
 }

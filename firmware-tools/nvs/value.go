@@ -113,14 +113,10 @@ func (v Value) String() string {
 	case !v.Type.isNumber() || len(v.Data) != v.Type.size():
 		return hex.EncodeToString(v.Data)
 	}
-	var b [8]byte
-	if v.Type.signed() && v.Data[len(v.Data)-1]&0x80 != 0 {
-		b = [8]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}
-	}
-	copy(b[:], v.Data)
-	n := binary.LittleEndian.Uint64(b[:])
+	n := binary.LittleEndian.Uint64(append(bytes.Clone(v.Data), make([]byte, 8)...))
 	if v.Type.signed() {
-		return strconv.FormatInt(int64(n), 10)
+		unused := 64 - 8*v.Type.size()
+		return strconv.FormatInt(int64(n<<unused)>>unused, 10)
 	}
 	return strconv.FormatUint(n, 10)
 }

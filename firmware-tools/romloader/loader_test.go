@@ -6,18 +6,40 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"perch/firmware-tools/romloader"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipe is a line that is silent after a timeout.
+type pipe struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (p *pipe) SetReadTimeout(d time.Duration) error { p.timeout = d; return nil }
+
+func (p *pipe) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return n, err
+}
+
 // line returns a robot, and a line with the robot at its other end.
-func line(t *testing.T, o simrobot.ROMOptions) (net.Conn, *simrobot.ROM) {
+func line(t *testing.T, o simrobot.ROMOptions) (*pipe, *simrobot.ROM) {
 	t.Helper()
 	if o.Flash == nil {
 		o.Flash = bytes.Repeat([]byte{0xFF}, 1<<20)
@@ -27,7 +49,7 @@ func line(t *testing.T, o simrobot.ROMOptions) (net.Conn, *simrobot.ROM) {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = rom.Serve(its) }()
 	t.Cleanup(func() { ours.Close(); its.Close(); <-served })
-	return ours, rom
+	return &pipe{Conn: ours}, rom
 }
 
 // wired returns a robot at the other end of a line, and the error of Connect.
@@ -112,16 +134,6 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// TestOldChip: an ESP32 may not answer unknown commands at all.
-func TestOldChip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }})
-		if err != nil || l.Chip != 0 {
-			t.Error(err)
-		}
-	})
-}
-
 // TestWatchdogs: with the chip's own USB they would end a write.
 func TestWatchdogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,11 +156,13 @@ func TestLocked(t *testing.T) {
 		{simrobot.ROMOptions{Chip: 2, Security: 5}, romloader.Security{Boot: true, Download: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A000: 1 << 20}}, romloader.Security{Encrypted: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A018: 1 << 4}}, romloader.Security{Boot: true}},
+		// An ESP32 may not answer unknown commands at all.
+		{simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }}, romloader.Security{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _, err := wired(t, c.o)
-			if err != nil || l.Security != c.want {
-				t.Errorf("%v: %v, not %v", err, l.Security, c.want)
+			if err != nil || l.Chip != c.o.Chip || l.Security != c.want {
+				t.Errorf("%v: %+v, not %v", err, l, c.want)
 			}
 		})
 	}

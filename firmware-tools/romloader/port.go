@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -61,9 +59,6 @@ func describe(p *enumerator.PortDetails) string {
 type Port struct {
 	serial.Port
 	name string
-
-	mu       sync.Mutex
-	deadline time.Time
 }
 
 // RomBaud is the first speed, in bits a second: the loader measures the speed, and
@@ -100,61 +95,31 @@ func reasonOf(name string, err error) error {
 	return err
 }
 
-// SetReadDeadline also applies to a waiting read, within a tenth of a second.
-func (p *Port) SetReadDeadline(t time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deadline = t
-	return nil
-}
-
-// Read waits until the deadline.
-func (p *Port) Read(b []byte) (int, error) {
-	for {
-		p.mu.Lock()
-		left := time.Until(p.deadline)
-		p.mu.Unlock()
-		if err := p.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
-			return 0, fmt.Errorf("read from %s: %w", p.name, err)
-		}
-		n, err := p.Port.Read(b)
-		switch {
-		case err != nil:
-			return n, fmt.Errorf("read from %s: %w", p.name, gone(err))
-		case n > 0:
-			return n, nil
-		case left <= 0:
-			return 0, os.ErrDeadlineExceeded
-		}
-	}
-}
-
 // writeTimeout is the limit of a write.
 const writeTimeout = 10 * time.Second
 
 // Write gives up on a port that accepts nothing. The system alone would wait
 // forever.
 func (p *Port) Write(b []byte) (int, error) {
-	type result struct {
-		n   int
-		err error
-	}
-	written := make(chan result, 1)
+	written := make(chan error, 1)
 	data := slices.Clone(b)
 	go func() {
-		n := 0
-		for n < len(data) {
-			more, err := p.Port.Write(data[n:])
-			if n += more; err != nil {
-				written <- result{n, fmt.Errorf("write to %s: %w", p.name, gone(err))}
+		for len(data) > 0 {
+			n, err := p.Port.Write(data)
+			if err != nil {
+				written <- fmt.Errorf("write to %s: %w", p.name, gone(err))
 				return
 			}
+			data = data[n:]
 		}
-		written <- result{n, nil}
+		written <- nil
 	}()
 	select {
-	case r := <-written:
-		return r.n, r.err
+	case err := <-written:
+		if err != nil {
+			return 0, err
+		}
+		return len(b), nil
 	case <-time.After(writeTimeout):
 		return 0, fmt.Errorf("write to %s: it has taken nothing for %v: unplug the robot and plug it in again", p.name, writeTimeout)
 	}

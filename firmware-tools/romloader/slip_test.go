@@ -85,7 +85,7 @@ type late struct {
 	reads [][]byte
 }
 
-func (l *late) SetReadDeadline(time.Time) error { return nil }
+func (l *late) SetReadTimeout(time.Duration) error { return nil }
 
 func (l *late) Read(p []byte) (int, error) {
 	time.Sleep(time.Second)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -131,13 +132,9 @@ func reminders(s *session, _ time.Time, _ values) (string, error) {
 
 func stopReminder(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
-	for i, m := range b.reminders {
-		if m.ID == v.int("id") {
-			b.reminders = append(b.reminders[:i:i], b.reminders[i+1:]...)
-			return "true", nil
-		}
-	}
-	return "false", nil
+	before := len(b.reminders)
+	b.reminders = slices.DeleteFunc(b.reminders, func(m reminder) bool { return m.ID == v.int("id") })
+	return strconv.FormatBool(len(b.reminders) < before), nil
 }
 
 func rebootTool(s *session, now time.Time, _ values) (string, error) {

@@ -76,7 +76,7 @@ func (s *session) tap(now time.Time) error {
 		return errTapped
 	}
 	if s.stale {
-		return &reopening{opening{command: command{do: doTap}, replaces: true}}
+		return &opening{command: command{do: doTap}, replaces: true}
 	}
 	s.mode = s.usual
 	return s.listen(now)
@@ -93,7 +93,7 @@ func (s *session) wake(now time.Time, phrase string) error {
 	case s.state == Speaking:
 		return s.wakeSpeaking(now, phrase)
 	case s.stale:
-		return &reopening{opening{command: command{do: doWake, phrase: phrase}, replaces: true}}
+		return &opening{command: command{do: doWake, phrase: phrase}, replaces: true}
 	case does == wakeLost:
 		s.r.wakeOff = true // this one stopped the detector of wake words
 		s.r.wakeLost(phrase)
@@ -136,7 +136,7 @@ func (s *session) press(now time.Time) error {
 		}
 		s.late = true
 	case s.stale:
-		return &reopening{opening{command: command{do: doPress}, replaces: true}}
+		return &opening{command: command{do: doPress}, replaces: true}
 	}
 	s.mode = xiaozhi.Manual
 	return s.listen(now)
@@ -155,7 +155,7 @@ func (s *session) release(now time.Time) error {
 
 func (s *session) sense(now time.Time, c command) error {
 	if s.stale && s.r.firmware.events {
-		return &reopening{opening{command: c}}
+		return &opening{command: c}
 	}
 	return s.sendEvents(now, c.events)
 }
@@ -168,14 +168,11 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 		if due := r.body.due(); !due.IsZero() {
 			wait = time.Until(due)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return opening{}, ctx.Err()
-		case <-timer.C:
+		case <-time.After(wait):
 		case c := <-r.commands:
-			timer.Stop()
 			switch {
 			case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
 			case c.do == doWake && r.wakeOff:

@@ -8,7 +8,8 @@ import (
 )
 
 // opening is the command that opens a channel. It decides what the robot does
-// first: its events are sent, and then it listens, except for doSense.
+// first: its events are sent, and then it listens, except for doSense. As an error it
+// ends a channel, and opens the next one at once.
 type opening struct {
 	command
 
@@ -16,6 +17,8 @@ type opening struct {
 	// The main loop notices its end after the new one has begun.
 	replaces bool
 }
+
+func (*opening) Error() string { return "the robot opens a new channel" }
 
 // usualOpening is how the person opens a channel, by the options.
 func (r *Robot) usualOpening() opening {

@@ -161,27 +161,33 @@ func TestWakeWordsStayOff(t *testing.T) {
 	}
 }
 
-// TestHelloOfServerAEC compares it exactly: the order of its fields is the
-// firmware's.
-func TestHelloOfServerAEC(t *testing.T) {
+// TestHello compares it exactly, build by build: the order of its fields is the
+// firmware's. The mode is realtime wherever echo is cancelled.
+func TestHello(t *testing.T) {
 	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
-	for want, o := range map[string]Options{
-		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio: {Framing: 2, AEC: AECServer},
-		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:            {Framing: 1, AEC: AECDevice},
-		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` +
-			`"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
+	const font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
+	for _, c := range []struct {
+		o          Options
+		want, mode string
+	}{
+		{Options{}, `"version":1,"features":{"mcp":true},`, "auto"},
+		{Options{Framing: 2, AEC: AECServer}, `"version":2,"features":{"aec":true,"mcp":true},`, "realtime"},
+		{Options{Framing: 1, AEC: AECDevice}, `"version":1,"features":{"mcp":true},`, "realtime"},
+		{Options{Framing: 3, Firmware: "2.4"}, `"version":3,"features":{"mcp":true,"glyph_push":true},` + font, "auto"},
+		{Options{Framing: 3, AEC: AECServer, Firmware: "2.4"},
+			`"version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` + font, "realtime"},
 	} {
-		o.Stay = true
-		talk(t, o, func(s *server, _ *Robot) {
+		c.o.Stay = true
+		talk(t, c.o, func(s *server, _ *Robot) {
 			m := <-s.from
-			if m.text != want {
+			if want := `{"type":"hello",` + c.want + audio; m.text != want {
 				t.Errorf("sent %s\nwant %s", m.text, want)
 			}
 			if _, err := xiaozhi.ParseFromRobot([]byte(m.text)); err != nil {
 				t.Error(err)
 			}
 			s.text(hello)
-			s.next(`"mode":"realtime"`) // the default wherever echo is cancelled
+			s.next(`"mode":"` + c.mode + `"`)
 		})
 	}
 }

@@ -139,13 +139,12 @@ func (s *session) greet(ctx context.Context) error {
 	if err := s.sendText(began, s.hello()); err != nil {
 		return err
 	}
-	limit := time.NewTimer(helloLimit)
-	defer limit.Stop()
+	limit := time.After(helloLimit)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-limit.C:
+		case <-limit:
 			return &unopened{ErrHello}
 		case a := <-s.in:
 			welcomed, err := s.arrive(a)

@@ -23,8 +23,8 @@ func (r *Robot) Talk(ctx context.Context) error {
 	for how := r.usualOpening(); ; {
 		before := r.person.next
 		err := r.session(ctx, how)
-		if next, ok := errors.AsType[*reopening](err); ok {
-			how = next.how
+		if next, ok := errors.AsType[*opening](err); ok {
+			how = *next
 			continue
 		}
 		again, failed := r.ended(ctx, err, before)

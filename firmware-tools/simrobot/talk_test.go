@@ -83,36 +83,6 @@ func TestManualTurns(t *testing.T) {
 	}
 }
 
-func TestRealtimeTurn(t *testing.T) {
-	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
-		s.opens(`"mode":"realtime"`)
-		for range 2 {
-			s.quiet(1500 * time.Millisecond)
-			s.answer(5)
-		}
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 2 {
-		t.Errorf("%v, %+v", err, stats.Turns)
-	}
-}
-
-// TestServerHangsUpBetweenTurns answers each sentence and closes the channel:
-// the robot is tapped again for the next.
-func TestServerHangsUpBetweenTurns(t *testing.T) {
-	channels := 0
-	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
-		channels++
-		s.greet()
-		s.quiet(1500 * time.Millisecond)
-		s.answer(5)
-		s.hangUp()
-	})
-	if err != nil || channels != 2 || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 {
-		t.Errorf("%v, %d channels, %+v", err, channels, stats.Turns)
-	}
-}
-
 func TestUnanswered(t *testing.T) {
 	say := []Sentence{second("one")}
 	for name, script := range map[string]func(s *server, r *Robot){

@@ -61,7 +61,7 @@ type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 }
 
-// memory is what the household has the appliance remember.
+// memory is what its owner has the appliance remember.
 type memory interface {
 	Search(query string, now time.Time) []agent.Entry
 	// Err is why Search may have missed some.

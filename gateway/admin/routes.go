@@ -144,7 +144,7 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.Header("X-Content-Type-Options", "nosniff")
 		c.Header("Connection", "close") // the deadline of the last piece would be the next answer's
-		if err := backup.Write(newSteadyWriter(c.Writer)); err != nil {
+		if err := backup.Write(steadyWriter{c.Writer, http.NewResponseController(c.Writer)}); err != nil {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
 	})

@@ -5,7 +5,6 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,18 +76,12 @@ type Options struct {
 	Board      board
 	Bus        *event.Bus
 
-	Short    time.Duration // a tool may take; 0 is 5 s
-	Long     time.Duration // thinking hard, or a photo for its owner, may take; 0 is 30 s
+	Short    time.Duration // a tool may take
+	Long     time.Duration // thinking hard, or a photo for its owner, may take
 	Language string        // BCP 47
 	Zone     *time.Location
 	Logger   *slog.Logger
 }
-
-// How long things may take by default. They are the API's own.
-const (
-	shortTime = 5 * time.Second
-	longTime  = 30 * time.Second
-)
 
 // mostTurns bounds the turns that are being answered.
 const mostTurns = 4
@@ -102,13 +95,9 @@ type Door struct {
 }
 
 // New returns the door.
-func New(o Options) *Door {
-	o.Short = cmp.Or(o.Short, shortTime)
-	o.Long = cmp.Or(o.Long, longTime)
-	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
-}
+func New(o Options) *Door { return &Door{o: o, turns: make(chan struct{}, mostTurns)} }
 
-// now is the time in the household's zone.
+// now is the time in the owner's zone.
 func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
 
 // errNoRobot is the answer where there is no robot to act on.

@@ -56,7 +56,7 @@ func (d *waitingQuestions) replies() []string {
 	return slices.Clone(d.replied)
 }
 
-// withQuestions has a mirror know of a desk.
+// withQuestions has a mirror know of questions.
 func withQuestions(d *waitingQuestions) func(*harness, *script) {
 	return func(h *harness, _ *script) { d.harness, h.options.Questions, h.options.User = h, d, user }
 }
@@ -82,7 +82,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		want := `{"type":"tool_status","session_id":"coding-1","tool_id":"t1","tool_name":"Bash","status":"running","content":"npm test"}`
 		if got := s.last(coding1 + "tool"); got != want {
-			t.Errorf("its tool is told as %s", got)
+			t.Errorf("its tool is published as %s", got)
 		}
 		want = `{"agent_state":"working","session_id":"coding-1","tool_name":"Bash","tool_status":"running","question":null,"question_id":null,"answerable":false}`
 		if got := s.last(coding1 + "state"); got != want {
@@ -109,7 +109,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
 		if sent := s.on(codingIs)[before:]; len(sent) != 2 || len(sent[0].payload) == 0 || len(sent[1].payload) > 0 {
-			t.Errorf("at its start Home Assistant is told %v", sent)
+			t.Errorf("at its start Home Assistant is sent %v", sent)
 		}
 		h.happens("", "coding-1", event.ThinkingStarted{})
 		synctest.Wait()
@@ -280,7 +280,7 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 		}
 		if text := s.last("perch/agent_vtb_desk/tool") + s.last("perch/agent_vtb_desk/state"); strings.Contains(text, `"x"`) ||
 			strings.Contains(text, `"y"`) {
-			t.Errorf("what was said is told: %s", text)
+			t.Errorf("what was said is published: %s", text)
 		}
 	})
 }

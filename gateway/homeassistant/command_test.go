@@ -111,12 +111,12 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 			h.happens(chan1, "", event.NotificationChanged{ID: c.id, State: state})
 			e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"`+state+`"`, `"id":"`+c.id+`"`))
 			if got := e.on(conversation1); len(got) > 1 && state == notice.Shown {
-				t.Errorf("told before it was spoken: %q", got)
+				t.Errorf("published before it was spoken: %q", got)
 			}
 		}
 		e.await(conversation1, has(`"event_type":"`+c.reported+`"`, `"thing":"notify"`))
 		if got := e.on(conversation1); len(got) != 2 {
-			t.Errorf("%s: told %q", c.id, got)
+			t.Errorf("%s: published %q", c.id, got)
 		}
 	}
 }
@@ -142,7 +142,6 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":300}}`, "not to 300"},
 		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
 		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
-		{"perch/a0b1c2d3e4f4/firmware/set", "install", "takes no firmware"},
 		{"perch/a0b1c2d3e4f4/firmware/set", "1.2.3", "firmware is install"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that can be shown"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
@@ -282,7 +281,7 @@ func TestANotificationFromBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		reported := s.on("perch/bridge/notification")
 		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].payload)) {
-			t.Errorf("told is %v", reported)
+			t.Errorf("published is %v", reported)
 		}
 	})
 }

@@ -209,7 +209,8 @@ func componentID(key string, c component) string {
 
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
-	return platform, key, ok && slices.Contains(platforms(), platform) && idPattern(key)
+	_, known := rules()[platform]
+	return platform, key, ok && known && idPattern(key)
 }
 
 // robotIdentifier is a robot's device among Home Assistant's. Devices that

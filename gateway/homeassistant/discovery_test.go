@@ -171,7 +171,7 @@ func TestRemovedEntities(t *testing.T) {
 		t.Error("what stays is not whole")
 	}
 	if again, _ := n.robotDiscovery(less, ids); len(again) != 2 {
-		t.Errorf("told anew: %d messages", len(again))
+		t.Errorf("announced anew: %d messages", len(again))
 	}
 }
 
@@ -196,9 +196,9 @@ func TestAPlatformThatChanged(t *testing.T) {
 }
 
 func TestAForgottenRobotVanishes(t *testing.T) {
-	messages := discoveryNames().forgetDiscovery(discovered)
-	if len(messages) != 1 || messages[0].topic != checkedTopic || len(messages[0].payload) != 0 || checkDiscovery("homeassistant", messages[0]) != nil {
-		t.Errorf("%+v", messages)
+	all := discoveryNames().forgetDiscovery(discovered)
+	if len(all) != 1 || all[0].topic != checkedTopic || len(all[0].payload) != 0 || checkDiscovery("homeassistant", all[0]) != nil {
+		t.Errorf("%+v", all)
 	}
 }
 

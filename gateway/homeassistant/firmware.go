@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,9 +26,6 @@ type catalogue interface {
 	// Forget drops what is known of a robot.
 	Forget(id device.ID) error
 }
-
-// errNoCatalogue is the answer where Options have no catalogue.
-var errNoCatalogue = errors.New("this appliance takes no firmware over MQTT: it has no catalogue")
 
 // update is the state of Home Assistant's MQTT update, which refuses keys that
 // it does not know. A version that is not known is left out, for it takes no
@@ -59,21 +55,9 @@ const installWithin = time.Minute
 // upgradeTool is the firmware's own, by which it installs what it is given.
 const upgradeTool = "self.upgrade_firmware"
 
-// newSenses are what a robot has before it has shown anything.
-func (h *hub) newSenses() senses {
-	s := senses{"booted": true}
-	if h.o.Firmware != nil {
-		s["firmware"] = true
-	}
-	return s
-}
-
 // upgrade brings in an event about a robot's firmware. A check-in ends a download:
 // the version that the robot came back with shows whether it succeeded.
 func (h *hub) upgrade(v *view, e event.Envelope) {
-	if h.o.Firmware == nil {
-		return
-	}
 	switch ev := e.Event.(type) {
 	case event.FirmwareProgress:
 		if ev.Size <= 0 {
@@ -111,9 +95,6 @@ func (h *hub) installed(v *view, c event.Command) {
 
 // showUpdate publishes what a robot runs and could run, where that has changed.
 func (h *hub) showUpdate(v *view, now time.Time) {
-	if h.o.Firmware == nil {
-		return
-	}
 	if !v.download.until.After(now) {
 		v.download = download{}
 	}
@@ -143,9 +124,6 @@ func (h *hub) update(v *view) update {
 // open and its firmware has a tool for that, else it is queued until the robot
 // next checks in. It runs in the robot's lane.
 func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error) {
-	if h.o.Firmware == nil {
-		return false, errNoCatalogue
-	}
 	path, err := h.o.Firmware.Install(id, "", time.Now())
 	if err != nil {
 		return false, err
@@ -167,9 +145,6 @@ func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error
 
 // fetch takes an image from elsewhere into the catalogue.
 func (h *hub) fetch(ctx context.Context, r request) (any, error) {
-	if h.o.Firmware == nil {
-		return nil, errNoCatalogue
-	}
 	version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ const (
 	config1  = "homeassistant/device/perch_a0b1c2d3e4f4/config"
 )
 
-// stock is a catalogue of straw, with one image for all.
+// stock is a fake catalogue, with one image for all.
 type stock struct {
 	mu       sync.Mutex
 	runs     map[device.ID]string
@@ -162,7 +162,7 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
 		e.await(conversation1, has(`"thing":"x"`))
 		if reported := e.on(conversation1); len(reported) != 3 {
-			t.Errorf("told: %q", reported)
+			t.Errorf("published: %q", reported)
 		}
 	}
 	s.set(func() { wanted = slices.Clone(s.wanted) })
@@ -177,13 +177,11 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 
 // TestFetching: an image from elsewhere, while others ask for other things.
 func TestFetching(t *testing.T) {
-	b, h, e, end := mirrored(t, unchanged)
-	b.publish("perch/bridge/request/firmware", `{"transaction":1,"url":"http://x/y.bin"}`)
-	e.await("perch/bridge/response/firmware", has(`"transaction":1`, `"status":"error"`, "no catalogue"))
-	end()
-	s := stocked(h)
-	s.newest, s.fetching = "2.2.4", make(chan struct{})
-	h.start(t, must(New(h.options)))
+	var s *stock
+	b, _, e, _ := mirrored(t, func(h *harness) {
+		s = stocked(h)
+		s.newest, s.fetching = "2.2.4", make(chan struct{})
+	})
 	e.await(update1, has(`"latest_version":"2.2.4"`))
 	b.publish("perch/bridge/request/firmware", `{"transaction":2,"url":"http://x/y.bin","sha256":"00ff","board":"m5stack-stack-chan"}`)
 	b.publish("perch/bridge/request/notify", `{"transaction":3,"text":"for all"}`)

@@ -55,7 +55,7 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "")
 }
 
-// harness is all that a mirror mirrors, with a robot's body of straw.
+// harness is all that a mirror mirrors, with fake robots.
 type harness struct {
 	options  Options
 	registry *device.Registry
@@ -92,7 +92,7 @@ func newHarness() *harness {
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+		Firmware: &stock{}, URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
 }
@@ -201,7 +201,7 @@ type offlineError struct{}
 func (offlineError) Error() string { return "the robot's channel is closed" }
 func (offlineError) Code() string  { return "robot_offline" }
 
-// talker is the robots' door as the mirror sees it.
+// talker is the server of the robots, as the mirror uses it.
 type talker struct {
 	harness *harness
 	tools   []device.Tool

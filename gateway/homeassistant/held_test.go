@@ -70,7 +70,6 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 func TestEveryStateIsShown(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
-	harness.options.Firmware = &stock{}
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception"})
 	hub := newHub(must(New(harness.options)))

@@ -113,11 +113,10 @@ type Options struct {
 	Senses  intake
 	// Questions are those of agents without a robot, among others.
 	Questions questions
-	// Firmware is the catalogue; nil shows and installs none.
-	Firmware catalogue
-	Board    *agent.Board
-	Bus      *event.Bus
-	Restart  func() // begins a restart of the appliance, and returns at once
+	Firmware  catalogue
+	Board     *agent.Board
+	Bus       *event.Bus
+	Restart   func() // begins a restart of the appliance, and returns at once
 	// Announced are the ids of all components ever announced to Home Assistant,
 	// by robot or "bridge".
 	Announced table[[]string]

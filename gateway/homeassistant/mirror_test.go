@@ -91,12 +91,12 @@ func TestATalkInOrder(t *testing.T) {
 	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
 		var c happening
 		if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
-			t.Errorf("%v in %s: nobody said that it may be shared", err, payload)
+			t.Errorf("%v in %s: transcripts are not shared", err, payload)
 		}
 		types = append(types, c.Type)
 	}
 	if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
-		t.Errorf("told of the conversation: %q, want %q", types, want)
+		t.Errorf("published of the conversation: %q, want %q", types, want)
 	}
 	checkKeys(t, e.on(state)[0])
 	end()
@@ -163,7 +163,7 @@ func TestWhyNot(t *testing.T) {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
 			if n := h.log.with("MQTT is disconnected"); n != 1 {
-				t.Errorf("told %d times:\n%s", n, h.log)
+				t.Errorf("logged %d times:\n%s", n, h.log)
 			}
 			end()
 		})
@@ -208,7 +208,7 @@ func TestBrokerComesBack(t *testing.T) {
 			e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 			e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
 			if got := e.on("perch/a0b1c2d3e4f4/conversation"); len(got) > 0 {
-				t.Errorf("told late: %q", got)
+				t.Errorf("published late: %q", got)
 			}
 			b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
 			h.talk.await(t, "say still here")

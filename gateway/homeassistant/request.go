@@ -157,7 +157,7 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		if err == nil {
 			err = h.o.Robots.Forget(id)
 		}
-		if err == nil && h.o.Firmware != nil {
+		if err == nil {
 			err = h.o.Firmware.Forget(id)
 		}
 		if err != nil {

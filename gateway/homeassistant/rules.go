@@ -25,12 +25,8 @@ func commonKeys() []string {
 		"json_attributes_topic", "qos"}
 }
 
-// platforms are those robots are shown with. Home Assistant has more.
-func platforms() []string {
-	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
-}
-
-// rules of the platforms, for the keys and the device classes that we announce.
+// rules of the platforms that robots are shown with, for the keys and the device
+// classes that we announce. Home Assistant has more.
 func rules() map[string]rule {
 	reads := []string{"state_topic"}
 	sets := []string{"command_topic"}
@@ -65,8 +61,8 @@ func checkEntity(platform string, r rule, c, device map[string]any) error {
 			return fmt.Errorf("required key not provided: %s", key)
 		}
 	}
-	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c), checkAvailability(c), checkQoS(c), checkClass(r, c))
-	if err != nil {
+	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c))
+	if err = cmp.Or(err, checkAvailability(c), checkQoS(c), checkClass(r, c)); err != nil {
 		return err
 	}
 	if r.check == nil {

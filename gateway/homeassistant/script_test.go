@@ -15,7 +15,7 @@ import (
 	"perch/event"
 )
 
-// script is a broker in a test's hands.
+// script is a fake broker.
 type script struct {
 	mu     sync.Mutex
 	refuse error
@@ -125,8 +125,7 @@ func (s *script) last(topic string) string {
 	return all[len(all)-1]
 }
 
-// inBubble runs a mirror on a script, with everybody's clocks in the test's
-// hands.
+// inBubble runs a mirror on a script, in a bubble of its own time.
 func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T, *harness, *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +287,7 @@ func TestRetries(t *testing.T) {
 			}
 		}
 		if n := h.log.with("nobody is there"); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("logged %d times", n)
 		}
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
@@ -305,7 +304,7 @@ func TestRetries(t *testing.T) {
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
 		if got := s.on("perch/bridge/notification"); len(got) > 0 {
-			t.Errorf("told late: %s", got[0].payload)
+			t.Errorf("published late: %s", got[0].payload)
 		}
 	})
 }
@@ -431,7 +430,7 @@ func TestSlowRobot(t *testing.T) {
 			}
 		}
 		if refused != refusalsAtOnce {
-			t.Errorf("%d refusals were told", refused)
+			t.Errorf("%d refusals were published", refused)
 		}
 	})
 }

@@ -60,6 +60,9 @@ type touch struct {
 // senses are what a robot is known to have, under the names of discovery.
 type senses map[string]bool
 
+// newSenses are what a robot has before it has shown anything.
+func newSenses() senses { return senses{"booted": true, "firmware": true} }
+
 // learn notes a sense, and reports whether it is new.
 func (s senses) learn(sense string, there bool) bool {
 	news := there && !s[sense]

@@ -145,7 +145,7 @@ func TestPermissionShows(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if got := h.shows("coding-1"); got != agent.Notification {
-			t.Errorf("after it told that it waits it shows %s", got)
+			t.Errorf("after it reported that it waits it shows %s", got)
 		}
 		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
 		leave()

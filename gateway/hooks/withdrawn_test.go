@@ -231,7 +231,7 @@ func TestWhereItWasDenied(t *testing.T) {
 			t.Error(err)
 		}
 		if got := <-answered; got != "This was denied through Perch, by somebody who is not at the robot." {
-			t.Errorf("told is %q", got)
+			t.Errorf("reported is %q", got)
 		}
 	})
 }

@@ -80,8 +80,7 @@ func (s *stepper) sayWaiting() {
 	s.begin(turnStart{announcement: first})
 }
 
-// speakableFrom is when an announcement may begin without talking over people who
-// are about to speak.
+// speakableFrom is when an announcement may begin without talking over people.
 func (s *state) speakableFrom(t announcement) time.Time {
 	if t.canYield() && s.queue.openerUntil.After(s.queue.yieldsUntil) {
 		return s.queue.openerUntil
@@ -89,8 +88,7 @@ func (s *state) speakableFrom(t announcement) time.Time {
 	return s.queue.yieldsUntil
 }
 
-// unsolicited reports whether the turn under way is an announcement that has just
-// begun and was not interrupted.
+// unsolicited reports whether an announcement has just begun, without interruption.
 func (s *stepper) unsolicited() bool {
 	return s.now.Before(s.turn.unsolicitedUntil) && !s.justAborted()
 }

@@ -37,8 +37,7 @@ type (
 	withdraw struct{ about *inquiry }
 )
 
-// endInquiry returns to the caller of Ask how it ended. Each inquiry that is not
-// withdrawn has one.
+// endInquiry returns its end to the caller of Ask, unless it is withdrawn.
 type endInquiry struct {
 	about *inquiry
 	ending
@@ -169,8 +168,7 @@ func (s *stepper) expire() {
 	}
 }
 
-// expires calls at with each time at which an inquiry expires that cannot be
-// answered yet.
+// expires calls at with the end of each inquiry that cannot be answered yet.
 func (s *state) expires(at func(time.Time)) {
 	if q := s.turn.announcement.question; q != nil && !s.question.waits() {
 		at(q.Until)
@@ -191,7 +189,7 @@ func (in questionPut) step(s *stepper) {
 	if ours := s.turn.announcement.question; ours != nil {
 		s.question.until = ours.Until
 	}
-	s.do(showQuestion{in.question})
+	s.do(showQuestion(in))
 	s.question.audible = s.turn.lastSpoken == in.question.Text
 	if s.question.audible || s.turn.announcement.question == nil { // else it has not sounded yet, and can be put off
 		s.publishQuestion()

@@ -1,7 +1,9 @@
 package robot
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/voice"
 )
 
@@ -88,5 +91,129 @@ func TestAsk(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// longWinded is what a mind says for 5 s before it asks.
+const longWinded = "long long long long long long long long long long "
+
+// TestNobodyConsentsToWhatWasNotAsked: until the question can be heard a touch
+// is a touch, and who opens the microphone interrupts.
+func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
+	for name, do := range map[string]func(*talk){
+		"a touch": func(k *talk) {
+			k.touch()
+			k.pass(time.Second)
+		},
+		"an okay": func(k *talk) {
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			k.pass(3 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "okay")
+				time.Sleep(2 * time.Second)
+				if strings.Contains(k.channel.story(), "May I") {
+					t.Fatalf("it has asked already: %s", k.channel.story())
+				}
+				do(k)
+				for _, a := range answers {
+					if a.Outcome == agent.AnswerTouch || a.Outcome == agent.AnswerGiven {
+						t.Errorf("consent to a question that nobody has heard: %s", a.Outcome)
+					}
+				}
+				time.Sleep(20 * time.Second)
+			})
+		})
+	}
+}
+
+// TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
+// what is cut off by the end of the time is no answer.
+func TestTheOwnersNoIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*talk)
+		want agent.Outcome
+	}{
+		"a no from elsewhere": {func(k *talk) {
+			k.recognizer.delay = 3 * time.Second
+			k.speak()
+			if err := k.server.Reply("q0", false); err != nil {
+				k.t.Error(err)
+			}
+			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
+				k.t.Errorf("a second word of the owner's: %v", err)
+			}
+		}, agent.AnswerDenied},
+		"time is over": {func(k *talk) {
+			k.quiet(9 * time.Second)
+			for range 3 {
+				k.someWords()
+			}
+		}, agent.AnswerExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "yes", "yes", "yes")
+				for !strings.HasSuffix(k.channel.story(), "tts stop") {
+					time.Sleep(100 * time.Millisecond)
+				}
+				k.listen(xiaozhi.Auto)
+				c.do(k)
+				k.pass(5 * time.Second)
+				if len(answers) != 1 || answers[0].Outcome != c.want {
+					t.Errorf("answered %v, want %s", answers, c.want)
+				}
+				time.Sleep(20 * time.Second)
+			})
+		})
+	}
+}
+
+// TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
+func TestASynthesizerThatFailsInASentence(t *testing.T) {
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.hears(xiaozhi.Auto, "x")
+		k.pass(10 * time.Second)
+		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
+			t.Errorf("sent %s", story)
+		}
+		if k.turns.Last.End != event.EndDone {
+			t.Errorf("the turn ended %s", k.turns.Last.End)
+		}
+	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&failing{1000}, o.Synthesizer} })
+}
+
+// failing makes a quarter of a second of sound, and fails so many times.
+type failing struct{ times int }
+
+func (*failing) Name() string { return "failing" }
+
+func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	if err := out(make([]int16, voice.SpeakerRate/4)); err != nil {
+		return err
+	}
+	if s.times--; s.times >= 0 {
+		return voice.ErrUnavailable
+	}
+	return out(make([]int16, voice.SpeakerRate*2))
+}
+
+// TestHalfAPhraseIsNone: one that could not be made whole is made anew.
+func TestHalfAPhraseIsNone(t *testing.T) {
+	var b phrasebook
+	m := &failing{5}
+	texts := func(string) string { return "I cannot think right now." }
+	for range 3 {
+		if b.begin() {
+			b.prepare(t.Context(), texts, m, voice.Options{}, slog.New(slog.DiscardHandler))
+		}
+	}
+	if p, _ := b.get(phraseAway); len(p.packets) != 38 {
+		t.Errorf("%d packets are kept of 38", len(p.packets))
 	}
 }

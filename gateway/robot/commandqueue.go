@@ -30,8 +30,7 @@ const (
 
 const waitedTooLong = "it has waited too long"
 
-// commandLives is how long a command waits. Older ones would only
-// puzzle people.
+// commandLives is how long a command waits: an older one would puzzle people.
 const commandLives = 24 * time.Hour
 
 // mostWaiting bounds the sentences that wait for one robot.
@@ -45,9 +44,8 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue keeps what robots are to do whose channel is closed: of most things
-// the latest, of sentences up to 20. Its methods may be called from any
-// goroutine.
+// CommandQueue keeps commands for robots with a closed channel: up to 20 sentences,
+// and the latest of all others. Any goroutine may call its methods.
 type CommandQueue struct {
 	kept    commandTable
 	mu      sync.Mutex
@@ -59,8 +57,7 @@ func NewCommandQueue(kept commandTable) *CommandQueue {
 	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
 }
 
-// add keeps commands durably. Where too many sentences wait, the oldest are
-// given up and returned.
+// add stores commands durably, and returns the oldest sentences if too many wait.
 func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,8 +23,7 @@ type effect interface {
 type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
-	// reportWakeText is the text by which a robot was woken, and reportSensor what its
-	// sensors have found.
+	// reportWakeText is the text that woke a robot; reportSensor is a sensor event.
 	reportWakeText struct{ text string }
 	reportSensor   struct{ event xiaozhi.Event }
 
@@ -54,8 +53,7 @@ type (
 // the robot was made to speak, and always when it answers an abort.
 type cancelTurn struct{ abort bool }
 
-// turnStart is what a turn begins with: an utterance being spoken, a text as
-// if spoken, or an announcement.
+// turnStart is what a turn begins with: an utterance, a text or an announcement.
 type turnStart struct {
 	text         string
 	announcement announcement
@@ -213,8 +211,7 @@ func (e beginTurn) perform(ctx context.Context, l *loop) {
 	})
 }
 
-// startUtterance begins to collect sound, with the moment before speech was
-// found.
+// startUtterance collects sound, from a moment before speech was found.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // its recognizer must not wait for ever
@@ -240,8 +237,8 @@ func (finishUtterance) perform(_ context.Context, l *loop) {
 	l.utterance = nil
 }
 
-// stopTurn cancels the turn and drops its playback. It reports whether the
-// robot was left speaking.
+// stopTurn cancels the turn and its playback. It reports whether the robot still
+// speaks.
 func (l *loop) stopTurn() (speaking bool) {
 	if l.turn == nil {
 		return false

@@ -38,8 +38,8 @@ func (e *sharedEncoder) flush(ctx context.Context, t *turn, out func([]byte) err
 	return e.encoder.Flush(out)
 }
 
-// claim makes the encoder the turn's own, unless the turn was cancelled: a turn is,
-// before the next one begins. e.mu is held.
+// claim gives the encoder to a turn, unless that was cancelled, as it is before the
+// next begins. e.mu is held.
 func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	if ctx.Err() != nil {
 		return context.Canceled
@@ -51,8 +51,7 @@ func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// Phrases are the appliance's own sentences, by name. Each may begin with
-// an emoji.
+// Phrases are the appliance's own sentences, by name. An emoji may come first.
 type Phrases func(name string) string
 
 // The phrases' names.
@@ -73,8 +72,7 @@ type phrase struct {
 	packets [][]byte
 }
 
-// phrasebook holds phrases synthesized ahead, so that they can be spoken when
-// no engine works.
+// phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
 type phrasebook struct {
 	mu     sync.Mutex
 	made   map[string]phrase

@@ -69,8 +69,7 @@ func visible(text, but string) string {
 	}, text)
 }
 
-// tap is where a session can be recorded. It costs next to nothing while
-// nobody does.
+// tap is where a session can be recorded. Unused, it costs next to nothing.
 type tap struct {
 	to atomic.Pointer[recorder]
 
@@ -233,9 +232,8 @@ func (r *recorder) finish(now time.Time) {
 	}
 }
 
-// isSecret reports whether a name belongs to a secret value. With
-// MAC and Client-Id together a robot gets its token; stages are no secret, but
-// never twice the same.
+// isSecret reports whether a field holds a secret. MAC and Client-Id together get a
+// robot its token. Stages are no secret, but differ in each run.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
@@ -265,9 +263,8 @@ func decoderOf(text string) *json.Decoder {
 	return d
 }
 
-// blank copies the next JSON value, its fields in their order, without the
-// values of secret ones. Text that is JSON itself, as the answers of a robot's
-// tools are, is looked into.
+// blank copies the next JSON value, in its order, without secrets. It also looks
+// into texts that hold JSON, such as tools' results.
 func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
 	if isSecret(name) {
 		out.WriteString(`"…"`)
@@ -316,8 +313,7 @@ func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	return err
 }
 
-// blankText is a text without the secrets in it: in JSON, or in the query of an
-// address.
+// blankText is a text without the secrets in its JSON or in an address's query.
 func blankText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer
@@ -342,8 +338,7 @@ func asText(v any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// header begins a recorded transcript: what it is of, and what a replay needs
-// to know.
+// header begins a recorded transcript with what a replay needs to know.
 func (s *session) header() []string {
 	return []string{
 		visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),
@@ -351,8 +346,7 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the lines that wait for the client that records; more end the
-// recording, not the session.
+// mostRecording bounds the waiting lines; more end the recording, not the session.
 const mostRecording = 1000
 
 // Errors of a recording.

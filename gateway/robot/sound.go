@@ -19,8 +19,7 @@ type sounds interface {
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 
-// ErrSpeaking is returned where a robot would have to talk over itself, or
-// over somebody who speaks to it.
+// ErrSpeaking is returned where a sound would disturb the robot or a person.
 var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
 
@@ -72,8 +71,7 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// step begins a sound where nothing else is heard. A robot that is still connecting
-// plays it in a moment.
+// step begins a sound if nothing else is heard, or once the robot has connected.
 func (in playSound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
@@ -98,8 +96,7 @@ func (s *stepper) soundEnded(end string) bool {
 	return s.turn.announcement.sound != nil
 }
 
-// playSound queues a sound. The empty sentence makes every build enter its speaking
-// state.
+// playSound queues a sound. On the empty sentence every build begins to speak.
 func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	silent := ""
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {

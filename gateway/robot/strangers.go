@@ -58,8 +58,7 @@ var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "notifications are not sent to a robot that nobody has adopted; perch adopt ROBOT adopts it"}
 
-// keep keeps commands for a robot, and publishes which were dropped for them.
-// Nothing is kept for strangers.
+// keep stores commands for an adopted robot, and publishes which were dropped.
 func (s *Server) keep(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
@@ -88,12 +87,10 @@ func (s *Server) keepUnspoken(ended *loop) {
 	}
 }
 
-// mostStrangers is how many channels of strangers may be open: one that speaks
-// takes up to half a megabyte.
+// mostStrangers bounds strangers' channels: each may take half a megabyte.
 const mostStrangers = 256
 
-// strangerLimits are what robots that nobody has adopted share, so that they
-// cost the owner's robots little.
+// strangerLimits are shared by all strangers, who may cost others little.
 type strangerLimits struct {
 	log        *slog.Logger   // what they do is logged seldom
 	refused    loggedRefusals // robots that were turned away

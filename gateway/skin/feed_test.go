@@ -135,7 +135,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 						// Tools change the detail of a state, and a session that comes back begins anew.
 						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
-							t.Fatalf("%s is told %s twice", b.Session, was)
+							t.Fatalf("%s is sent %s twice", b.Session, was)
 						}
 						sent[s][b.Session] = b.State
 					}
@@ -147,18 +147,11 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 			for _, s := range skins {
 				want := shownTo(s.filter.all, state.At(at))
 				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
-					t.Fatalf("%s shows %s, and a skin was told %q", state.Session, want, got)
+					t.Fatalf("%s shows %s, and a skin was sent %q", state.Session, want, got)
 				}
 			}
 		}
 	})
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 func anEvent(t *rapid.T) event.Event {

@@ -159,6 +159,14 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
+// runs has the tools follow those of the robots until end is called.
+func (h *harness) runs() (end func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.door.Run(ctx) })
+	return func() { stop(); running.Wait() }
+}
+
 // named is the face of that name, as the firmware has it.
 func named(preset string) (agent.Emotion, bool) {
 	all := agent.Emotions()

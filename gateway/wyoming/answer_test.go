@@ -134,12 +134,10 @@ func TestWhatIsNotAnswered(t *testing.T) {
 
 func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		run(t, Options{Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		g := piped(t, Options{Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}}}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		}}})
 		began := time.Now()
 		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"Sorry, I cannot think right now.","context":{"conversation_id":"x"}}`)

@@ -254,3 +254,11 @@ func (p *pipes) dial(t testing.TB, addr string) *client {
 	p.conns <- from{theirs, addr}
 	return newClient(t, ours)
 }
+
+// piped is the client of a server without a network, for a bubble of its own time.
+func piped(t *testing.T, o Options) *client {
+	t.Helper()
+	l := newPipes()
+	run(t, o, l)
+	return l.dial(t, "192.0.2.1:4000")
+}

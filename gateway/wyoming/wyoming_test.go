@@ -217,9 +217,7 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newPipes()
-				run(t, all(), l)
-				g := l.dial(t, "192.0.2.1:4000")
+				g := piped(t, all())
 				began := time.Now()
 				g.raw(bytes)
 				for {
@@ -244,14 +242,12 @@ func TestIdle(t *testing.T) {
 func TestPatience(t *testing.T) {
 	const long = idleFor + 30*time.Second
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
 		o := all()
 		o.Mind = &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 			time.Sleep(long)
 			return out(agent.Say{Text: "Done."})
 		}}
-		run(t, o, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		g := piped(t, o)
 		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
 		g.next(typeHandledStart)
 		g.next(typeHandledChunk)
@@ -268,17 +264,15 @@ func TestPatience(t *testing.T) {
 // TestAClientThatReadsNothingIsDropped, and what was being made for it ends.
 func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
 		ended := make(chan error, 1)
-		run(t, Options{Synthesizer: synthesizer(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+		g := piped(t, Options{Synthesizer: synthesizer(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 			for {
 				if err := letters(ctx, text, o, out); err != nil {
 					ended <- err
 					return fmt.Errorf("speak: %w", err)
 				}
 			}
-		})}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		})})
 		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
 		g.next(wire.TypeAudioStart)
 		began := time.Now()
@@ -296,15 +290,13 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 // so slowly that no write fails, is cancelled.
 func TestASentenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		run(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
+		g := piped(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
 			for {
 				if err := out(lettersOf(text)); err != nil {
 					return err
 				}
 			}
-		})}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		})})
 		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
 		g.next(wire.TypeAudioStart)
 		began := time.Now()

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Chip is an ESP chip, by its number in image headers and in what robots report
-// of themselves. The ESP32 is 0.
+// Chip is the number of an ESP chip in image headers and reports. The ESP32 is 0.
 type Chip uint16
 
 // NoChip is a chip that is not known.
@@ -43,7 +42,7 @@ func chips() map[Chip]named {
 	}
 }
 
-// ParseChip knows a chip by the name that ESP-IDF gives it: "esp32s3".
+// ParseChip returns a chip by its name in ESP-IDF, such as "esp32s3".
 func ParseChip(name string) (Chip, bool) {
 	for chip, c := range chips() {
 		if c.name == name {
@@ -57,8 +56,7 @@ func (c Chip) String() string {
 	return cmp.Or(chips()[c].name, fmt.Sprintf("chip %d", uint16(c)))
 }
 
-// maps reports whether a segment at that address is mapped from flash, and not
-// copied.
+// maps reports whether a segment at that address is mapped from flash.
 func (c Chip) maps(address uint32) bool {
 	return slices.ContainsFunc(chips()[c].maps, func(s span) bool { return address >= s.from && address < s.to })
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Where a robot's flash has its partition table, and how much of it there may
-// be, in bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
+// The place of the partition table in a robot's flash, and its largest size, in
+// bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
 const (
 	TableOffset = 0x8000
 	TableSize   = 0xC00
@@ -36,11 +36,10 @@ type Partition struct {
 	Name          string
 	Type, Subtype byte
 	Offset, Size  int64 // bytes
-	Encrypted     bool
 }
 
-// IsApp reports whether a robot may start what is in it: the factory's
-// application, or one of the slots that upgrades go to.
+// IsApp reports whether a robot may start it: the factory's application, or a slot
+// for upgrades.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
 // IsSettings reports whether a robot keeps its settings there.
@@ -48,15 +47,15 @@ func (p Partition) IsSettings() bool {
 	return p.Type == DataPartition && (p.Subtype == nvsData || p.Subtype == nvsKeys)
 }
 
-// Table is what a robot's flash is divided into, by offset.
+// Table is the partitions of a robot's flash, by offset.
 type Table []Partition
 
 // BadPartitions is the word of refusals of partition tables.
 const BadPartitions = "bad_partitions"
 
-// ParseTable reads a partition table, and checks it as a boot loader would and
-// beyond: that the partitions lie behind it, do not overlap, and, where it
-// holds an MD5, that this is theirs. The error is a *Refusal.
+// ParseTable reads a partition table. It checks more than a boot loader: that the
+// partitions lie behind the table and do not overlap, and the MD5 if there is one.
+// The error is a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	b = b[:min(len(b), TableSize)]
@@ -77,13 +76,13 @@ func ParseTable(b []byte) (Table, error) {
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
 			Name: clean(string(name)), Type: entry[2], Subtype: entry[3],
-			Offset: field(entry, 4), Size: field(entry, 8), Encrypted: entry[28]&1 != 0,
+			Offset: field(entry, 4), Size: field(entry, 8),
 		})
 	}
 	return t.check()
 }
 
-// check sorts the partitions, and refuses what a robot could not live with.
+// check sorts the partitions, and refuses a table that a robot could not use.
 func (t Table) check() (Table, error) {
 	if len(t) == 0 {
 		return nil, refuse(BadPartitions, "the partition table is empty")
@@ -126,7 +125,7 @@ func (t Table) At(address int64) (Partition, bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
-// Choice finds the partition that says which slot a robot starts.
+// Choice finds the partition otadata, which says which slot a robot starts.
 func (t Table) Choice() (Partition, bool) {
 	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
@@ -140,21 +139,21 @@ func (t Table) slots() []Partition {
 	return all
 }
 
-// ChoiceRecord is the length of what is read of a choice, in bytes: there is
-// one at its beginning, and one a sector later.
+// ChoiceRecord is the length of a record of otadata, in bytes. One record is at its
+// beginning, and one a sector later.
 const ChoiceRecord = 32
 
-// states of what a choice names, as far as a boot loader passes it over: one
-// that was started and not confirmed is rolled back at the next start.
+// States of a record that a boot loader skips: an image that was started and not
+// confirmed is rolled back at the next start.
 const (
 	pendingVerify = 1
 	invalidImage  = 3
 	abortedImage  = 4
 )
 
-// Starts is the partition that a robot with these two records of its choice
-// starts next: the slot of the higher number that is valid, or where none is,
-// the factory's application or the first slot.
+// Starts returns the partition that a robot with these two records starts next: the
+// slot of the higher valid number; without one, the factory's application or the
+// first slot.
 func (t Table) Starts(first, second []byte) (Partition, bool) {
 	slots, best := t.slots(), uint32(0)
 	for _, record := range [][]byte{first, second} {
@@ -171,8 +170,7 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 	return slots[0], true
 }
 
-// chosen reads esp_ota_select_entry_t: a number, a label, a state and a
-// checksum of the number.
+// chosen reads esp_ota_select_entry_t: number, label, state, and the number's checksum.
 func chosen(record []byte) (number uint32, valid bool) {
 	if len(record) < ChoiceRecord {
 		return 0, false
@@ -184,8 +182,7 @@ func chosen(record []byte) (number uint32, valid bool) {
 	return number, good && state != pendingVerify && state != invalidImage && state != abortedImage
 }
 
-// Choose is what a choice must hold for a robot to start that partition: the
-// two sectors of it.
+// Choose returns the two sectors of otadata with which a robot starts that partition.
 func (t Table) Choose(p Partition) ([]byte, error) {
 	out := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {

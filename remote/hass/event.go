@@ -92,7 +92,7 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 	}
 	in := data.Delta
 	var older struct{ Error any }
-	_ = json.Unmarshal(in.Result, &older) // what has another shape is no error of the tool
+	_ = json.Unmarshal(in.Result, &older) // another shape is not an error of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
 	thought, _ := in.Thought.(string)
 	return Delta{in.Role, in.Content, thought != "", in.Calls, in.CallID, failed}, true, nil

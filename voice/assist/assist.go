@@ -64,8 +64,8 @@ func (o *Options) client() (*hass.Client, error) {
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 
-// unavailable is err for who asked: its own context's where that has ended,
-// else one that sends it to the next engine.
+// unavailable is err for the caller: its context's error where that has ended, else
+// one by which the next engine is tried.
 func unavailable(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended

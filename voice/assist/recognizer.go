@@ -59,8 +59,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	}
 	defer conn.Close()
 	text, err := r.listen(ctx, conn, u)
-	var fault *hass.Fault
-	if errors.As(err, &fault) && fault.Code == "stt-no-text-recognized" {
+	if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Code == "stt-no-text-recognized" {
 		text, err = "", nil
 	}
 	if err != nil {

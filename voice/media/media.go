@@ -111,8 +111,7 @@ func Speaks(ctx context.Context, engine voice.Synthesizer) error {
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
 	r.Repeatable = true
 	a, err := c.Client.Call(ctx, r)
-	var f *remote.Fault
-	if errors.As(err, &f) && f.Status > 0 {
+	if f, ok := errors.AsType[*remote.Fault](err); ok && f.Status > 0 {
 		return nil, c.explain(f)
 	}
 	return a, err

@@ -101,14 +101,13 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 
 // broken is the fault of a WAV, or the one that ended it.
 func (c *Client) broken(err error, w Wanted) error {
-	var fault *remote.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
 	}
 	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
 }
 
-// refuse says why an answer of that type is no sound that can be played. One
+// refuse says why an answer of that type cannot be played. One
 // that names no type, or only that it is bytes, is looked at.
 func (c *Client) refuse(a *remote.Answer, kind string) error {
 	switch {
@@ -163,19 +162,13 @@ func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels strin
 
 // format names what is not raw PCM by its first bytes.
 func format(head []byte, kind string, r *bufio.Reader) string {
-	switch begins := string(head); {
-	case begins == "RIFF":
-		return "WAV"
-	case begins == "OggS":
-		return "Ogg"
-	case begins == "fLaC":
-		return "FLAC"
-	case strings.HasPrefix(begins, "ID3"):
-		return "MP3"
-	case begins == "\x1a\x45\xdf\xa3":
-		return "WebM"
-	case strings.HasPrefix(begins, "\x1f\x8b\x08"):
-		return "gzip"
+	for _, known := range [][2]string{{"RIFF", "WAV"}, {"OggS", "Ogg"}, {"fLaC", "FLAC"}, {"ID3", "MP3"}, {"\x1a\x45\xdf\xa3", "WebM"},
+		{"\x1f\x8b\x08", "gzip"}} {
+		if strings.HasPrefix(string(head), known[0]) {
+			return known[1]
+		}
+	}
+	switch {
 	// Sound whose samples are not there to be read. The type of MP3 is not to be relied on.
 	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind

@@ -25,7 +25,7 @@ type Options struct {
 	URL       string        // with its /v1: "http://192.168.1.9:8000/v1"; used as it is given
 	Key       string        // sent as a bearer token; none where empty
 	Model     string        // "whisper-1" or "tts-1" where empty
-	Language  string        // of who speaks, BCP 47, where a call names none; the server guesses where both are empty
+	Language  string        // of the speaker, BCP 47, where a call names none; the server guesses where both are empty
 	FirstByte time.Duration // the longest wait for an answer to begin; 0 is 10 s
 	Idle      time.Duration // the longest silence in the middle of one; 0 is 10 s
 
@@ -95,9 +95,9 @@ const mostModels = 1 << 20
 // tries, on something very short.
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
-	var fault *remote.Fault
-	if errors.As(err, &fault) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, fault.Status) {
-		err = nil // a list that was refused in this way says nothing of the work itself
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // they say nothing of the work itself
+	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
+		err = nil
 	}
 	if listed || err != nil {
 		return err

@@ -75,27 +75,19 @@ func (l *Library) look() (*os.Root, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := list(root)
-	if err != nil {
+	var files []string
+	dir, err := root.Open(".")
+	if err == nil {
+		defer func() { _ = dir.Close() }()
+		files, err = dir.Readdirnames(mostFiles)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		_ = root.Close()
 		return nil, nil, err
 	}
-	return root, files, nil
-}
-
-func list(root *os.Root) (files []string, err error) {
-	dir, err := root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	all, err := dir.Readdirnames(mostFiles)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	files = slices.DeleteFunc(all, func(name string) bool { return !isSound(name) })
+	files = slices.DeleteFunc(files, func(name string) bool { return !isSound(name) })
 	slices.Sort(files)
-	return files, nil
+	return root, files, nil
 }
 
 // Load gives a sound by its base name, with a file's ending or without, as

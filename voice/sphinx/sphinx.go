@@ -145,7 +145,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 }
 
 // acquire returns a pair that is not in use: an idle one, a new one, or one
-// that somebody gives back.
+// that another utterance gives back.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
 		return p, err

@@ -14,11 +14,11 @@ import (
 	"perch/voice"
 )
 
-// tone is a sine of that pitch, as bytes; the same on both channels of two.
-func tone(hertz float64, d time.Duration, f Format) []byte {
+// tone is a sine of 440 Hz, as bytes; the same on both channels of two.
+func tone(d time.Duration, f Format) []byte {
 	var b []byte
 	for i := range int(d * time.Duration(f.Rate) / time.Second) {
-		v := int16(8000 * math.Sin(2*math.Pi*hertz*float64(i)/float64(f.Rate)))
+		v := int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(f.Rate)))
 		for range f.Channels {
 			b = binary.LittleEndian.AppendUint16(b, uint16(v))
 		}
@@ -58,7 +58,7 @@ func hearAll(ctx context.Context, e *Engine, text string, o voice.Options) (all 
 func TestRatesAndChannels(t *testing.T) {
 	for _, f := range []Format{{16000, 2, 1}, {22050, 2, 1}, {24000, 2, 1}, {44100, 2, 2}, {48000, 2, 1}, {22050, 2, 2}} {
 		for _, size := range []int{2048, 333} { // a chunk may end within a sample
-			server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, tone(440, time.Second, f), size) }}
+			server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, tone(time.Second, f), size) }}
 			got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
 			if err != nil || math.Abs(float64(len(got)-voice.SpeakerRate)) > 50 {
 				t.Errorf("%+v in chunks of %d: %d samples (%v)", f, size, len(got), err)
@@ -90,7 +90,7 @@ func TestSoundIsPlayedWhileItIsMade(t *testing.T) {
 	server := &fake{info: piper, script: func(p *peer, _ Event) {
 		p.event(TypeAudioStart, f, nil)
 		for range 5 {
-			p.event(TypeAudioChunk, f, tone(440, 50*time.Millisecond, f))
+			p.event(TypeAudioChunk, f, tone(50*time.Millisecond, f))
 			<-recognizeWith
 		}
 		p.event(TypeAudioStop, nil, nil)
@@ -125,7 +125,7 @@ func TestALongTextIsStreamed(t *testing.T) {
 			asked = append(asked, e.Type+text.Text)
 			switch e.Type {
 			case TypeSynthesizeChunk:
-				p.speak(f, tone(440, 100*time.Millisecond, f), 2048)
+				p.speak(f, tone(100*time.Millisecond, f), 2048)
 			case TypeSynthesizeStop:
 				p.event(TypeSynthesizeStopped, nil, nil)
 				p.hangUp()
@@ -149,14 +149,14 @@ func TestALongTextIsStreamed(t *testing.T) {
 	asked = nil
 	server.script = func(p *peer, first Event) {
 		asked = append(asked, first.Type+string(first.Data))
-		p.speak(f, tone(440, 100*time.Millisecond, f), 2048)
+		p.speak(f, tone(100*time.Millisecond, f), 2048)
 	}
 	if _, err := hearAll(t.Context(), e, "Good night.", voice.Options{}); err != nil ||
 		!slices.Equal(asked, []string{`synthesize{"text":"Good night.","voice":{"name":"en_GB-alba-medium"}}`}) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
-	e.fixed.served.forget()
+	e.fixed.served.Forget()
 	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 ||
 		!strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
@@ -177,7 +177,7 @@ func FuzzPieces(f *testing.F) {
 
 func FuzzSound(f *testing.F) {
 	f.Add([]byte("some samples of no sound at all, which are enough"), uint8(3), true, uint16(22050))
-	f.Add(tone(440, 20*time.Millisecond, Format{16000, 2, 2}), uint8(255), false, uint16(16000))
+	f.Add(tone(20*time.Millisecond, Format{16000, 2, 2}), uint8(255), false, uint16(16000))
 	f.Fuzz(func(t *testing.T, b []byte, size uint8, stereo bool, rate uint16) {
 		format := Format{int(rate), 2, 1}
 		if stereo {
@@ -203,7 +203,7 @@ func FuzzSound(f *testing.F) {
 
 func TestSynthesizersThatFail(t *testing.T) {
 	f := Format{22050, 2, 1}
-	some := tone(440, 100*time.Millisecond, f)
+	some := tone(100*time.Millisecond, f)
 	play := func(f Format) script {
 		return func(p *peer, _ Event) { p.speak(f, some, 2048); p.hangUp() }
 	}
@@ -275,7 +275,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, fresh := e.fixed.served.get(); !fresh {
+	if _, fresh := e.fixed.served.Get(); !fresh {
 		t.Error("a listener who left was taken for a failure of the server")
 	}
 
@@ -358,7 +358,7 @@ func TestChoosingAVoice(t *testing.T) {
 		"an unknown language":   {piper, Options{}, voice.Options{Language: "ja"}, "", `language "ja", only for en_GB, de_DE`},
 		"an unknown voice": {piper, Options{Voice: "af_heart"}, voice.Options{}, "",
 			`no voice "af_heart"; it has en_GB-alba-medium, de_DE-thorsten-low`},
-		"voices not listed": {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`,
+		"voices unlisted": {`{"tts":[{"installed":true}]}`, Options{Voice: "x"}, voice.Options{Language: "ja"}, `{"text":"hi","voice":{"name":"x"}}`,
 			""},
 		"voices called models": {`{"tts":[{"installed":true,"models":[{"name":"x","languages":["ja"]}]}]}`, Options{Voice: "x"}, voice.Options{},
 			`{"text":"hi","voice":{"name":"x"}}`, ""},
