@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"store":                 {},
 	"store/storetest":       {},
 	"store/archive":         {"store", "ota/espimage"},
+	"store/archive/*":       {"store"},
 	"socket":                {},
 	"gateway/door":          {},
 	"gateway/door/doortest": {},
@@ -108,7 +109,8 @@ var owners = map[string][]string{
 }
 
 // forTests are the packages that any test may import.
-var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest", "cmd/perch/appliancetest"}
+var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest", "cmd/perch/appliancetest",
+	"store/archive/archivetest"}
 
 // testLibraries may be imported by any test and by nothing else.
 var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go"}

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +21,7 @@ import (
 	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // command runs a command line of the program and returns its exit code and what
@@ -35,78 +31,6 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	code = run(t.Context(), args, &o, &e)
 	return code, o.String(), e.String()
-}
-
-// unpacked is what is in a backup.
-func unpacked(t *testing.T, text []byte) (m archive.Manifest, files map[string][]byte) {
-	t.Helper()
-	files = map[string][]byte{}
-	r := tar.NewReader(bytes.NewReader(text))
-	for {
-		head, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[head.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range m.Files {
-		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
-			t.Errorf("%s is not what the manifest says", f.Name)
-		}
-	}
-	if len(files) != len(m.Files)+1 {
-		t.Errorf("%d files, of which %d are in the manifest", len(files), len(m.Files))
-	}
-	return m, files
-}
-
-// records are those of a table in a backup.
-func records(t *testing.T, database []byte, table string) map[string]string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "copy.db")
-	writeFile(t, path, database)
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all := map[string]string{}
-	if _, err := store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(in, key string, value []byte) error {
-		if in == table {
-			all[key] = string(value)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func writeFile(t testing.TB, path string, text []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readFile(t testing.TB, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // publishImage puts an image into the catalogue and returns its hash.
@@ -132,8 +56,8 @@ func TestBackupAndRestore(t *testing.T) {
 	h := open(t, c, data)
 	h.remember("the cat is called Miso")
 	kept := h.publishImage("1.0.0")
-	writeFile(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
-	writeFile(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
+	archivetest.Write(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
+	archivetest.Write(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
 	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, h.ID) {
 		t.Fatalf("backup: %d %s %s", code, out, errs)
@@ -141,14 +65,18 @@ func TestBackupAndRestore(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
-	m, files := unpacked(t, readFile(t, file))
+	files := archivetest.Contents(t, archivetest.Read(t, file))
+	var m archive.Manifest
+	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
+		t.Fatal(err)
+	}
 	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
 		len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}
 	for _, name := range []string{"admin-token", "token-key"} {
-		if bytes.Contains(readFile(t, file), bytes.TrimSpace(readFile(t, filepath.Join(data, name)))) {
+		if bytes.Contains(archivetest.Read(t, file), bytes.TrimSpace(archivetest.Read(t, filepath.Join(data, name)))) {
 			t.Errorf("it holds the secret of %s", name)
 		}
 	}
@@ -171,14 +99,14 @@ func TestBackupAndRestore(t *testing.T) {
 	if list := h.Firmware.List(); len(list) != 1 || list[0].SHA256 != kept {
 		t.Errorf("the catalogue is %+v", list)
 	}
-	got := strings.Join(entries(t, filepath.Join(data, "firmware")), " ")
+	got := strings.Join(archivetest.Names(t, filepath.Join(data, "firmware")), " ")
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
 	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
-	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
+	if before := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
 		t.Errorf("the database of before has %v", before)
 	}
 }
@@ -194,16 +122,16 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
-	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data))))
+	before := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data))))
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
 		t.Fatal(errs)
 	}
-	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data)))); after != before {
+	if after := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data)))); after != before {
 		t.Errorf("the data directory was %s and is %s", before, after)
 	}
-	_, files := unpacked(t, readFile(t, file))
-	if got := records(t, files["perch.db"], "memory"); len(got) != 1 {
+	files := archivetest.Contents(t, archivetest.Read(t, file))
+	if got := archivetest.Records(t, files["perch.db"], "memory"); len(got) != 1 {
 		t.Errorf("remembered is %v", got)
 	}
 
@@ -226,12 +154,12 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, text, errs := commandLine(t, "backup", "--data", data, "-"); code != exitDone {
 		t.Error(errs)
 	} else {
-		unpacked(t, []byte(text))
+		archivetest.Contents(t, []byte(text))
 	}
 	if code, _, errs := commandLine(t, "backup", "--data", data, "--force", file); code != exitDone {
 		t.Error(errs)
 	}
-	if got := entries(t, out); len(got) != 1 {
+	if got := archivetest.Names(t, out); len(got) != 1 {
 		t.Errorf("left over: %v", got)
 	}
 
@@ -297,7 +225,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 		t.Fatal(errs)
 	}
 	bad := filepath.Join(out, "bad.tar")
-	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
+	archivetest.Write(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
 	for _, reach := range [][]string{{"--data", data}, {"--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token")}} {
 		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
 			!strings.Contains(errs, "no backup of Perch's") {
@@ -318,23 +246,4 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 {
 		t.Errorf("remembered is %+v", got)
 	}
-}
-
-// entries are the names of all files in a directory and below.
-func entries(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(dir, path) // it is below
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(names, func(a, b string) int { // folders first
-		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
-	})
-	return names
 }

@@ -26,6 +26,7 @@ import (
 	"perch/gateway/robot"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
@@ -90,7 +91,7 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 // brokerPassword is the one that was made.
 func brokerPassword(t *testing.T, data string) string {
 	t.Helper()
-	return strings.TrimSpace(string(readFile(t, filepath.Join(data, appliance.MQTTPasswordFile))))
+	return strings.TrimSpace(string(archivetest.Read(t, filepath.Join(data, appliance.MQTTPasswordFile))))
 }
 
 // eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.

@@ -29,6 +29,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/door/doortest"
 	"perch/socket"
+	"perch/store/archive/archivetest"
 )
 
 // canaries are secrets that are planted, and everything that is told.
@@ -151,7 +152,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
 		secrets.know(name, h.Secret(name))
 	}
-	bridge := strings.TrimSpace(string(readFile(t, c.Bridge.KeyFile)))
+	bridge := strings.TrimSpace(string(archivetest.Read(t, c.Bridge.KeyFile)))
 	keys := map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: bridge, keyOfSkins: c.Skins.Key}
 	v := clients{t, h, secrets, keys}
 	leave := v.listenEverywhere()

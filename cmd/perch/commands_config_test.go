@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/store/archive/archivetest"
 )
 
 func TestCheckConfig(t *testing.T) {
@@ -13,7 +14,7 @@ func TestCheckConfig(t *testing.T) {
 		bare(t, "check-config "+appliancetest.Written(t, text), code)
 	}
 	own := filepath.Join(t.TempDir(), "own.yaml")
-	writeFile(t, own, []byte("intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: \"Here.\"\n"))
+	archivetest.Write(t, own, []byte("intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: \"Here.\"\n"))
 	out := bare(t, "check-config "+appliancetest.Written(t, "brains: [{kind: reflex, sentences: "+own+"}]"), exitUsage)
 	if !strings.Contains(out, "own.yaml:3") || !strings.Contains(out, "frobnicator") {
 		t.Errorf("a word the recognizer does not know: %s", out)

@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 	"perch/store/storetest"
 )
 
@@ -90,7 +91,7 @@ func zero(t *testing.T, file string, n int) {
 // images are all images on the disk, wherever in the folder.
 func imagesIn(t *testing.T, data string) (found []string) {
 	t.Helper()
-	for _, name := range entries(t, filepath.Join(data, "firmware")) {
+	for _, name := range archivetest.Names(t, filepath.Join(data, "firmware")) {
 		if sha, is := strings.CutSuffix(filepath.Base(name), ".bin"); is {
 			found = append(found, sha)
 		}
@@ -103,7 +104,7 @@ func imagesIn(t *testing.T, data string) (found []string) {
 // deleted, and what it acknowledges it keeps.
 func TestDamagedPages(t *testing.T) {
 	data, images := usedData(t)
-	file := readFile(t, archive.DatabasePath(data))
+	file := archivetest.Read(t, archive.DatabasePath(data))
 	var used []int
 	for n := range len(file) / page {
 		if n < 2 || file[n*page+10]|file[n*page+11] != 0 {
@@ -161,7 +162,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, data)
-	n := bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
+	n := bytes.Index(archivetest.Read(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
 	zero(t, archive.DatabasePath(data), n)
 	remember := func(fact string) (int, string) {
 		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
@@ -194,11 +195,11 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if ok, note := diagnosed(t, data); !ok {
 		t.Errorf("once that is removed the doctor says %s", note)
 	}
-	n = bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
+	n = bytes.Index(archivetest.Read(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
 	zero(t, archive.DatabasePath(data), n)
-	before := readFile(t, archive.DatabasePath(data))
+	before := archivetest.Read(t, archive.DatabasePath(data))
 	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") ||
-		!bytes.Equal(before, readFile(t, archive.DatabasePath(data))) {
+		!bytes.Equal(before, archivetest.Read(t, archive.DatabasePath(data))) {
 		t.Errorf("of a damaged database the doctor says %s", note)
 	}
 }
@@ -241,7 +242,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				return err
 			}
 			_ = db.Close() // nothing was written
-			return os.WriteFile(path, bytes.ReplaceAll(readFile(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
+			return os.WriteFile(path, bytes.ReplaceAll(archivetest.Read(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
 		}, "no Perch database", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if err := c.do(path); err != nil {
 				t.Fatal(err)
 			}
-			before := fmt.Sprint(entries(t, data))
+			before := fmt.Sprint(archivetest.Names(t, data))
 			refused := func() {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that does start, ends
@@ -262,7 +263,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					!strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
 					t.Errorf("%d %s", code, errs)
 				}
-				if after := fmt.Sprint(entries(t, data)); after != before {
+				if after := fmt.Sprint(archivetest.Names(t, data)); after != before {
 					t.Errorf("there was %s and is %s", before, after)
 				}
 			}
@@ -317,14 +318,14 @@ func TestAFirstStartCutOff(t *testing.T) {
 				}
 				continue
 			}
-			writeFile(t, filepath.Join(data, name), readFile(t, filepath.Join(whole, name)))
+			archivetest.Write(t, filepath.Join(data, name), archivetest.Read(t, filepath.Join(whole, name)))
 		}
 		open(t, appliancetest.Config(), data).Stop()
 	}
 	for _, left := range []map[string]string{{"perch.db": ""}, {"perch.db.new": "half"}, {"perch.db": "", "perch.db.new": "half"}} {
 		data := t.TempDir()
 		for name, text := range left {
-			writeFile(t, filepath.Join(data, name), []byte(text))
+			archivetest.Write(t, filepath.Join(data, name), []byte(text))
 		}
 		open(t, appliancetest.Config(), data).Stop()
 	}

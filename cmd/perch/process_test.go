@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/store/archive/archivetest"
 )
 
 // startWithin is how long the program may take to serve.
@@ -86,7 +87,7 @@ func (p *process) up() {
 		_ = p.end(syscall.SIGKILL)
 		p.t.Fatalf("the program did not start within %s:\n%s", startWithin, &p.log)
 	}
-	p.token = strings.TrimSpace(string(readFile(p.t, filepath.Join(p.data, "admin-token"))))
+	p.token = strings.TrimSpace(string(archivetest.Read(p.t, filepath.Join(p.data, "admin-token"))))
 }
 
 func (p *process) ota() string { return p.url + "/xiaozhi/ota/" }

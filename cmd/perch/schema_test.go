@@ -31,6 +31,7 @@ import (
 	"perch/perception"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // writesFixture, in the environment, has TestEverySchemaIsRead make the fixture
@@ -157,7 +158,7 @@ func writeFixture(t *testing.T, dir string) {
 	if store.Exists(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
-	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
+	archivetest.Write(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
 	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: appliance.Migrations(), FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -328,13 +329,13 @@ func TestANewerDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := readFile(t, archive.DatabasePath(data))
+	before := archivetest.Read(t, archive.DatabasePath(data))
 	c := appliancetest.Config()
 	_, err = appliance.New(&c, appliancetest.Options(data))
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}
-	if !bytes.Equal(readFile(t, archive.DatabasePath(data)), before) {
+	if !bytes.Equal(archivetest.Read(t, archive.DatabasePath(data)), before) {
 		t.Error("the file was changed")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perch/store"
+	"perch/store/archive/archivetest"
 )
 
 // restoreInto names in the environment the data directory into which the test
@@ -42,7 +43,7 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 	if err := errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return readFile(t, path)
+	return archivetest.Read(t, path)
 }
 
 // parcel is a backup that a test makes by hand, right or wrong.
@@ -113,9 +114,9 @@ func lived(t testing.TB) string {
 	t.Helper()
 	data := t.TempDir()
 	old := image("old")
-	writeFile(t, DatabasePath(data), database(t, "old"))
-	writeFile(t, filepath.Join(data, old.name), old.text)
-	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	archivetest.Write(t, DatabasePath(data), database(t, "old"))
+	archivetest.Write(t, filepath.Join(data, old.name), old.text)
+	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	return data
 }
 
@@ -132,10 +133,10 @@ func which(t *testing.T, data string) string {
 		t.Fatal(err)
 	}
 	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
-	if got := entries(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
+	if got := archivetest.Names(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
 		t.Fatalf("the database is %s, the firmware %v", is, got)
 	}
-	if secret := readFile(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
+	if secret := archivetest.Read(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
 		t.Errorf("the secret is %s", secret)
 	}
 	if store.Exists(filepath.Join(data, stageName)) {
@@ -238,7 +239,7 @@ func TestRestoreHere(t *testing.T) {
 		if got := which(t, data); got != "new" {
 			t.Errorf("now it is %s", got)
 		}
-		if got := recordsOf(t, readFile(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
+		if got := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
 			t.Errorf("the database of before is %s, not %s", got, before)
 		}
 	}
@@ -376,7 +377,7 @@ func TestCutShort(t *testing.T) {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
 			if kept := filepath.Join(data, keptName); store.Exists(kept) != (want == "new") || want == "new" &&
-				recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
+				archivetest.Records(t, archivetest.Read(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
 			if store.Exists(filepath.Join(data, keptName+".new")) {
@@ -390,7 +391,7 @@ func TestCutShort(t *testing.T) {
 func TestWhatRotsWhileItIsStaged(t *testing.T) {
 	for _, name := range []string{"perch.db", image("new").name, markerName} {
 		data := stagedIn(t)
-		writeFile(t, filepath.Join(data, stageName, name), []byte("rotten"))
+		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
 		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish(); err != nil {
 			t.Fatal(err)
@@ -431,9 +432,9 @@ func TestNoRoomToRestore(t *testing.T) {
 		t.Skipf("cannot mount here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	writeFile(t, DatabasePath(data), database(t, "old"))
-	writeFile(t, filepath.Join(data, image("old").name), []byte("old"))
-	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	archivetest.Write(t, DatabasePath(data), database(t, "old"))
+	archivetest.Write(t, filepath.Join(data, image("old").name), []byte("old"))
+	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
@@ -535,7 +536,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
 		entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
 	backup := filepath.Join(t.TempDir(), "b.tar")
-	writeFile(t, backup, pack.tar(t))
+	archivetest.Write(t, backup, pack.tar(t))
 	random := rand.New(rand.NewPCG(9, 9))
 	seen := map[string]int{}
 	for range 10 {
