@@ -228,13 +228,7 @@ func published(address, password string, round int, robot string, count *atomic.
 // it is there when the power has gone, for a robot whose channel is closed.
 // PERCH_KILLS is how often the power goes.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
-	kills := 4
-	if text := os.Getenv("PERCH_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills := int(number(t, "PERCH_KILLS", 4))
 	data := t.TempDir()
 	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
 	knownTo(t, data, robots)
