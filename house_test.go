@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"store":                 {},
 	"store/storetest":       {},
 	"store/archive":         {"store", "ota/espimage"},
+	"store/archive/*":       {"store"},
 	"socket":                {},
 	"gateway/door":          {},
 	"gateway/door/doortest": {},
@@ -70,7 +71,7 @@ var arrows = map[string][]string{
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"cmd/*": {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket",
-		"store", "store/*", "voice", "voice/*", "cmd/perch/*"},
+		"store", "store/*", "voice", "voice/*", "cmd/perch/config", "cmd/perch/appliance", "cmd/perch/doctor"},
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
 	"cmd/perch/config": {"agent", "agent/reflex", "device", "perception", "voice"},
@@ -108,7 +109,8 @@ var owners = map[string][]string{
 }
 
 // forTests are the packages that any test may import.
-var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest"}
+var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest", "cmd/perch/appliancetest",
+	"store/archive/archivetest"}
 
 // testLibraries may be imported by any test and by nothing else.
 var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go"}
@@ -117,6 +119,26 @@ const gin = "github.com/gin-gonic/gin"
 
 func TestImports(t *testing.T) {
 	seen := 0
+	for _, name := range goFiles(t, "") {
+		seen++
+		for _, spec := range parsed(t, name, parser.ImportsOnly).Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := forbidden(filepath.ToSlash(name), imported); why != "" {
+				t.Errorf("%s imports %s: %s", name, imported, why)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d Go files were found; the test does not see the repository", seen)
+	}
+}
+
+// goFiles are the project's Go files whose names end in a suffix.
+func goFiles(t *testing.T, suffix string) (names []string) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -125,36 +147,30 @@ func TestImports(t *testing.T) {
 			name == "dist") {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || filepath.Ext(name) != ".go" {
-			return nil
-		}
-		seen++
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, spec := range f.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			if why := forbidden(filepath.ToSlash(name), imported); why != "" {
-				t.Errorf("%s imports %s: %s", name, imported, why)
-			}
+		if !d.IsDir() && strings.HasSuffix(name, suffix+".go") {
+			names = append(names, name)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen < 50 {
-		t.Errorf("only %d Go files were found; the test does not see the repository", seen)
+	return names
+}
+
+func parsed(t *testing.T, name string, mode parser.Mode) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, mode)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return f
 }
 
 // forbidden returns why a file may not import a package, or nothing.
 func forbidden(file, imported string) string {
-	dir, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
+	dir := path.Dir(file)
+	test := strings.HasSuffix(file, "_test.go") || strings.HasSuffix(dir, "test") // which only tests import
 	if inner, ours := strings.CutPrefix(imported, "perch/"); ours {
 		allowed, known := rules(dir)
 		switch {
@@ -164,7 +180,7 @@ func forbidden(file, imported string) string {
 			return ""
 		case test && inner == "agent/notice" && strings.HasPrefix(dir, "agent/"): // brains are tested with real timers
 			return ""
-		case test && (slices.Contains(forTests, inner) || dir == ".") && !strings.HasPrefix(inner, "cmd/"):
+		case test && (slices.Contains(forTests, inner) || dir == "." && !strings.HasPrefix(inner, "cmd/")):
 			return ""
 		}
 		return "the design has no such arrow"
@@ -230,6 +246,7 @@ func TestTheTestSeesWrongArrows(t *testing.T) {
 		"store/archive/archive.go":     "perch/gateway/door",
 		"cmd/perch/config/check.go":    "perch/gateway/homeassistant",
 		"cmd/perch/appliance/run.go":   "perch/cmd/perch/doctor",
+		"cmd/perch/serve.go":           "perch/cmd/perch/appliancetest",
 		"elsewhere/x.go":               "perch/device",
 		"device/id.go":                 "example.com/unknown",
 		"gateway/robot/socket_test.go": "github.com/gorilla/websocket",
@@ -245,14 +262,11 @@ func TestTheTestSeesWrongArrows(t *testing.T) {
 // no init, at most 600 lines in a file.
 func TestManners(t *testing.T) {
 	documented := map[string]int{}
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
-			return err
+	for _, name := range goFiles(t, "") {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
+		f := parsed(t, name, parser.ParseComments)
 		dir := filepath.Dir(name)
 		documented[dir] += 0
 		if f.Doc != nil {
@@ -264,13 +278,9 @@ func TestManners(t *testing.T) {
 			}
 		}
 		text, err := os.ReadFile(name)
-		if lines := strings.Count(string(text), "\n"); lines > 600 {
-			t.Errorf("%s has %d lines; does it hold one idea?", name, lines)
+		if lines := strings.Count(string(text), "\n"); err != nil || lines > 600 {
+			t.Errorf("%s has %d lines (%v); does it hold one idea?", name, lines, err)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for dir, n := range documented {
 		if n != 1 {
@@ -279,44 +289,35 @@ func TestManners(t *testing.T) {
 	}
 }
 
-// TestWhatTheDocsNameExists: tests and transcripts that pages name exist.
+// TestWhatTheDocsNameExists: tests and transcripts that pages name exist, and
+// SECURITY.md is short enough to be read.
 func TestWhatTheDocsNameExists(t *testing.T) {
-	firmware, err := os.ReadFile("docs/firmware.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	contributing, err := os.ReadFile("CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := map[string]bool{}
-	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			return err
-		}
-		for _, decl := range f.Decls {
+	for _, name := range goFiles(t, "_test") {
+		for _, decl := range parsed(t, name, parser.SkipObjectResolution).Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
 				tests[f.Name.Name] = true
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(string(firmware)+string(contributing), -1)
-	if len(named) < 60 {
-		t.Fatalf("only %d tests are named", len(named))
-	}
-	for _, n := range named {
-		_, talk := os.Stat(filepath.Join("gateway/robot/testdata", n[1]))
-		_, checkIn := os.Stat(filepath.Join("ota/testdata", n[1]))
-		if !tests[n[1]] && (talk != nil && checkIn != nil || filepath.Ext(n[1]) != ".txtar") {
-			t.Errorf("docs/firmware.md or CONTRIBUTING.md names %s, which does not exist", n[1])
+	for page, least := range map[string]int{"docs/firmware.md": 60, "CONTRIBUTING.md": 0, "SECURITY.md": 20} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); page == "SECURITY.md" && lines > 180 {
+			t.Errorf("%s has %d lines", page, lines)
+		}
+		named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(string(text), -1)
+		if len(named) < least {
+			t.Errorf("%s names only %d tests", page, len(named))
+		}
+		for _, n := range named {
+			_, talk := os.Stat(filepath.Join("gateway/robot/testdata", n[1]))
+			_, checkIn := os.Stat(filepath.Join("ota/testdata", n[1]))
+			if !tests[n[1]] && (talk != nil && checkIn != nil || filepath.Ext(n[1]) != ".txtar") {
+				t.Errorf("%s names %s, which does not exist", page, n[1])
+			}
 		}
 	}
 }

@@ -22,9 +22,8 @@ func Aloud(title string) string {
 }
 
 // ShellAloud replaces the operators of a shell command by words, because voices
-// skip them: a person who is asked for permission must hear where the command
-// writes, and what follows. The language is a BCP 47 tag: German, and English for
-// all others.
+// skip them: a person must hear where a command writes, and what follows. The
+// language is BCP 47: German, or else English.
 func ShellAloud(command, language string) string {
 	signs := []string{">>", " onto ", ">", " into ", "<", " from ", "|", " pipe ", "\n", " then "}
 	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {

@@ -39,8 +39,8 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// YesOrNo interprets a person's answer to a request for permission, in English or
-// German. If it was not understood, yes is false.
+// YesOrNo interprets an answer in English or German; yes is false if not
+// understood.
 func YesOrNo(answer string) (yes, understood bool) {
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(device.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\''

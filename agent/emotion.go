@@ -24,8 +24,7 @@ var (
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 
-// Emotions are the 21 faces of the firmware, each with its emoji. A reply may
-// begin with any of them.
+// Emotions are the firmware's 21 faces. A reply may begin with any emoji of them.
 func Emotions() []Emotion {
 	return []Emotion{
 		Neutral, {"happy", "😊"}, {"laughing", "😆"}, {"funny", "😂"}, {"sad", "😢"}, {"angry", "😠"}, {"crying", "😭"},
@@ -80,8 +79,7 @@ func EmotionOf(r rune) (Emotion, bool) {
 	return Emotion{name, emoji}, found
 }
 
-// Offered returns the nearest of the nine offered faces. A model sees only those
-// in its past answers.
+// Offered returns the nearest offered face, which past answers show to a model.
 func (e Emotion) Offered() Emotion {
 	name := e.Name
 	if nearest, found := nearestOffered()[name]; found {
@@ -115,8 +113,7 @@ func withoutEmoji(text string) string {
 	return strings.Join(strings.Fields(spoken), " ")
 }
 
-// IsEmoji holds for pictographs, arrows, and the characters that join and colour
-// them.
+// IsEmoji holds for pictographs, arrows, and what joins and colours them.
 func IsEmoji(r rune) bool {
 	switch {
 	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,

@@ -13,8 +13,7 @@ type Conversation struct {
 	Used      time.Time  `json:"used"`
 }
 
-// conversations stores histories by conversation. Delete is durable when it
-// returns.
+// conversations stores histories. Delete is durable when it returns.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)
@@ -41,8 +40,7 @@ func NewHistories(kept conversations) *Histories {
 	return &Histories{kept: kept, ids: map[string]bool{}}
 }
 
-// load returns the stored conversations, and deletes the oldest ones above the
-// bound.
+// load returns the stored conversations, and deletes the oldest above the bound.
 func (h *Histories) load() map[string]Conversation {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +23,7 @@ const (
 	MemoryReference = "reference" // where things are
 )
 
-// Entry is one remembered fact. All brains, the bridge and the marker [REMEMBER:
-// ...] share one table of them.
+// Entry is one remembered fact, of a brain, the bridge or a [REMEMBER: ...].
 type Entry struct {
 	ID          string    `json:"id"`
 	Key         string    `json:"key,omitempty"` // a newer entry of the same key replaces this one
@@ -64,8 +64,7 @@ type entries interface {
 	Err() error
 }
 
-// Memory is what the agents of one household remember. Its methods may be called
-// from any goroutine.
+// Memory is what agents remember. Any goroutine may call its methods.
 type Memory struct {
 	kept      entries
 	most      int
@@ -142,8 +141,7 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Search returns the entries that contain every word of the query, oldest first,
-// or all entries if the query is empty.
+// Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	words := strings.Fields(strings.ToLower(query))
 	found := []Entry{}
@@ -156,8 +154,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// Err is nil while the whole memory can be read. If it is not nil, Recall and
-// Search may have missed entries.
+// Err is not nil if Recall and Search may have missed entries.
 func (m *Memory) Err() error { return m.kept.Err() }
 
 // Forget deletes an entry durably.
@@ -187,4 +184,82 @@ func (e Entry) holds(words []string) bool {
 		}
 	}
 	return true
+}
+
+// Bounds of the strangers' memories: robots, and entries of each.
+const (
+	mostStrangers  = 32
+	mostOfStranger = 20
+)
+
+// Of returns the memory for a turn. A stranger has its own, for this run at most:
+// it neither reads nor changes the owner's.
+func (m *Memory) Of(t Turn) *Memory {
+	if !t.Stranger() {
+		return m
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	own, known := m.strangers[t.Robot]
+	if !known {
+		if len(m.strangers) >= mostStrangers {
+			delete(m.strangers, slices.MinFunc(slices.Collect(maps.Keys(m.strangers)), func(a, b device.ID) int {
+				return m.strangers[a].used.Compare(m.strangers[b].used)
+			}))
+		}
+		own = &stranger{memory: &Memory{kept: &scratch{}, most: mostOfStranger}}
+		m.strangers[t.Robot] = own
+	}
+	own.used = t.Now
+	return own.memory
+}
+
+// Dismiss drops the memory of a stranger.
+func (m *Memory) Dismiss(id device.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.strangers, id)
+}
+
+// stranger is the memory of a robot that nobody has adopted.
+type stranger struct {
+	memory *Memory
+	used   time.Time
+}
+
+// scratch stores entries for as long as this run.
+type scratch struct{ entries sync.Map }
+
+func (s *scratch) Get(key string) (e Entry, there bool, err error) {
+	kept, there := s.entries.Load(key)
+	e, _ = kept.(Entry)
+	return e, there, nil
+}
+
+func (s *scratch) PutSoon(key string, e Entry) { s.entries.Store(key, e) }
+func (s *scratch) Err() error                  { return nil }
+
+func (s *scratch) Put(key string, e Entry) error {
+	s.PutSoon(key, e)
+	return nil
+}
+
+func (s *scratch) Delete(key string) error {
+	s.entries.Delete(key)
+	return nil
+}
+
+func (s *scratch) All() iter.Seq2[string, Entry] {
+	all := map[string]Entry{}
+	s.entries.Range(func(key, e any) bool {
+		all[key.(string)] = e.(Entry)
+		return true
+	})
+	return func(yield func(string, Entry) bool) {
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !yield(key, all[key]) {
+				return
+			}
+		}
+	}
 }

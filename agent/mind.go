@@ -21,8 +21,7 @@ type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Mind answers turns. It owns the conversations, and hands each turn to the first
-// brain that can take it.
+// Mind owns the conversations, and has the first brain that can answer each turn.
 type Mind struct {
 	brains []Brain
 	memory *Memory
@@ -58,8 +57,7 @@ func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *M
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Keep stores the conversations in h, and continues those that are stored there.
-// It is called before the first turn.
+// Keep stores and continues conversations. It is called before the first turn.
 func (m *Mind) Keep(h *Histories) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +95,7 @@ func (m *Mind) Forget(conversation string) error {
 	return nil
 }
 
-// Dismiss drops the conversation of a stranger, which is in memory only. It leaves
-// all other conversations alone.
+// Dismiss drops the conversation of a stranger, which is in memory only.
 func (m *Mind) Dismiss(conversation string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,8 +174,7 @@ func (m *Mind) order(wanted string) []Brain {
 	return m.brains
 }
 
-// Remembered adds to a conversation what a person said and what was really spoken
-// in answer.
+// Remembered adds what was heard and really spoken to a conversation.
 func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
@@ -253,8 +249,14 @@ func (s *sink) pass(r Reply) error {
 			return nil // one reply for each change, whichever brain asks for it
 		}
 		s.face, s.tag = r.Emotion.Name, r.Tag
-		s.mind.setFirstFace(s.conversation, r.Emotion.Emoji)
-		s.mind.publish(s.turn, emotionEvent(r))
+		s.mind.mu.Lock()
+		s.conversation.emoji = cmp.Or(s.conversation.emoji, r.Emotion.Emoji)
+		s.mind.mu.Unlock()
+		shown := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
+		if r.Intensity > 0 && r.Intensity < 1 { // 1 is left out
+			shown.Intensity = r.Intensity
+		}
+		s.mind.publish(s.turn, shown)
 		if same && s.turn.Body != nil {
 			return nil // a robot shows the face already, and ignores the tag
 		}
@@ -283,24 +285,7 @@ func (m *Mind) publish(t Turn, e event.Event) {
 	}
 }
 
-// emotionEvent is the event of a face. An intensity of 1 is left out.
-func emotionEvent(r Felt) event.Emotion {
-	e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
-	if r.Intensity > 0 && r.Intensity < 1 {
-		e.Intensity = r.Intensity
-	}
-	return e
-}
-
-// setFirstFace keeps the first face of a turn.
-func (m *Mind) setFirstFace(c *conversation, emoji string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c.emoji = cmp.Or(c.emoji, emoji)
-}
-
-// marker is how a model asks in its answer that a fact be remembered, for brains
-// that do not use a thinker's Speech.
+// marker asks that a fact be remembered, for brains without a thinker's Speech.
 var marker = regexp.MustCompile(`(?i)\[REMEMBER:\s*([^\]]{1,300})\]`)
 
 func (m *Mind) takeMarkers(text string, t Turn) string {

@@ -93,8 +93,7 @@ func ParsePersona(data []byte) (Persona, error) {
 	return p, nil
 }
 
-// invalid is the number of the first line that is not UTF-8 or has a zero byte; 0
-// is none.
+// invalid is the first line that is not UTF-8 or has a zero byte; 0 is none.
 func invalid(data []byte) int {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {

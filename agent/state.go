@@ -8,8 +8,7 @@ import (
 	"perch/event"
 )
 
-// Shown is what the agent is visibly doing: one word of a vocabulary, to which
-// words are added and from which none is taken.
+// Shown is what the agent visibly does. Words may be added, and none removed.
 type Shown string
 
 // The vocabulary.
@@ -57,8 +56,7 @@ type running struct {
 	agent bool
 }
 
-// Key names what the state is of: a robot, which shows its latest session, or a
-// session where there is no robot.
+// Key names a robot, which shows its latest session, or a session without a robot.
 func (s State) Key() string { return keyOf(s.Robot, s.Session) }
 
 func keyOf(robot device.ID, session string) string {
@@ -81,8 +79,7 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// Due is when the state will change by itself, and the zero time when it
-// will not.
+// Due is when the state changes by itself; the zero time is never.
 func (s State) Due() time.Time {
 	if s.passing == "" || len(s.asked) > 0 {
 		return time.Time{}
@@ -190,8 +187,7 @@ func (s State) tool(e event.ToolStatus) State {
 	return s.become(Working)
 }
 
-// without returns a new slice, for a State shares its slices with the one it
-// was folded from.
+// without returns a new slice, because States share theirs.
 func without[T any](list []T, drop func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), drop)
 }

@@ -30,10 +30,10 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e, found := owners.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); !found || e.Body != "in the kitchen" {
-		t.Error("a stranger forgets what it was told")
+		t.Error("a stranger forgets what was said to it")
 	}
 	if _, found := two.Recall("place keys", now); found {
-		t.Error("a stranger reads what another was told")
+		t.Error("a stranger reads what was said to another")
 	}
 	if n := len(owners.Search("", now)); n != 1 {
 		t.Errorf("the owner's memory has %d entries", n)
@@ -79,7 +79,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	talk(true, "what did I say")
 	talk(true, "and now")
 	if one, two := b.heard[1].History, b.heard[2].History; len(one) != 0 || len(two) != 1 || two[0].Heard != "what did I say" {
-		t.Errorf("the stranger was told %+v and %+v", one, two)
+		t.Errorf("the stranger was given %+v and %+v", one, two)
 	}
 	if text := fmt.Sprint(kept.Kept); !strings.Contains(text, "a secret") || strings.Contains(text, "what did I say") {
 		t.Errorf("kept is %s", text)
@@ -96,6 +96,6 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	m.Dismiss("a0b1c2d3e4f5")
 	talk(false, "what did I say")
 	if h := b.heard[5].History; len(h) == 0 {
-		t.Error("what an adopted robot was told is gone with strangers")
+		t.Error("what was said to an adopted robot is gone with strangers")
 	}
 }

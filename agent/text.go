@@ -53,9 +53,8 @@ func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) 
 // plainName is the name of a talk that is kept as it is.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// ConversationOf is the conversation of a talk that a program calls by name. A
-// name that is longer than 64 bytes, or has other signs than letters, digits and
-// .:_- in it, is replaced by a hash of it.
+// ConversationOf is a program's conversation by name. A name over 64 bytes, or with
+// other signs than letters, digits and .:_- becomes a hash.
 func ConversationOf(program, name string) string {
 	if name != "" && !plainName.MatchString(name) {
 		sum := sha256.Sum256([]byte(name))

@@ -7,8 +7,7 @@ import (
 	"perch/device"
 )
 
-// Timer is a text to be spoken at a time: that some minutes are over, or a
-// reminder.
+// Timer is a text to be spoken at a time: a timer's end, or a reminder.
 type Timer struct {
 	ID       string        `json:"id"`
 	Robot    device.ID     `json:"robot,omitempty"` // the robot that announces it; empty is any
@@ -21,8 +20,7 @@ type Timer struct {
 	RobotID  string        `json:"robot_id,omitempty"` // the robot's id of it, if it gave one
 }
 
-// LongestTimer is the longest time that a timer may wait, which is also the most
-// that the firmware takes.
+// LongestTimer is the longest that a timer may wait, also by the firmware.
 const LongestTimer = 24 * time.Hour
 
 // Errors of the timers.

@@ -141,7 +141,20 @@ type Brain interface {
 // brain in the list is asked then, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned by a brain that acts on the home, for a turn of a robot
-// that nobody has adopted by name. It wraps ErrAway, and is not a fault of the
-// brain.
+// ErrStranger is returned for a stranger by a brain that acts on the home. It wraps
+// ErrAway, and is not a fault of the brain.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch adopt ROBOT adopts it", ErrAway)
+
+// ErrNoQuestion is returned for an answer to a question that does not wait for
+// one: it was answered, it has expired, or it was never asked.
+var ErrNoQuestion = errors.New("no question waits for an answer under that id")
+
+// Question is a permission that an agent waits for, by a yes or no.
+type Question struct {
+	ID      string    `json:"id"`
+	Text    string    `json:"text"`    // as it is asked
+	Robot   device.ID `json:"robot"`   // the robot that asks
+	Session string    `json:"session"` // of the waiting turn
+	Asked   time.Time `json:"asked"`
+	Until   time.Time `json:"until"` // without an answer by then, the answer is no
+}

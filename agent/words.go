@@ -22,8 +22,8 @@ const (
 	VocabularyVRM0      Vocabulary = "vrm0"      // those of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
 
-	// VocabularyChatdollKit is the faces of ChatdollKit's models, in the form in
-	// which it looks for them in a text.
+	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a
+	// text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
 	// VocabularyVerbatim is the model's own words: each face has the name that the
 	// model wrote. A face that the model did not write as a word has the
@@ -40,14 +40,6 @@ const (
 	mostWord         = 64
 )
 
-// faceWords is one row of the table: the names of a face in the order of
-// stockVocabularies.
-type faceWords struct {
-	name                              string
-	rfc, live2d, vrm, vrm0, stackchan string
-	chatdollkit                       string
-}
-
 // chatdollKitPrefix begins each of ChatdollKit's words.
 const chatdollKitPrefix = "face:"
 
@@ -56,11 +48,8 @@ func stockVocabularies() []Vocabulary {
 	return []Vocabulary{VocabularyXiaozhi, VocabularyRFC, VocabularyLive2D, VocabularyVRM, VocabularyVRM0, VocabularyStackChan, VocabularyChatdollKit}
 }
 
-func (f faceWords) columns() []string {
-	return []string{f.name, f.rfc, f.live2d, f.vrm, f.vrm0, f.stackchan, chatdollKitPrefix + f.chatdollkit}
-}
-
-// faceTable is the table of faces, in the order of Emotions. A word in more than
+// faceTable is the table of faces, in the order of Emotions, with their words in the
+// order of stockVocabularies. A word in more than
 // one row is read as the first of them, unless ambiguousWords says otherwise.
 //
 // The column of the stock robot has eight faces. Joking is shown as laughing. A
@@ -68,34 +57,33 @@ func (f faceWords) columns() []string {
 // Models write surprise for "oh, how nice" far more often than for a fright, so it
 // is happy too. A fright and unsureness are doubtful. Sleepy is not shown; see
 // Emotion.On.
-func faceTable() []faceWords {
-	return []faceWords{
-		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "Neutral"},
-		{"happy", "happy", "joy", "happy", "joy", "happy", "Joy"},
-		{"laughing", "laugh", "joy", "happy", "joy", "laughing", "Joy"},
-		{"funny", "laugh", "joy", "happy", "joy", "laughing", "Joy"},
-		{"sad", "sad", "sadness", "sad", "sorrow", "sad", "Sorrow"},
-		{"angry", "angry", "anger", "angry", "angry", "angry", "Angry"},
-		{"crying", "sad", "sadness", "sad", "sorrow", "crying", "Sorrow"},
-		{"loving", "love", "joy", "happy", "joy", "happy", "Joy"},
-		{"embarrassed", "shy", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
-		{"surprised", "surprised", "surprise", "surprised", "joy", "happy", "Surprised"},
-		{"shocked", "surprised", "fear", "surprised", "sorrow", "doubtful", "Surprised"},
-		{"thinking", "curious", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
-		{"winking", "smirk", "smirk", "relaxed", "fun", "happy", "Fun"},
-		{"cool", "proud", "smirk", "relaxed", "fun", "happy", "Fun"},
-		{"relaxed", "happy", "joy", "relaxed", "fun", "happy", "Fun"},
-		{"delicious", "excited", "joy", "happy", "joy", "happy", "Joy"},
-		{"kissy", "love", "joy", "happy", "joy", "happy", "Joy"},
-		{"confident", "smirk", "smirk", "relaxed", "fun", "happy", "Fun"},
-		{"sleepy", "sleepy", "neutral", "relaxed", "neutral", "neutral", "Neutral"},
-		{"silly", "laugh", "joy", "happy", "joy", "laughing", "Fun"},
-		{"confused", "curious", "neutral", "neutral", "neutral", "doubtful", "Neutral"},
+func faceTable() [][]string {
+	return [][]string{
+		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "face:Neutral"},
+		{"happy", "happy", "joy", "happy", "joy", "happy", "face:Joy"},
+		{"laughing", "laugh", "joy", "happy", "joy", "laughing", "face:Joy"},
+		{"funny", "laugh", "joy", "happy", "joy", "laughing", "face:Joy"},
+		{"sad", "sad", "sadness", "sad", "sorrow", "sad", "face:Sorrow"},
+		{"angry", "angry", "anger", "angry", "angry", "angry", "face:Angry"},
+		{"crying", "sad", "sadness", "sad", "sorrow", "crying", "face:Sorrow"},
+		{"loving", "love", "joy", "happy", "joy", "happy", "face:Joy"},
+		{"embarrassed", "shy", "neutral", "neutral", "neutral", "doubtful", "face:Neutral"},
+		{"surprised", "surprised", "surprise", "surprised", "joy", "happy", "face:Surprised"},
+		{"shocked", "surprised", "fear", "surprised", "sorrow", "doubtful", "face:Surprised"},
+		{"thinking", "curious", "neutral", "neutral", "neutral", "doubtful", "face:Neutral"},
+		{"winking", "smirk", "smirk", "relaxed", "fun", "happy", "face:Fun"},
+		{"cool", "proud", "smirk", "relaxed", "fun", "happy", "face:Fun"},
+		{"relaxed", "happy", "joy", "relaxed", "fun", "happy", "face:Fun"},
+		{"delicious", "excited", "joy", "happy", "joy", "happy", "face:Joy"},
+		{"kissy", "love", "joy", "happy", "joy", "happy", "face:Joy"},
+		{"confident", "smirk", "smirk", "relaxed", "fun", "happy", "face:Fun"},
+		{"sleepy", "sleepy", "neutral", "relaxed", "neutral", "neutral", "face:Neutral"},
+		{"silly", "laugh", "joy", "happy", "joy", "laughing", "face:Fun"},
+		{"confused", "curious", "neutral", "neutral", "neutral", "doubtful", "face:Neutral"},
 	}
 }
 
-// ambiguousWords maps a word to its face where the first row with that word is not
-// meant.
+// ambiguousWords are words that do not mean the first row that has them.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
@@ -116,9 +104,8 @@ func readOnlyWords() map[string]string {
 	}
 }
 
-// Words maps between the 21 faces and their names in all vocabularies, including
-// those that the owner has added. It does not change, and may be used from any
-// goroutine.
+// Words maps between the 21 faces and their names in all vocabularies. It does not
+// change, so any goroutine may use it.
 type Words struct {
 	written map[Vocabulary]map[string]string // by a face's name
 	read    map[string]Emotion               // by a word, in lower case
@@ -135,8 +122,8 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 		w.written[v] = map[string]string{}
 	}
 	for _, row := range faceTable() {
-		for i, word := range row.columns() {
-			w.written[stockVocabularies()[i]][row.name] = word
+		for i, word := range row {
+			w.written[stockVocabularies()[i]][row[0]] = word
 		}
 	}
 	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
@@ -163,9 +150,9 @@ func (w *Words) learn() {
 		}
 	}
 	for _, row := range faceTable() {
-		for _, word := range row.columns() {
+		for _, word := range row {
 			if word = strings.ToLower(word); w.read[word].Name == "" {
-				w.read[word] = w.read[row.name]
+				w.read[word] = w.read[row[0]]
 			}
 		}
 	}
@@ -176,7 +163,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
 	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
-		return fmt.Errorf("%w: %s is what the others are told from, and stays as it is", ErrWords, v)
+		return fmt.Errorf("%w: %s is what the others are mapped from, and stays as it is", ErrWords, v)
 	}
 	for name, word := range words {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
@@ -202,8 +189,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	return nil
 }
 
-// CheckWord rejects words that cannot stand in a tag: a word has letters, digits,
-// hyphens and underscores.
+// CheckWord accepts letters, digits, hyphens and underscores, as in tags.
 func CheckWord(word string) error {
 	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'

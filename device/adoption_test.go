@@ -31,24 +31,23 @@ func TestACodeEnds(t *testing.T) {
 			if err := r.Forget(robotA); err != nil {
 				t.Error(err)
 			}
-			visit(t, r, from(robotA, "one"), noon)
+			r.CheckIn(from(robotA, "one"), noon)
 			return r, noon
 		},
 		"another client": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
-			visit(t, r, from(robotA, "two"), noon)
+			r.CheckIn(from(robotA, "two"), noon)
 			return r, noon
 		},
 	} {
-		kept := newTable()
-		r := device.NewRegistry(key, device.AdoptCode, kept)
-		_, a := visit(t, r, from(robotA, "one"), noon)
+		_, r := newRegistry(device.AdoptCode)
+		_, a := r.CheckIn(from(robotA, "one"), noon)
 		r, at := end(r, a.Code)
 		if robot, err := r.Adopt(a.Code, at); !errors.Is(err, device.ErrCode) || !errors.Is(err, device.ErrNothingToAdopt) {
 			t.Errorf("%s: adopted %+v (%v)", name, robot, err)
 		}
 	}
 	kept := newTable()
-	_, a := visit(t, device.NewRegistry(key, device.AdoptCode, kept), from(robotA, "one"), noon)
+	_, a := device.NewRegistry(key, device.AdoptCode, kept).CheckIn(from(robotA, "one"), noon)
 	r := device.NewRegistry(key, device.AdoptCode, kept)
 	robot, err := r.Get(robotA)
 	if err != nil || r.Code(robot, noon) != "" {
@@ -68,23 +67,20 @@ func TestACodeEnds(t *testing.T) {
 func TestTheCodeOfAClaim(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk} {
 		r := device.NewRegistry(key, adoption, newTable())
-		visit(t, r, from(robotA, "one"), noon)
-		if _, err := r.Adopt(string(robotA), noon); err != nil {
-			t.Fatal(err)
-		}
-		_, a := visit(t, r, from(robotA, "two"), noon)
+		owned(t, r, robotA)
+		_, a := r.CheckIn(from(robotA, "two"), noon)
 		if a.Token != "" || len(a.Code) != 6 {
 			t.Fatalf("%s: another client gets %+v", adoption, a)
 		}
-		visit(t, r, from(robotA, "one"), noon)
+		r.CheckIn(from(robotA, "one"), noon)
 		if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrCode) {
 			t.Errorf("%s: the one it is bound to is back, and the code of the other is good: %v", adoption, err)
 		}
-		_, a = visit(t, r, from(robotA, "two"), noon)
+		_, a = r.CheckIn(from(robotA, "two"), noon)
 		if robot, err := r.Adopt(a.Code, noon); err != nil || robot.Client != device.NewClient("two") || !r.Trusts(robotA) {
 			t.Errorf("%s: %+v (%v), trusted %t", adoption, robot, err, r.Trusts(robotA))
 		}
-		if _, a = visit(t, r, from(robotA, "two"), noon); a.Token == "" || a.Code != "" {
+		if _, a = r.CheckIn(from(robotA, "two"), noon); a.Token == "" || a.Code != "" {
 			t.Errorf("%s: adopted, it gets %+v", adoption, a)
 		}
 	}
@@ -94,7 +90,7 @@ func TestTheCodeOfAClaim(t *testing.T) {
 // while. What cannot be a code is no try.
 func TestGuessingAtTheDoor(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	for n := range 30 {
 		if _, err := r.Adopt(fmt.Sprintf("stack-chan %d", n), noon); !errors.Is(err, device.ErrNothingToAdopt) {
 			t.Error(err)
@@ -122,12 +118,10 @@ func TestMoreThanThereAreCodesFor(t *testing.T) {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
 		c.Address = fmt.Sprintf("10.0.%d.%d", n/8, n%8)
 		id := c.ID
-		visit(t, r, c, noon)
-		if _, err := r.Adopt(string(id), noon); err != nil { // they are the owner's, and cannot give way
-			t.Fatal(err)
-		}
+		r.CheckIn(c, noon)
+		adopt(t, r, id) // the owner's cannot give way
 		c.Client = device.NewClient("another")
-		if _, a := visit(t, r, c, noon); a.Token != "" {
+		if _, a := r.CheckIn(c, noon); a.Token != "" {
 			t.Fatalf("%s is let in", id)
 		} else if a.Code == "" {
 			without = id

@@ -49,8 +49,7 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	return fitted, nil
 }
 
-// argument is the tool's own spelling of a name. The firmware ignores
-// case.
+// argument is the tool's spelling of a name; case is ignored, as in the firmware.
 func (t Tool) argument(name string) (string, bool) {
 	if _, exact := t.Schema.Properties[name]; exact {
 		return name, true

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -29,16 +28,12 @@ const (
 	triesWithin = time.Minute
 )
 
-// Codes gives out the six digits by which an owner adopts a robot that shows
-// them. A code is good for one robot with one client, for a time, and once.
-// Codes come in an order that the key shuffles, each once; after a million they
-// come in another order. A key is for one run of the appliance, with whose end
-// the codes that were given end too. Its methods may be called from any goroutine; the time is
-// the caller's.
+// Codes gives out the six digits that a robot shows for its adoption. A code is
+// good once, for a time, for one robot with one client. The key shuffles their
+// order; after a million comes another order. One goroutine at a time uses it; the
+// time is the caller's.
 type Codes struct {
-	key Key
-
-	mu    sync.Mutex
+	key   Key
 	given uint32 // how many
 	live  map[string]shown
 	of    map[asker]string
@@ -64,17 +59,13 @@ func NewCodes(key Key) *Codes {
 	return &Codes{key: key, live: map[string]shown{}, of: map[asker]string{}}
 }
 
-// Give returns the code that a robot is to show. It is the same one for the
-// first half of its life, for robots ask often, and then another; another
-// client with the robot's MAC gets another at once, which ends the one before only
-// where it comes from the same machine. There is none while too many wait: such a
-// robot is adopted by its id. The address is an IP address, or nothing that is
-// known.
+// Give returns the code that a robot is to show: the same for half of its life, and
+// then another. Another client with the robot's MAC gets another code, which ends
+// the first only if both come from one machine. There is none while too many wait;
+// such a robot is adopted by its id. The address may be unknown.
 func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.expire(now)
 	if code, has := c.of[who]; has {
 		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
@@ -108,41 +99,26 @@ func (c *Codes) next() string {
 	return fmt.Sprintf("%06d", c.shuffle(c.given-1))
 }
 
-// Redeem returns the robot and the client that a code was given to, and ends
-// the code. Errors are ErrCode and ErrTries.
-func (c *Codes) Redeem(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	if err == nil {
-		c.drop(code)
-	}
-	return s.robot, s.client, err
-}
-
-// find returns what a code stands for, which it does from then on as before. A
-// wrong one counts.
-func (c *Codes) find(code string, now time.Time) (shown, error) {
+// look returns whom a code was given to, which stays so until the code ends. A
+// wrong one counts. Errors are ErrCode and ErrTries.
+func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
 	}
 	if len(c.wrong) >= mostTries {
-		return shown{}, ErrTries
+		return "", Client{}, ErrTries
 	}
 	s, good := c.live[code]
 	if !good {
 		c.wrong = append(c.wrong, now)
-		return shown{}, ErrCode
+		return "", Client{}, ErrCode
 	}
-	return s, nil
+	return s.robot, s.client, nil
 }
 
-// current returns the code that a robot with a client shows, and nothing for one that
-// was given none, or whose code has ended.
+// current returns the good code of a robot with a client, or nothing.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot && s.client == client && now.Before(s.until) {
 			return code
@@ -151,19 +127,8 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	return ""
 }
 
-// look returns whom a code was given to, without ending it. Errors are those of
-// Redeem.
-func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, err := c.find(code, now)
-	return s.robot, s.client, err
-}
-
 // end makes a robot's codes void, wherever they are shown.
 func (c *Codes) end(robot ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for code, s := range c.live {
 		if s.robot == robot {
 			c.drop(code)

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,7 +21,25 @@ func TestCodesBeginAnew(t *testing.T) {
 		}
 		seen[code] = true
 	}
-	if id, _, err := c.Redeem(first, now); err != nil || id != "a00000000000" {
+	if id, _, err := c.look(first, now); err != nil || id != "a00000000000" {
 		t.Errorf("the first is no longer good: %s (%v)", id, err)
+	}
+}
+
+// TestGuessing: after ten wrong codes not even the right one is good, for a
+// minute.
+func TestGuessing(t *testing.T) {
+	c, now := NewCodes(Key("key")), time.Unix(0, 0)
+	right, _ := c.Give("one", Client{}, "", now)
+	for n := range 10 {
+		if _, _, err := c.look("wrong", now.Add(time.Duration(n)*time.Second)); !errors.Is(err, ErrCode) {
+			t.Errorf("wrong code %d: %v", n, err)
+		}
+	}
+	if _, _, err := c.look(right, now.Add(59*time.Second)); !errors.Is(err, ErrTries) {
+		t.Errorf("the right one, too soon: %v", err)
+	}
+	if id, _, err := c.look(right, now.Add(60*time.Second)); err != nil || id != "one" {
+		t.Errorf("a minute after the first wrong one: %v", err)
 	}
 }

@@ -2,8 +2,7 @@ package device
 
 // How far a Stack-chan's head goes, in degrees.
 const (
-	// MaxHeadYaw is how far a head turns to either side at most: the firmware's own
-	// limit.
+	// MaxHeadYaw is the firmware's own limit to either side.
 	MaxHeadYaw = 128
 	// AssumedHeadYaw is how far a head turns whose tool lists no range.
 	AssumedHeadYaw = 90
@@ -11,10 +10,10 @@ const (
 	// into their stops break; the makers advise to stay within this.
 	MinHeadPitch = 5
 	MaxHeadPitch = 85
-	// FirmwareHeadPitch is the most that the firmware takes; Tool.Fit sends it
-	// MaxHeadPitch instead.
+	// FirmwareHeadPitch is the firmware's limit; Tool.Fit sends MaxHeadPitch at
+	// most.
 	FirmwareHeadPitch = 90
-	// KeepHeadAxis is no angle: it leaves an axis as it is. The firmware lists it as
-	// the least value of yaw and pitch.
+	// KeepHeadAxis leaves an axis as it is. The firmware lists it as the least
+	// value.
 	KeepHeadAxis = -9999
 )

@@ -9,17 +9,14 @@ import (
 	"strings"
 )
 
-// ID names a robot: its Wi-Fi station MAC in lower-case hex without
-// separators, "a0b1c2d3e4f5".
+// ID is a robot's Wi-Fi MAC in lower-case hex, "a0b1c2d3e4f5".
 type ID string
 
 // ErrID is wrapped by ParseID.
 var ErrID = errors.New("not a MAC address")
 
-// ParseID accepts any common spelling of a MAC address: colons, dashes, dots
-// or nothing between the digits, upper or lower case. A group's is taken too:
-// pages that stand in for a robot invent theirs. Nobody's, all zeros, and
-// everybody's, all ones, are refused.
+// ParseID accepts a MAC address in any common spelling. Group addresses are taken
+// too, because pages invent theirs. All zeros and all ones are refused.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))

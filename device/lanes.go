@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// MostJobs bounds what waits to be done to one robot; an owner's rule has 20 acts
-// at most.
+// MostJobs bounds a robot's queue; an owner's rule has at most 20 acts.
 const MostJobs = 32
 
 // Lanes do what is to be done to robots: to each one thing after the other,

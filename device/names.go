@@ -9,16 +9,14 @@ import (
 // mostModelName is what the language models' interfaces take, in bytes.
 const mostModelName = 64
 
-// ModelNames are the names of a robot's tools as language models take them:
-// letters, digits, hyphens and underscores. It maps both ways, so that
-// "self.robot.set_head_angles" can be offered as "self_robot_set_head_angles"
-// and a call of that finds its tool again.
+// ModelNames are names of tools as language models take them: letters, digits,
+// hyphens and underscores. "self.robot.set_head_angles" is offered as
+// "self_robot_set_head_angles", and a call of that finds its tool.
 type ModelNames struct {
 	safe, own map[string]string
 }
 
-// NewModelNames names the tools in their order. Where two would be named
-// alike, the later one gets a number.
+// NewModelNames names the tools in order; the later of two alike gets a number.
 func NewModelNames(tools []Tool) ModelNames {
 	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
 	for _, t := range tools {
@@ -51,8 +49,7 @@ func modelName(own, suffix string) string {
 // Safe is the model's name of a tool, and empty for one that is not here.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own is the tool a model means. One that uses the tool's own name is
-// understood too.
+// Own is the tool a model means, by the model's name or by the tool's own.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -44,8 +45,7 @@ var (
 // before a visit with nothing new is worth a write.
 const visitEvery = 10 * time.Minute
 
-// contestLasts is how long after two clients have waited under one id it adopts
-// neither.
+// contestLasts is how long an id adopts neither of two clients that claimed it.
 const contestLasts = 10 * time.Minute
 
 // What is kept of the tools of adopted robots, in bytes of JSON. A list that
@@ -55,8 +55,7 @@ const (
 	mostAllTools = 4 << 20
 )
 
-// Registry knows every robot that has been here. Its methods may be called
-// from any goroutine.
+// Registry knows every robot. Any goroutine may call its methods.
 type Registry struct {
 	key      Key
 	adoption Adoption
@@ -76,8 +75,7 @@ type Registry struct {
 	tools   map[ID]int       // bytes that are kept
 }
 
-// visits are which times of a robot this run has noted, by a clock that may
-// have been wrong then.
+// visits are the times noted in this run, perhaps by a wrong clock.
 type visits struct{ first, boot, last bool }
 
 // NewRegistry reads what is remembered. The codes that robots showed before are
@@ -88,17 +86,11 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // from before there was a limit
-			robot.Tools, robot.ToolsFirmware = nil, ""
-			kept.PutSoon(string(robot.ID), robot)
-		} else if len(robot.Tools) > 0 {
-			r.tools[robot.ID] = n
+		if len(robot.Tools) > 0 {
+			r.tools[robot.ID] = size(robot.Tools)
 		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.LastSeen
-	}
-	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
-		r.removeSoon(all[0])
 	}
 	return r
 }
@@ -272,8 +264,7 @@ func (r *Registry) keepAdopted(robot Robot) error {
 	return nil
 }
 
-// meant is the robot that an owner names by its id, its name or the code it shows.
-// r.mu is held.
+// meant finds a robot by its id, its name or the code it shows. r.mu is held.
 func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.look(idOrCode, now)
@@ -300,8 +291,7 @@ func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bo
 
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
-// Forget unbinds a robot and makes its token void. The epoch stays, or an
-// old token would be good again.
+// Forget unbinds a robot. Its epoch stays, or an old token would be good again.
 func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -318,8 +308,7 @@ func (r *Registry) Forget(id ID) error {
 	return nil
 }
 
-// drop ends what is only of this run, and what is counted, of a robot that is
-// gone. r.mu is held.
+// drop removes what this run holds of a robot that is gone. r.mu is held.
 func (r *Registry) drop(id ID) {
 	delete(r.here, id)
 	delete(r.kept, id)
@@ -348,28 +337,23 @@ func (r *Registry) List() []Robot {
 			list = append(list, r.shown(robot))
 		}
 	}
-	slices.SortFunc(list, func(a, b Robot) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Robot) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-// Code is the six digits a robot that waits for adoption shows. It is empty for
-// one that does not wait, and for one that has not asked for ten minutes or
-// since the appliance was started.
+// Code is what a robot that waits for adoption shows. It is empty for all others,
+// and if the robot has not asked for ten minutes or since the start.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools remembers what an adopted robot lists, for the time before it has
-// listed them again. A list over 64 KB of JSON is not kept, nor is one for which
-// 4 MB of all robots leave no memory.
+// KeepTools stores an adopted robot's tools until it lists them again. Lists over
+// 64 KB of JSON are not kept, nor those beyond 4 MB for all robots.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -401,9 +385,8 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// KeepEcho remembers whether a robot leaves echo cancellation to us, which it
-// says when it opens its channel: its next bootstrap then gives it the framing
-// that this takes.
+// KeepEcho stores whether a robot leaves echo cancellation to us: its next check-in
+// then gives it the framing for that.
 func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -416,8 +399,7 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.records.PutSoon(string(id), robot)
 }
 
-// Trusts reports whether a robot is one that its owner has adopted by name, and
-// no stranger.
+// Trusts reports whether the robot's owner has adopted it.
 func (r *Registry) Trusts(id ID) bool {
 	_, adopted := r.trusted.Load(id)
 	return adopted

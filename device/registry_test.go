@@ -12,9 +12,8 @@ import (
 )
 
 func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	robot, a := visit(t, r, from(robotA, "one"), noon)
+	_, r := newRegistry(device.AdoptOpen)
+	robot, a := r.CheckIn(from(robotA, "one"), noon)
 	if a.Token == "" || a.Code != "" || !robot.Bound || robot.Claim != nil || !robot.FirstSeen.Equal(noon) {
 		t.Fatalf("first visit: %+v, %+v", robot, a)
 	}
@@ -22,7 +21,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("its token: %v", err)
 	}
 	// Its flash was erased, or somebody lies.
-	robot, rival := visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	robot, rival := r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if rival.Token != "" || len(rival.Code) != 6 || robot.Claim == nil || robot.Client != device.NewClient("one") {
 		t.Errorf("another client: %+v, %+v", robot, rival)
 	}
@@ -30,7 +29,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 		t.Errorf("the bound client is locked out by a claim: %v", err)
 	}
 	// The bound client coming back ends the claim.
-	robot, again := visit(t, r, from(robotA, "one"), noon.Add(2*time.Hour))
+	robot, again := r.CheckIn(from(robotA, "one"), noon.Add(2*time.Hour))
 	if again.Token != a.Token || robot.Claim != nil || !robot.FirstSeen.Equal(noon) || !robot.LastSeen.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("back again: %+v, %+v", robot, again)
 	}
@@ -44,13 +43,12 @@ func TestAdoptionThatAsks(t *testing.T) {
 		"with two waiting": func(a device.Admission) string { return a.Code },
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptCode, kept)
-			robot, a := visit(t, r, from(robotA, "one"), noon)
+			kept, r := newRegistry(device.AdoptCode)
+			robot, a := r.CheckIn(from(robotA, "one"), noon)
 			if a.Token != "" || len(a.Code) != 6 || robot.Bound || r.Code(robot, noon) != a.Code {
 				t.Fatalf("a stranger: %+v, %+v, code %s", robot, a, r.Code(robot, noon))
 			}
-			visit(t, r, from(robotB, "two"), noon)
+			r.CheckIn(from(robotB, "two"), noon)
 			kept.writes()
 			adopted, err := r.Adopt(by(a), noon)
 			if err != nil || adopted.ID != robotA || !adopted.Bound || adopted.Claim != nil || r.Code(adopted, noon) != "" {
@@ -59,7 +57,7 @@ func TestAdoptionThatAsks(t *testing.T) {
 			if kept.put != 1 {
 				t.Errorf("an adoption is %d durable writes, not 1", kept.put)
 			}
-			if _, a = visit(t, r, from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
+			if _, a = r.CheckIn(from(robotA, "one"), noon); a.Token == "" || a.Code != "" {
 				t.Errorf("after adoption: %+v", a)
 			}
 			if other, err := r.Get(robotB); err != nil || other.Bound {
@@ -70,9 +68,8 @@ func TestAdoptionThatAsks(t *testing.T) {
 }
 
 func TestAdoptRefuses(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptCode, kept)
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptCode)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	for _, what := range []string{"", "000000", a.Code + "0", string(robotB), "stack-chan", "%" + a.Code} {
 		if what == a.Code {
 			continue
@@ -81,14 +78,14 @@ func TestAdoptRefuses(t *testing.T) {
 			t.Errorf("adopt %q: %v", what, err)
 		}
 	}
-	kept.broken = errors.New("disk full")
-	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, kept.broken) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+	kept.Breaks(errDiskFull)
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot, noon) != a.Code {
 		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if _, err := r.Adopt(a.Code, noon); err != nil {
 		t.Fatal(err)
 	}
@@ -97,37 +94,18 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestAdoptTheErasedRobot: the owner says that the robot with another
-// Client-Id is the one he has, by the code that it shows.
-func TestAdoptTheErasedRobot(t *testing.T) {
-	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, before := visit(t, r, from(robotA, "before"), noon)
-	_, waits := visit(t, r, from(robotA, "after"), noon)
-	if _, err := r.Adopt(waits.Code, noon); err != nil || !r.Trusts(robotA) {
-		t.Fatal(err)
-	}
-	if _, err := r.Admit(robotA, device.NewClient("before"), before.Token); !errors.Is(err, device.ErrToken) {
-		t.Errorf("the token of the flash that is gone: %v", err)
-	}
-	_, after := visit(t, r, from(robotA, "after"), noon)
-	if _, err := r.Admit(robotA, device.NewClient("after"), after.Token); err != nil {
-		t.Errorf("the token of the adopted one: %v", err)
-	}
-}
-
 func TestForget(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	_, old := visit(t, r, from(robotA, "one"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	_, old := r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
-	kept.broken = errors.New("disk full")
-	if err := r.Forget(robotA); !errors.Is(err, kept.broken) {
+	kept.Breaks(errDiskFull)
+	if err := r.Forget(robotA); !errors.Is(err, errDiskFull) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); err != nil {
 		t.Errorf("what could not be kept is true all the same: %v", err)
 	}
-	kept.broken = nil
+	kept.Breaks(nil)
 	if err := r.Forget(robotA); err != nil || kept.put != 1 {
 		t.Fatalf("forget: %v, %d durable writes", err, kept.put)
 	}
@@ -147,7 +125,7 @@ func TestForget(t *testing.T) {
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the old token after forget: %v", err)
 	}
-	back, fresh := visit(t, r, from(robotA, "one"), noon.Add(time.Hour))
+	back, fresh := r.CheckIn(from(robotA, "one"), noon.Add(time.Hour))
 	if fresh.Token == "" || fresh.Token == old.Token || !back.FirstSeen.Equal(noon.Add(time.Hour)) {
 		t.Errorf("back again: %+v, same token: %t", back, fresh.Token == old.Token)
 	}
@@ -158,7 +136,7 @@ func TestForget(t *testing.T) {
 
 func TestAdmitRefuses(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	one := device.NewClient("one")
 	for name, try := range map[string]struct {
 		id     device.ID
@@ -181,7 +159,7 @@ func TestAdmitRefuses(t *testing.T) {
 		}
 	}
 	r = device.NewRegistry(key, device.AdoptCode, newTable())
-	visit(t, r, from(robotA, ""), noon)
+	r.CheckIn(from(robotA, ""), noon)
 	if _, err := r.Admit(robotA, device.NewClient(""), key.Token(robotA, device.NewClient(""), 0)); !errors.Is(err, device.ErrToken) {
 		t.Errorf("one that waits for its owner: %v", err)
 	}
@@ -192,12 +170,12 @@ func TestAdmitRefuses(t *testing.T) {
 func TestStrangeClientSurvivesARestart(t *testing.T) {
 	for _, client := range []string{"", "\xff\xfe", "<uuid>\u2028", strings.Repeat("é", 100) + "x", strings.Repeat("x", 127) + "é"} {
 		kept := newTable()
-		_, a := visit(t, device.NewRegistry(key, device.AdoptOpen, kept), from(robotA, client), noon)
+		_, a := device.NewRegistry(key, device.AdoptOpen, kept).CheckIn(from(robotA, client), noon)
 		r := device.NewRegistry(key, device.AdoptOpen, kept)
 		if _, err := r.Admit(robotA, device.NewClient(client), a.Token); err != nil {
 			t.Errorf("client %q after a restart: %v", client, err)
 		}
-		if _, again := visit(t, r, from(robotA, client), noon); again.Token != a.Token {
+		if _, again := r.CheckIn(from(robotA, client), noon); again.Token != a.Token {
 			t.Errorf("client %q gets another token after a restart", client)
 		}
 	}
@@ -206,7 +184,7 @@ func TestStrangeClientSurvivesARestart(t *testing.T) {
 func TestListIsSorted(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	for _, n := range []int{5, 3, 9, 1, 7} {
-		visit(t, r, from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
+		r.CheckIn(from(device.ID(fmt.Sprintf("a0b1c2d3e4f%d", n)), ""), noon)
 	}
 	got := ""
 	for _, robot := range r.List() {
@@ -239,10 +217,9 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 // TestAnOwnersRobotIsTrusted: that everybody is let in makes nobody's robot the
 // owner's; only naming it does, and it stays so until it is forgotten.
 func TestAnOwnersRobotIsTrusted(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	visit(t, r, from(robotB, "two"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a robot that was let in as everybody is, is trusted")
 	}
@@ -253,7 +230,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if !r.Trusts(robotA) || r.Trusts(robotB) || r.Trusts("000000000000") {
 		t.Error("after a restart the adopted one is trusted, and no other")
 	}
-	visit(t, r, from(robotA, "pretender"), noon)
+	r.CheckIn(from(robotA, "pretender"), noon)
 	if robot, err := r.Replace(robotA); err != nil || robot.Client != device.NewClient("pretender") || r.Trusts(robotA) {
 		t.Errorf("another client with its MAC was let in: %+v, %v; trusted %t", robot, err, r.Trusts(robotA))
 	}
@@ -263,11 +240,204 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if err := r.Forget(robotA); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r, from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "one"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a forgotten robot that came back is trusted")
 	}
 	if _, err := r.Adopt("000000", noon); !errors.Is(err, device.ErrNothingToAdopt) {
 		t.Errorf("a code that nobody shows: %v", err)
+	}
+}
+
+// TestAVisitWithNothingNewIsNotWritten spares the SD card.
+func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	changed := func(change func(*device.CheckIn)) device.CheckIn {
+		c := from(robotA, "one")
+		change(&c)
+		return c
+	}
+	same := func(*device.CheckIn) {}
+	var seen time.Time
+	for _, step := range []struct {
+		name  string
+		visit device.CheckIn
+		at    time.Duration
+		want  int
+	}{
+		{"the first", changed(same), 0, 1},
+		{"a minute later", changed(same), time.Minute, 0},
+		{"ten minutes after the first", changed(same), 10 * time.Minute, 0},
+		{"a little more", changed(same), 10*time.Minute + time.Second, 1},
+		{"soon again", changed(same), 11 * time.Minute, 0},
+		{"new firmware", changed(func(c *device.CheckIn) { c.Firmware = "1.2.5" }), 12 * time.Minute, 1},
+		{"the old one", changed(same), 13 * time.Minute, 1},
+		{"another board", changed(func(c *device.CheckIn) { c.Board = "bread" }), 14 * time.Minute, 1},
+		{"another language", changed(func(c *device.CheckIn) { c.Language = "zh-CN" }), 15 * time.Minute, 1},
+		{"another address", changed(func(c *device.CheckIn) { c.Address = "192.168.1.41" }), 16 * time.Minute, 1},
+		{"another base", changed(func(c *device.CheckIn) { c.BaseURL = "http://perch:80" }), 17 * time.Minute, 1},
+		{"as at first", changed(same), 18 * time.Minute, 1},
+		{"a claim", from(robotA, "two"), 19 * time.Minute, 1},
+		{"the same claim", from(robotA, "two"), 20 * time.Minute, 0},
+		{"another claim", from(robotA, "three"), 21 * time.Minute, 1},
+		{"no claim", from(robotA, "one"), 22 * time.Minute, 1},
+	} {
+		r.CheckIn(step.visit, noon.Add(step.at))
+		if got := kept.writes(); got != step.want {
+			t.Errorf("%s: %d writes, want %d", step.name, got, step.want)
+		}
+		if step.visit.Client == device.NewClient("one") {
+			seen = noon.Add(step.at)
+		}
+		if robot, err := r.Get(robotA); err != nil || !robot.LastSeen.Equal(seen) {
+			t.Errorf("%s: last seen %v (%v)", step.name, robot.LastSeen, err)
+		}
+	}
+}
+
+// TestARobotThatTalksIsSeen, also where it has not booted for days.
+func TestARobotThatTalksIsSeen(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	r.CheckIn(from(robotA, "one"), noon)
+	kept.writes()
+	r.Seen(robotA, noon.Add(5*time.Minute))
+	if n := kept.writes(); n != 0 {
+		t.Errorf("a channel soon after the boot is %d writes", n)
+	}
+	r.Seen(robotA, noon.Add(48*time.Hour))
+	r.Seen("a0b1c2d3e4ff", noon)
+	robot, err := device.NewRegistry(key, device.AdoptOpen, kept).Get(robotA)
+	if err != nil || !robot.LastSeen.Equal(noon.Add(48*time.Hour)) || !robot.Booted.Equal(noon) || len(r.List()) != 1 {
+		t.Errorf("kept is %+v (%v)", robot, err)
+	}
+}
+
+// TestTheKeptVisitIsNeverLongStale: a robot that boots every few minutes is
+// one that is seen, and remembered as such.
+func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	for at := time.Duration(0); at <= time.Hour; at += 6 * time.Minute {
+		r.CheckIn(from(robotA, "one"), noon.Add(at))
+		for _, robot := range kept.All() {
+			if stale := noon.Add(at).Sub(robot.LastSeen); stale > 10*time.Minute {
+				t.Fatalf("after %v the visit that is kept is %v old", at, stale)
+			}
+		}
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	kept.writes()
+	r.CheckIn(from(robotA, "one"), noon.Add(time.Hour))
+	if n := kept.writes(); n != 0 {
+		t.Errorf("a visit right after a restart is %d writes", n)
+	}
+}
+
+func TestNothingIsWrittenByLooking(t *testing.T) {
+	kept, r := newRegistry(device.AdoptCode)
+	robot, _ := r.CheckIn(from(robotA, "one"), noon)
+	kept.writes()
+	r.List()
+	r.Code(robot, noon)
+	_, _ = r.Get(robotA)
+	_, _ = r.Admit(robotA, device.NewClient("one"), "wrong")
+	_, _ = r.Adopt("999999999", noon)
+	_ = r.Forget(robotB)
+	r.KeepTools(robotB, []device.Tool{{Name: "of nobody"}})
+	if n := kept.writes(); n != 0 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+// TestToolsAreOfAFirmware: another firmware lists others, so those of the one
+// before are not used until it has.
+func TestToolsAreOfAFirmware(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
+	r.CheckIn(from(robotA, "one"), noon)
+	r.KeepTools(robotA, tools)
+	if robot, err := r.Get(robotA); err != nil || robot.Tools != nil {
+		t.Errorf("the tools of a stranger are kept: %v (%v)", robot.Tools, err)
+	}
+	adopt(t, r, robotA)
+	kept.writes()
+	r.KeepTools(robotA, tools)
+	if n := kept.writes(); n != 1 {
+		t.Errorf("the first list is %d writes", n)
+	}
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	r.KeepTools(robotA, tools)
+	if n := kept.writes(); n != 0 {
+		t.Errorf("the same list, after a restart, is %d writes", n)
+	}
+	if robot, err := r.Get(robotA); err != nil || len(robot.KnownTools()) != 1 {
+		t.Errorf("known tools: %v (%v)", robot.KnownTools(), err)
+	}
+	newer := from(robotA, "one")
+	newer.Firmware = "1.3.0"
+	if robot, _ := r.CheckIn(newer, noon); robot.KnownTools() != nil {
+		t.Errorf("the new firmware has the tools of the old one: %v", robot.KnownTools())
+	}
+	kept.writes()
+	r.KeepTools(robotA, tools) // the same names, but now of the new firmware
+	if robot, err := r.Get(robotA); err != nil || len(robot.KnownTools()) != 1 || kept.writes() != 1 {
+		t.Errorf("once it has listed them: %v (%v)", robot.KnownTools(), err)
+	}
+}
+
+// TestAClaimIsTheLatest: after a restart the owner adopts who came last, not
+// who came first, and nobody as long as it may be either.
+func TestAClaimIsTheLatest(t *testing.T) {
+	kept, r := newRegistry(device.AdoptCode)
+	r.CheckIn(from(robotA, "first"), noon)
+	r.CheckIn(from(robotA, "last"), noon.Add(time.Minute))
+	r = device.NewRegistry(key, device.AdoptCode, kept)
+	if _, err := r.Adopt(string(robotA), noon.Add(2*time.Minute)); !errors.Is(err, device.ErrContested) {
+		t.Errorf("who came last is adopted at once: %v", err)
+	}
+	if robot, err := r.Adopt(string(robotA), noon.Add(12*time.Minute)); err != nil || robot.Client != device.NewClient("last") {
+		t.Errorf("adopted %+v (%v)", robot.Client, err)
+	}
+}
+
+// TestAClockThatJumps: a robot that came a minute before the clock was set
+// came a minute ago, and one of an earlier run at its recorded time. Tokens and codes
+// are none of the clock's business.
+func TestAClockThatJumps(t *testing.T) {
+	const earlier, here = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f5")
+	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			kept := newTable()
+			device.NewRegistry(device.Key("key"), device.AdoptOpen, kept).CheckIn(from(earlier, "c4"), noon.Add(-time.Hour))
+			r := device.NewRegistry(device.Key("key"), device.AdoptOpen, kept)
+			_, admission := r.CheckIn(from(here, "c5"), noon)
+			r.Moved(by)
+			now := noon.Add(by).Add(time.Minute)
+
+			for id, ago := range map[device.ID]time.Duration{here: time.Minute, earlier: by + time.Hour + time.Minute} {
+				for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(device.Key("key"),
+					device.AdoptOpen, kept)} {
+					robot, err := read.Get(id)
+					if err != nil || now.Sub(robot.LastSeen) != ago || now.Sub(robot.FirstSeen) != ago || now.Sub(robot.Booted) != ago {
+						t.Errorf("%s, %s was seen %s ago, first %s, booted %s, want %s; %v", when, id,
+							now.Sub(robot.LastSeen), now.Sub(robot.FirstSeen), now.Sub(robot.Booted), ago, err)
+					}
+				}
+			}
+			if _, err := r.Admit(here, device.NewClient("c5"), admission.Token); err != nil {
+				t.Errorf("its token: %v", err)
+			}
+			kept.writes()
+			r.Seen(earlier, now)
+			if kept.writes() != 1 {
+				t.Error("a visit by the clock as it is now is not kept")
+			}
+			if err := r.Forget(here); err != nil {
+				t.Fatal(err)
+			}
+			r.Moved(by)
+			if _, err := r.Get(here); !errors.Is(err, device.ErrUnknownRobot) {
+				t.Errorf("who was forgotten is back: %v", err)
+			}
+		})
 	}
 }

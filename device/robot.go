@@ -21,8 +21,7 @@ type Robot struct {
 	// the owner to say that it is the same robot.
 	Claim *Claim `json:"claim,omitempty"`
 
-	// What follows is of admitted check-ins only: anybody who knows a MAC can
-	// claim anything in its name.
+	// What follows is of admitted check-ins: anybody can claim a MAC.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
@@ -56,8 +55,7 @@ type Claim struct {
 // robot is a stranger: it gets a talk with its own memory, and nothing else.
 func (r Robot) Adopted() bool { return r.Bound && r.Named }
 
-// Forgotten reports whether nothing is known of the robot but the epoch of its
-// tokens.
+// Forgotten reports whether only the epoch of the robot's tokens is known.
 func (r Robot) Forgotten() bool { return !r.Bound && r.Claim == nil }
 
 // LastAddress is where the robot was last seen, admitted or not.

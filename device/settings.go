@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,8 +18,7 @@ type Settings struct {
 	Language string `json:"language,omitempty"` // BCP 47
 }
 
-// Change is what is to be set; nil leaves a setting as it is, and an empty one
-// takes it away.
+// Change is what to set; nil leaves a setting as it is, empty removes it.
 type Change struct {
 	Name     *string `json:"name"`
 	Persona  *string `json:"persona"`
@@ -46,10 +46,8 @@ const (
 	mostSetting   = 200 // bytes
 )
 
-// CheckName is a robot's name as it is kept, with single spaces. An owner who names a
-// robot must not mean another by it, so that it is none that could be a MAC
-// address or a code, nor one that would be read as an option or as a part of an
-// address. It wraps ErrName.
+// CheckName returns a name with single spaces. It rejects what could be a MAC
+// address, a code, an option or a part of an address. It wraps ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	why := ""
@@ -72,50 +70,48 @@ func CheckName(s string) (string, error) {
 	return "", fmt.Errorf("%w: %.80q: %s", ErrName, s, why)
 }
 
+// setting is one of the settings, and its change.
+type setting struct {
+	key   string
+	value *string
+	to    **string
+}
+
+// each are all settings, with the change of each.
+func (s *Settings) each(c *Change) []setting {
+	return []setting{{"name", &s.Name, &c.Name}, {"persona", &s.Persona, &c.Persona}, {"voice", &s.Voice, &c.Voice},
+		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}}
+}
+
 // apply is what the settings are after a change. It wraps ErrName and ErrSetting.
-func (s Settings) apply(c Change) (Settings, error) {
-	if c.Name != nil && strings.TrimSpace(*c.Name) == "" {
-		s.Name = ""
-	} else if c.Name != nil {
-		name, err := CheckName(*c.Name)
-		if err != nil {
-			return s, err
-		}
-		s.Name = name
-	}
-	for _, set := range []struct {
-		key  string
-		from *string
-		to   *string
-	}{{"persona", c.Persona, &s.Persona}, {"voice", c.Voice, &s.Voice}, {"brain", c.Brain, &s.Brain}, {"language", c.Language, &s.Language}} {
-		if set.from == nil {
+func (s Settings) apply(c Change) (_ Settings, err error) {
+	for _, one := range s.each(&c) {
+		if *one.to == nil {
 			continue
 		}
-		text := strings.TrimSpace(*set.from)
-		if len(text) > mostSetting || Plain(text) != text {
-			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, set.key, mostSetting)
+		text := strings.TrimSpace(**one.to)
+		switch {
+		case one.key == "name" && text != "":
+			if text, err = CheckName(**one.to); err != nil {
+				return s, err
+			}
+		case len(text) > mostSetting || Plain(text) != text:
+			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
 		}
-		*set.to = text
+		*one.value = text
 	}
 	return s, nil
 }
 
 // over is these settings, and those of another where these are empty.
 func (s Settings) over(other Settings) Settings {
-	for _, one := range []struct{ own, from *string }{
-		{&s.Name, &other.Name}, {&s.Persona, &other.Persona}, {&s.Voice, &other.Voice}, {&s.Brain, &other.Brain}, {&s.Language, &other.Language},
-	} {
-		if *one.own == "" {
-			*one.own = *one.from
-		}
-	}
-	return s
+	return Settings{cmp.Or(s.Name, other.Name), cmp.Or(s.Persona, other.Persona), cmp.Or(s.Voice, other.Voice),
+		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language)}
 }
 
-// Fix has settings of the configuration file go before those that are stored,
-// which are kept for when the file no longer sets them. It returns the robots
-// whose own name the file gives to another; they have none. Fix is called before
-// the registry is used.
+// Fix puts the configuration file's settings before the stored ones, which stay
+// stored. It returns the robots whose own name the file gives to another. It is
+// called first.
 func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +135,7 @@ func (r *Registry) givenAway(robot Robot) bool {
 	return false
 }
 
-// settingsOf are those that a robot has, of what is stored and of the file. r.mu
-// is held.
+// settingsOf are the stored settings below those of the file. r.mu is held.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}
@@ -227,18 +222,11 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 // ErrFixed where the file sets something else.
 func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 	fixed := r.fixed[id]
-	for _, one := range []struct {
-		key   string
-		fixed string
-		to    **string
-	}{
-		{"name", fixed.Name, &c.Name}, {"persona", fixed.Persona, &c.Persona}, {"voice", fixed.Voice, &c.Voice},
-		{"brain", fixed.Brain, &c.Brain}, {"language", fixed.Language, &c.Language},
-	} {
-		if one.fixed == "" || *one.to == nil {
+	for _, one := range fixed.each(&c) {
+		if *one.value == "" || *one.to == nil {
 			continue
 		}
-		if strings.TrimSpace(**one.to) != one.fixed {
+		if strings.TrimSpace(**one.to) != *one.value {
 			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
 		}
 		*one.to = nil

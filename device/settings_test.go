@@ -14,10 +14,8 @@ func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	t.Helper()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
 	for _, id := range []device.ID{robotA, robotB} {
-		visit(t, r, from(id, "one"), noon)
-		if _, err := r.Adopt(string(id), noon); err != nil {
-			t.Fatal(err)
-		}
+		r.CheckIn(from(id, "one"), noon)
+		adopt(t, r, id)
 	}
 	return r
 }
@@ -62,7 +60,7 @@ func TestARobotHasAName(t *testing.T) {
 	}
 }
 
-// TestANameIsOneRobots: another cannot have it, in whatever case, and is told
+// TestANameIsOneRobots: another cannot have it, in whatever case, and learns
 // whose it is; nor can a name be one that means something else.
 func TestANameIsOneRobots(t *testing.T) {
 	r := registryWithTwo(t, newTable())
@@ -96,7 +94,7 @@ func TestANameIsOneRobots(t *testing.T) {
 func TestAStrangerHasNoName(t *testing.T) {
 	r := registryWithTwo(t, newTable())
 	const robotC device.ID = "a0b1c2d3e4f7"
-	visit(t, r, from(robotC, "one"), noon)
+	r.CheckIn(from(robotC, "one"), noon)
 	if _, err := r.Configure(robotC, name("hall")); !errors.Is(err, device.ErrNotAdopted) {
 		t.Errorf("a stranger: %v", err)
 	}
@@ -106,7 +104,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 	if _, err := r.Configure(robotA, name("hall")); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r, from(robotA, "two"), noon.Add(time.Hour))
+	r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if robot, err := r.Replace(robotA); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}
@@ -180,8 +178,8 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 func TestAFailedDiskChangesNoName(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
-	kept.broken = errors.New("disk full")
-	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, kept.broken) {
+	kept.Breaks(errDiskFull)
+	if _, err := r.Configure(robotA, name("kitchen")); !errors.Is(err, errDiskFull) {
 		t.Errorf("%v", err)
 	}
 	if got := r.Settings(robotA); got.Name != "" {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Status is what a robot reports of its own condition. What its board has not is
-// nil or empty.
+// Status is what a robot reports of itself. What its board lacks is nil or empty.
 type Status struct {
 	Volume, Brightness, Battery *int // per cent
 	Charging                    *bool

@@ -20,8 +20,7 @@ const (
 	mostOfOneNetwork = 64
 	strangersLast    = 30 * 24 * time.Hour
 
-	// WelcomeLasts is how long after its installation an appliance adopts the
-	// robots that come, where adoption is open.
+	// WelcomeLasts is how long a new appliance with open adoption adopts robots.
 	WelcomeLasts = time.Hour
 	// mostWelcomed bounds the robots of other machines that are adopted so.
 	mostWelcomed = 8
@@ -55,15 +54,10 @@ func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 }
 
 // Strangers counts the robots that nobody has adopted.
-func (r *Registry) Strangers() (n int) {
+func (r *Registry) Strangers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, robot := range r.robots {
-		if !robot.Adopted() && !robot.Forgotten() {
-			n++
-		}
-	}
-	return n
+	return len(r.strangers())
 }
 
 // ForgetStrangers forgets every robot that nobody has adopted, durably, and
@@ -76,7 +70,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	for i, robot := range all {
 		if i < len(all)-1 {
 			gone = append(gone, r.removeSoon(robot))
-		} else if err := r.remove(robot, r.records.Put, r.records.Delete); err != nil { // which keeps all before it
+		} else if err := r.remove(robot, true); err != nil { // which keeps all before it
 			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
 		} else {
 			gone = append(gone, robot.ID)
@@ -85,8 +79,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return gone, nil
 }
 
-// strangers are those that are known, the one not seen for longest first. r.mu
-// is held.
+// strangers are sorted: the one seen longest ago comes first. r.mu is held.
 func (r *Registry) strangers() []Robot {
 	var all []Robot
 	for _, robot := range r.robots {
@@ -100,18 +93,24 @@ func (r *Registry) strangers() []Robot {
 
 // remove forgets a stranger. Of one that was adopted before, the epoch stays, or
 // an old token would be good again. r.mu is held.
-func (r *Registry) remove(robot Robot, put func(string, Robot) error, remove func(string) error) (err error) {
-	if robot.Epoch == 0 {
-		err = remove(string(robot.ID))
-	} else {
-		err = put(string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1})
+func (r *Registry) remove(robot Robot, durably bool) (err error) {
+	key, left := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
+	switch again := robot.Epoch > 0; {
+	case again && durably:
+		err = r.records.Put(key, left)
+	case again:
+		r.records.PutSoon(key, left)
+	case durably:
+		err = r.records.Delete(key)
+	default:
+		r.records.DeleteSoon(key)
 	}
 	if err != nil {
 		return err
 	}
 	delete(r.robots, robot.ID)
 	if robot.Epoch > 0 {
-		r.set(Robot{ID: robot.ID, Epoch: robot.Epoch + 1})
+		r.set(left)
 	}
 	r.drop(robot.ID)
 	return nil
@@ -119,19 +118,12 @@ func (r *Registry) remove(robot Robot, put func(string, Robot) error, remove fun
 
 // removeSoon is remove without waiting for the disk. r.mu is held.
 func (r *Registry) removeSoon(robot Robot) ID {
-	_ = r.remove(robot, func(key string, robot Robot) error {
-		r.records.PutSoon(key, robot)
-		return nil
-	}, func(key string) error {
-		r.records.DeleteSoon(key)
-		return nil
-	}) // neither fails
+	_ = r.remove(robot, false) // which does not fail
 	return robot.ID
 }
 
-// expire forgets the strangers that have not been here for too long. One seen
-// in a time to come was seen by a clock that was wrong: it counts from now. r.mu
-// is held.
+// expire forgets strangers that were away too long. One seen in the future was seen
+// by a wrong clock, and counts from now. r.mu is held.
 func (r *Registry) expire(now time.Time) (gone []ID) {
 	if now.Before(r.expires) {
 		return nil
@@ -145,7 +137,7 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 	return gone
 }
 
-// makeRoom has a stranger give way to a robot that is new, where its machine, its
+// giveWay has a stranger give way to a robot that is new, where its machine, its
 // network or the whole registry has too many. r.mu is held.
 func (r *Registry) giveWay(address string) (gone []ID) {
 	all := r.strangers()
@@ -173,7 +165,7 @@ func (r *Registry) giveWay(address string) (gone []ID) {
 	return []ID{r.removeSoon(mostNumerous(all))}
 }
 
-// crowded is the stranger that gives way to another: of the machine that has
+// mostNumerous is the stranger that gives way to another: of the machine that has
 // the most, the one that was not seen for longest.
 func mostNumerous(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
@@ -188,8 +180,7 @@ func mostNumerous(strangers []Robot) Robot {
 	})
 }
 
-// origin is where a check-in came from. One machine has a whole network of 64
-// bits where it uses IPv6.
+// origin is where a check-in came from. With IPv6 a machine is a /64 network.
 type origin struct {
 	machine, network netip.Prefix
 	loopback         bool

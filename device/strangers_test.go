@@ -15,14 +15,11 @@ import (
 // anything in its name, and nothing of it is noted but inside its claim.
 func TestAForeignCheckInChangesNothing(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
-		kept := newTable()
-		r := device.NewRegistry(key, adoption, kept)
-		_, waits := visit(t, r, from(robotA, "one"), noon)
-		if _, err := r.Adopt(string(robotA), noon); err != nil {
-			t.Fatal(err)
-		}
-		mine, _ := visit(t, r, from(robotA, "one"), noon)
-		visit(t, r, device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
+		kept, r := newRegistry(adoption)
+		_, waits := r.CheckIn(from(robotA, "one"), noon)
+		adopt(t, r, robotA)
+		mine, _ := r.CheckIn(from(robotA, "one"), noon)
+		r.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("foreign"), Board: "bread", Firmware: "9.9.9",
 			Language: "zz", Address: "10.9.1.66", BaseURL: "http://10.9.1.66:8003"}, noon.Add(time.Hour))
 		for when, read := range map[string]*device.Registry{"at once": r, "after a restart": device.NewRegistry(key, adoption, kept)} {
 			robot, err := read.Get(robotA)
@@ -44,8 +41,8 @@ func TestAForeignCheckInChangesNothing(t *testing.T) {
 // the place of the one that is bound. Replace does, and makes it a stranger.
 func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
-	_, mine := visit(t, r, from(robotA, "one"), noon)
-	visit(t, r, from(robotA, "planted"), noon)
+	_, mine := r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "planted"), noon)
 	if robot, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrContested) || r.Trusts(robotA) {
 		t.Errorf("adopting a robot that may talk, while another claims its MAC: %+v (%v)", robot, err)
 	}
@@ -60,7 +57,7 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	}
 	planted := from(robotA, "planted")
 	planted.BaseURL = "http://10.9.1.66:8003"
-	visit(t, r, planted, noon)
+	r.CheckIn(planted, noon)
 	robot, err := r.Replace(robotA)
 	if err != nil || robot.Client != device.NewClient("planted") || robot.BaseURL != planted.BaseURL || r.Trusts(robotA) {
 		t.Errorf("replaced: %+v (%v), trusted %t", robot, err, r.Trusts(robotA))
@@ -76,7 +73,7 @@ func TestTheFirstHour(t *testing.T) {
 	comes := func(r *device.Registry, n int, address string, at time.Time) bool {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
 		c.Address = address
-		_, a := visit(t, r, c, at)
+		_, a := r.CheckIn(c, at)
 		if a.Adopted != r.Trusts(c.ID) {
 			t.Errorf("robot %d: adopted %t, trusted %t", n, a.Adopted, r.Trusts(c.ID))
 		}
@@ -134,27 +131,23 @@ func TestStrangersGiveWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept := newTable()
-			r := device.NewRegistry(key, device.AdoptOpen, kept)
-			visit(t, r, from(robotA, "one"), noon)
-			if _, err := r.Adopt(string(robotA), noon); err != nil {
-				t.Fatal(err)
-			}
+			kept, r := newRegistry(device.AdoptOpen)
+			owned(t, r, robotA)
 			stranger := from(robotB, "two")
 			stranger.Address = "172.20.0.1"
-			_, admission := visit(t, r, stranger, noon.Add(time.Second))
+			_, admission := r.CheckIn(stranger, noon.Add(time.Second))
 			gone := 0
 			for n := range visits {
 				c := from(device.ID(fmt.Sprintf("0000000%05x", n+1)), "")
 				c.Address = origin.address(n)
-				_, a := visit(t, r, c, noon.Add(time.Duration(n)*time.Millisecond))
+				_, a := r.CheckIn(c, noon.Add(time.Duration(n)*time.Millisecond))
 				if a.Token == "" || !a.New {
 					t.Fatalf("stranger %d: %+v", n, a)
 				}
 				gone += len(a.Gone)
 			}
-			if n := r.Strangers(); n > origin.most+1 || n+gone != visits+1 || len(kept.kept) != n+1 {
-				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.kept), origin.most+1)
+			if n := r.Strangers(); n > origin.most+1 || n+gone != visits+1 || len(kept.Kept) != n+1 {
+				t.Errorf("%d strangers are known, %d gave way, %d records are kept; want at most %d", n, gone, len(kept.Kept), origin.most+1)
 			}
 			if !r.Trusts(robotA) {
 				t.Error("the owner's robot is gone")
@@ -166,42 +159,14 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
-// TestARegistryFromBefore had no limits: what strangers have filled it with is
-// gone with the first start, and leaves memory for the tools of adopted robots.
-func TestARegistryFromBefore(t *testing.T) {
-	kept := newTable()
-	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
-	for n := range 300 {
-		id := device.ID(fmt.Sprintf("a0000000%04x", n))
-		kept.PutSoon(string(id), device.Robot{ID: id, Bound: true, Named: n == 0, Tools: big, LastSeen: noon.Add(time.Duration(n) * time.Second)})
-	}
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	if n := r.Strangers(); n != 200 || len(kept.kept) != 201 {
-		t.Errorf("%d strangers are known, %d records are kept", n, len(kept.kept))
-	}
-	for id, robot := range kept.All() {
-		if robot.Tools != nil {
-			t.Fatalf("the tools of %s are kept", id)
-		}
-	}
-	r.KeepTools("a00000000000", []device.Tool{{Name: "self.tool"}})
-	if robot, err := r.Get("a00000000000"); err != nil || len(robot.Tools) != 1 {
-		t.Errorf("the adopted robot's tools: %v (%v)", robot.Tools, err)
-	}
-}
-
 // TestStrangersExpire: who is away for a month is forgotten, and who was adopted
 // is not.
 func TestStrangersExpire(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
-	visit(t, r, from(robotB, "two"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	owned(t, r, robotA)
+	r.CheckIn(from(robotB, "two"), noon)
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	_, a := visit(t, r, from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
+	_, a := r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(30*24*time.Hour+time.Minute))
 	if _, err := r.Get(robotB); !errors.Is(err, device.ErrUnknownRobot) || len(a.Gone) != 1 || a.Gone[0] != robotB || !r.Trusts(robotA) {
 		t.Errorf("after a month: %v, gone %v, adopted %t", err, a.Gone, r.Trusts(robotA))
 	}
@@ -210,29 +175,25 @@ func TestStrangersExpire(t *testing.T) {
 // TestForgetStrangers: all of them at once, and no token of before is good for
 // what comes back.
 func TestForgetStrangers(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotA, "one"), noon)
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
-	visit(t, r, from(robotB, "two"), noon)
+	kept, r := newRegistry(device.AdoptOpen)
+	owned(t, r, robotA)
+	r.CheckIn(from(robotB, "two"), noon)
 	if err := r.Forget(robotB); err != nil {
 		t.Fatal(err)
 	}
-	_, before := visit(t, r, from(robotB, "two"), noon)
-	visit(t, r, from("a0b1c2d3e4f7", "three"), noon)
+	_, before := r.CheckIn(from(robotB, "two"), noon)
+	r.CheckIn(from("a0b1c2d3e4f7", "three"), noon)
 	gone, err := r.ForgetStrangers()
 	if err != nil || len(gone) != 2 || r.Strangers() != 0 || !r.Trusts(robotA) || len(r.List()) != 1 {
 		t.Errorf("gone %v (%v), %d are left", gone, err, r.Strangers())
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	visit(t, r, from(robotB, "two"), noon)
+	r.CheckIn(from(robotB, "two"), noon)
 	if _, err := r.Admit(robotB, device.NewClient("two"), before.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("a token from before it was forgotten: %v", err)
 	}
-	kept.broken = errors.New("disk full")
-	if gone, err := r.ForgetStrangers(); !errors.Is(err, kept.broken) || len(gone) != 0 || r.Strangers() != 1 {
+	kept.Breaks(errDiskFull)
+	if gone, err := r.ForgetStrangers(); !errors.Is(err, errDiskFull) || len(gone) != 0 || r.Strangers() != 1 {
 		t.Errorf("on a full disk: %v (%v)", gone, err)
 	}
 }
@@ -240,18 +201,15 @@ func TestForgetStrangers(t *testing.T) {
 // TestToolsAreBounded: a list that is too large is not kept, and neither is one
 // for which all the others leave no memory.
 func TestToolsAreBounded(t *testing.T) {
-	kept := newTable()
-	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	kept, r := newRegistry(device.AdoptOpen)
 	list := func(bytes int) []device.Tool {
 		return []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", bytes)}}
 	}
 	robots := 0
 	for n := range 80 {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
-		visit(t, r, c, noon)
-		if _, err := r.Adopt(string(c.ID), noon); err != nil {
-			t.Fatal(err)
-		}
+		r.CheckIn(c, noon)
+		adopt(t, r, c.ID)
 		r.KeepTools(c.ID, list(65<<10))
 		if robot, err := r.Get(c.ID); err != nil || robot.Tools != nil {
 			t.Fatalf("65 KB of tools are kept (%v)", err)
@@ -281,7 +239,7 @@ func TestNobodyVoidsACode(t *testing.T) {
 	for name, make := range map[string]func(r *device.Registry){
 		"a new robot": func(*device.Registry) {},
 		"an erased one": func(r *device.Registry) {
-			visit(t, r, from(robotA, "before"), noon)
+			r.CheckIn(from(robotA, "before"), noon)
 			if _, err := r.Adopt(string(robotA), noon); err != nil && !errors.Is(err, device.ErrNothingToAdopt) {
 				t.Fatal(err)
 			}
@@ -289,20 +247,20 @@ func TestNobodyVoidsACode(t *testing.T) {
 	} {
 		r := device.NewRegistry(key, device.AdoptCode, newTable())
 		make(r)
-		_, mine := visit(t, r, from(robotA, "mine"), noon.Add(time.Minute))
+		_, mine := r.CheckIn(from(robotA, "mine"), noon.Add(time.Minute))
 		for n := range 50 {
 			foreign := from(robotA, fmt.Sprint("foreign ", n))
 			foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
-			if _, a := visit(t, r, foreign, noon.Add(time.Minute+time.Duration(n)*time.Second)); a.Token != "" || a.Code == mine.Code {
+			if _, a := r.CheckIn(foreign, noon.Add(time.Minute+time.Duration(n)*time.Second)); a.Token != "" || a.Code == mine.Code {
 				t.Fatalf("%s: it got %+v", name, a)
 			}
 		}
-		if _, again := visit(t, r, from(robotA, "mine"), noon.Add(3*time.Minute)); again.Code != mine.Code {
+		if _, again := r.CheckIn(from(robotA, "mine"), noon.Add(3*time.Minute)); again.Code != mine.Code {
 			t.Errorf("%s: it shows %s, and showed %s", name, again.Code, mine.Code)
 		}
 		foreign := from(robotA, "the last word")
 		foreign.Address, foreign.BaseURL = "192.168.1.66", "http://192.168.1.66:8003"
-		_, theirs := visit(t, r, foreign, noon.Add(3*time.Minute))
+		_, theirs := r.CheckIn(foreign, noon.Add(3*time.Minute))
 		robot, err := r.Adopt(mine.Code, noon.Add(3*time.Minute))
 		if err != nil || robot.Client != device.NewClient("mine") || !r.Trusts(robotA) || robot.BaseURL == foreign.BaseURL {
 			t.Errorf("%s: adopted %+v (%v)", name, robot, err)
@@ -310,7 +268,7 @@ func TestNobodyVoidsACode(t *testing.T) {
 		if _, err := r.Adopt(theirs.Code, noon.Add(3*time.Minute)); !errors.Is(err, device.ErrCode) {
 			t.Errorf("%s: the other's code, after that: %v", name, err)
 		}
-		if _, a := visit(t, r, from(robotA, "mine"), noon.Add(4*time.Minute)); a.Token == "" {
+		if _, a := r.CheckIn(from(robotA, "mine"), noon.Add(4*time.Minute)); a.Token == "" {
 			t.Errorf("%s: adopted, it gets no token", name)
 		}
 	}

@@ -2,66 +2,56 @@ package device_test
 
 import (
 	"encoding/json"
-	"iter"
+	"errors"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/device"
+	"perch/store/storetest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // table keeps robots as the store does, as JSON, and counts the writes.
 type table struct {
-	kept      map[string][]byte
+	storetest.Table[device.Robot]
 	put, soon int
-	broken    error // of Put
 }
 
-func newTable() *table { return &table{kept: map[string][]byte{}} }
+var errDiskFull = errors.New("disk full")
+
+func newTable() *table { return &table{} }
 
 func (b *table) Put(key string, r device.Robot) error {
-	if b.broken != nil {
-		return b.broken
+	err := b.Table.Put(key, asStored(r))
+	if err == nil {
+		b.put++
 	}
-	b.put++
-	b.keep(key, r)
-	return nil
+	return err
 }
 
 func (b *table) PutSoon(key string, r device.Robot) {
 	b.soon++
-	b.keep(key, r)
+	b.Table.PutSoon(key, asStored(r))
 }
 
-func (b *table) Delete(key string) error {
-	if b.broken != nil {
-		return b.broken
-	}
-	delete(b.kept, key)
-	return nil
+func newRegistry(adoption device.Adoption) (*table, *device.Registry) {
+	kept := newTable()
+	return kept, device.NewRegistry(key, adoption, kept)
 }
 
-func (b *table) DeleteSoon(key string) { delete(b.kept, key) }
-
-func (b *table) keep(key string, r device.Robot) {
+// asStored is a robot as it comes back from its JSON.
+func asStored(r device.Robot) (back device.Robot) {
 	text, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(text, &back)
+	}
 	if err != nil {
 		panic(err)
 	}
-	b.kept[key] = text
-}
-
-func (b *table) All() iter.Seq2[string, device.Robot] {
-	return func(yield func(string, device.Robot) bool) {
-		for key, text := range b.kept {
-			var r device.Robot
-			if err := json.Unmarshal(text, &r); err != nil {
-				panic(err)
-			}
-			if !yield(key, r) {
-				return
-			}
-		}
-	}
+	return back
 }
 
 // writes returns how often was written since it was last asked.
@@ -73,10 +63,19 @@ func (b *table) writes() int {
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// visit is a check-in that must be taken.
-func visit(t testing.TB, r *device.Registry, c device.CheckIn, at time.Time) (device.Robot, device.Admission) {
+// adopt is an adoption that must be taken.
+func adopt(t testing.TB, r *device.Registry, id device.ID) {
 	t.Helper()
-	return r.CheckIn(c, at)
+	if _, err := r.Adopt(string(id), noon); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// owned has a robot check in and its owner adopt it.
+func owned(t testing.TB, r *device.Registry, id device.ID) {
+	t.Helper()
+	r.CheckIn(from(id, "one"), noon)
+	adopt(t, r, id)
 }
 
 func from(id device.ID, client string) device.CheckIn {

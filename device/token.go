@@ -19,9 +19,8 @@ type Client struct {
 // MaxClient bounds a Client-Id; the firmware's are 36 characters.
 const MaxClient = 128
 
-// NewClient returns the client a header value stands for; what is longer
-// than any firmware sends is cut. What is no UTF-8 goes, for it would not come
-// back from the store as it was.
+// NewClient returns the client of a header. It is cut to a length, and to the UTF-8
+// that comes back from the store.
 func NewClient(header string) Client {
 	return Client{ID: strings.ToValidUTF8(header[:min(len(header), MaxClient)], ""), Sent: header != ""}
 }
@@ -33,19 +32,13 @@ type Key []byte
 // holds no dot, colon or space, so the firmware sends it as it is and puts
 // "Bearer " before it. Raising the epoch makes every earlier token void.
 func (k Key) Token(id ID, c Client, epoch int) string {
-	return base64.RawURLEncoding.EncodeToString(k.mac("token", id, c, epoch))
-}
-
-// mac separates its parts by their lengths, so that no two different robots
-// give the same input.
-func (k Key) mac(use string, id ID, c Client, epoch int) []byte {
 	h := hmac.New(sha256.New, k)
-	fmt.Fprintf(h, "%s\n%s\n%t %d %s\n%d", use, id, c.Sent, len(c.ID), c.ID, epoch)
-	return h.Sum(nil)
+	// The length of the Client-Id keeps the input of two different robots apart.
+	fmt.Fprintf(h, "token\n%s\n%t %d %s\n%d", id, c.Sent, len(c.ID), c.ID, epoch)
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// ErrOtherClient is returned by Registry.Token for another client than the one a
-// robot is adopted with.
+// ErrOtherClient is returned by Registry.Token for a client that is not adopted.
 var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
 // Token is the token of an adopted robot, for its owner to enter where a client

@@ -77,20 +77,18 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, _, err := r.Token(robotA, device.Client{}); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("of a robot that never was here: %v", err)
 	}
-	_, a := visit(t, r, from(robotA, "one"), noon)
+	_, a := r.CheckIn(from(robotA, "one"), noon)
 	if _, token, err := r.Token(robotA, device.NewClient("one")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of a stranger: %q, %v", token, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	for _, c := range []device.Client{device.NewClient("one"), {}} { // none is the one there is
 		robot, token, err := r.Token(robotA, c)
 		if err != nil || token != a.Token || robot.Client != device.NewClient("one") {
 			t.Errorf("%+v: %q of %+v, %v", c, token, robot, err)
 		}
 	}
-	visit(t, r, from(robotA, "two"), noon) // which waits
+	r.CheckIn(from(robotA, "two"), noon) // which waits
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrOtherClient) || token != "" {
 		t.Errorf("of another client: %q, %v", token, err)
 	}
@@ -100,9 +98,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of one that was let in and not adopted: %q, %v", token, err)
 	}
-	if _, err := r.Adopt(string(robotA), noon); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t, r, robotA)
 	if _, token, err := r.Token(robotA, device.NewClient("two")); err != nil || token == a.Token {
 		t.Errorf("after it: %q, %v", token, err)
 	} else if _, err := r.Admit(robotA, device.NewClient("two"), token); err != nil {

@@ -16,8 +16,7 @@ type Tool struct {
 	UserOnly bool `json:"userOnly,omitempty"`
 }
 
-// Schema is the part of JSON Schema that the firmware uses for a tool's
-// arguments.
+// Schema is as much of JSON Schema as the firmware uses for arguments.
 type Schema struct {
 	Type       string              `json:"type,omitempty"`
 	Properties map[string]Argument `json:"properties"`

@@ -30,7 +30,6 @@ type Bus struct {
 	closed  bool
 
 	poke chan struct{}
-	stop chan struct{}
 	done chan struct{}
 }
 
@@ -83,7 +82,6 @@ func NewBus() *Bus {
 		run:     hex.EncodeToString(run),
 		changed: make(chan struct{}),
 		poke:    make(chan struct{}, 1),
-		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
 	b.rings[0].slots = make([]Envelope, ringSize)
@@ -92,8 +90,7 @@ func NewBus() *Bus {
 	return b
 }
 
-// Run is the random name of this run of the appliance, the first half of an
-// event's id.
+// Run is this run's random name, the first half of an event's id.
 func (b *Bus) Run() string { return b.run }
 
 // ID is the id outside the program of the event with that number: "<run>.<seq>".
@@ -128,9 +125,14 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	}
 	r.put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
 	b.mu.Unlock()
+	b.wake()
+}
+
+// wake has the pump look again.
+func (b *Bus) wake() {
 	select {
 	case b.poke <- struct{}{}:
-	default: // the pump has not taken the last poke yet and will see this event too
+	default: // it has not taken the last poke yet and will see this change too
 	}
 }
 
@@ -144,15 +146,11 @@ func (b *Bus) Seq() uint64 {
 // pump wakes the waiting readers, so that publishers need not.
 func (b *Bus) pump() {
 	defer close(b.done)
-	for open := true; open; {
-		select {
-		case <-b.poke:
-		case <-b.stop:
-			open = false
-		}
+	for closed := false; !closed; {
+		<-b.poke
 		b.mu.Lock()
 		changed := b.changed
-		b.changed = make(chan struct{})
+		b.changed, closed = make(chan struct{}), b.closed
 		b.mu.Unlock()
 		close(changed)
 	}
@@ -161,11 +159,8 @@ func (b *Bus) pump() {
 // Close ends the bus: readers receive the remaining events and then ErrClosed.
 func (b *Bus) Close() {
 	b.mu.Lock()
-	already := b.closed
 	b.closed = true
 	b.mu.Unlock()
-	if !already {
-		close(b.stop)
-	}
+	b.wake()
 	<-b.done
 }

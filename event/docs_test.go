@@ -8,9 +8,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
-	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -99,32 +97,24 @@ func writeFields(t *testing.T, out *strings.Builder, d declaration) {
 	}
 }
 
-// declarations are the structs of the package: those of event.go first, the
-// others by file.
+// declarations are the structs of event.go, which holds all events.
 func declarations(t *testing.T) (all []declaration) {
-	names, err := filepath.Glob("*.go")
+	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "event.go" || strings.HasSuffix(name, "_test.go") })
 	kinds := map[string]string{}
-	for _, name := range append([]string{"event.go"}, names...) {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range file.Decls {
-			switch decl := decl.(type) {
-			case *ast.FuncDecl:
-				if decl.Name.Name == "kind" && decl.Recv != nil {
-					kinds[decl.Recv.List[0].Type.(*ast.Ident).Name] = returned(t, decl)
-				}
-			case *ast.GenDecl:
-				for _, spec := range decl.Specs {
-					if spec, ok := spec.(*ast.TypeSpec); ok {
-						if s, ok := spec.Type.(*ast.StructType); ok && spec.Name.IsExported() {
-							all = append(all, declaration{name: spec.Name.Name, doc: oneLine(decl.Doc.Text()), fields: fieldsOf(t, s)})
-						}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Name.Name == "kind" && decl.Recv != nil {
+				kinds[decl.Recv.List[0].Type.(*ast.Ident).Name] = returned(t, decl)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				if spec, ok := spec.(*ast.TypeSpec); ok {
+					if s, ok := spec.Type.(*ast.StructType); ok && spec.Name.IsExported() {
+						all = append(all, declaration{name: spec.Name.Name, doc: oneLine(decl.Doc.Text()), fields: fieldsOf(t, s)})
 					}
 				}
 			}

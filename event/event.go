@@ -277,6 +277,51 @@ type Missed struct {
 	N uint64 `json:"n"` // at most this many events were lost
 }
 
+// Conditions of a command to a robot.
+const (
+	CommandQueued   = "queued" // the robot's channel is closed; the command waits for the next hello
+	CommandDone     = "done"
+	CommandRejected = "command_rejected"
+)
+
+// Command is published when a command to a robot with a closed channel is queued
+// or done, and when any command is rejected.
+type Command struct {
+	Thing  string `json:"thing"`            // the kind of command: "say", "alert", "notify", or as Home Assistant names it
+	State  string `json:"state"`            // queued, done or command_rejected
+	Reason string `json:"reason,omitempty"` // why it was rejected; text for people
+}
+
+// FirmwareOffered is published when a check-in is answered with a firmware image.
+type FirmwareOffered struct {
+	Version string `json:"version"` // of the image
+}
+
+// FirmwareProgress is published while a robot downloads an image.
+type FirmwareProgress struct {
+	Version string `json:"version"` // of the image
+	Bytes   int64  `json:"bytes"`   // bytes sent so far
+	Size    int64  `json:"size"`    // bytes of the whole image
+}
+
+// FirmwareInstalled is published when a robot checks in with the image it was
+// offered.
+type FirmwareInstalled struct {
+	Version string `json:"version"` // of the image
+}
+
+// FirmwareRolledBack is published when a robot has downloaded the whole image but
+// checks in with the earlier one.
+type FirmwareRolledBack struct {
+	Version string `json:"version"` // of the image that the robot did not keep
+}
+
+// FirmwareFailed is published when a robot will not be offered the image again.
+type FirmwareFailed struct {
+	Version string `json:"version"` // of the image
+	Why     string `json:"why"`     // the cause; text for people
+}
+
 func (RobotSeen) kind() string           { return "robot_seen" }
 func (RobotAdopted) kind() string        { return "robot_adopted" }
 func (RobotRenamed) kind() string        { return "robot_renamed" }
@@ -305,3 +350,9 @@ func (Answered) kind() string            { return "answered" }
 func (TimerRang) kind() string           { return "timer_rang" }
 func (Fault) kind() string               { return "fault" }
 func (Missed) kind() string              { return "missed" }
+func (Command) kind() string             { return "command" }
+func (FirmwareOffered) kind() string     { return "firmware_offered" }
+func (FirmwareProgress) kind() string    { return "firmware_progress" }
+func (FirmwareInstalled) kind() string   { return "firmware_installed" }
+func (FirmwareRolledBack) kind() string  { return "firmware_rolled_back" }
+func (FirmwareFailed) kind() string      { return "firmware_failed" }

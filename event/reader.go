@@ -42,8 +42,7 @@ func (b *Bus) ReadFrom(seq uint64) *Reader {
 // Read returns a reader of the events published from now on.
 func (b *Bus) Read() *Reader { return b.ReadFrom(b.Seq() + 1) }
 
-// Each calls take with every event, in order, until ctx ends or the bus is
-// closed.
+// Each calls take with every event in order, until ctx or the bus ends.
 func (r *Reader) Each(ctx context.Context, take func(Envelope)) {
 	for {
 		e, err := r.Next(ctx)

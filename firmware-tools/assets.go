@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -65,7 +61,11 @@ func assetsCommand() *cobra.Command {
 // assets uploads a file of fonts, wake words and faces, and has a robot fetch
 // it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
-	a, err := readAssets(file) // before it is uploaded
+	var a espimage.Assets
+	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before it is uploaded
+		a, err = espimage.ReadAssets(file, size)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -103,50 +103,17 @@ func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, st
 		fmt.Fprintln(stdout, "no robot fetches it yet: --robot names one whose channel is open")
 		return nil
 	}
-	if err := f.point(ctx, as.Name); err != nil {
+	// A tool of the firmware takes the address.
+	if err := f.post(ctx, map[string]string{"name": as.Name}, "devices", f.robot, "assets"); err != nil {
 		return fmt.Errorf("it is uploaded, but %s does not fetch it: %w", f.robot, err)
 	}
 	if !f.reboot {
 		fmt.Fprintf(stdout, "%s fetches it when it next starts, within a day\n", f.robot)
 		return nil
 	}
-	request, err := f.request(ctx, http.MethodPost, nil, nil, "devices", f.robot, "reboot")
-	if err != nil {
-		return err
-	}
-	if err := send(request); err != nil {
+	if err := f.post(ctx, nil, "devices", f.robot, "reboot"); err != nil {
 		return fmt.Errorf("the robot has the address, but does not restart: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s restarts, and fetches it\n", f.robot)
 	return nil
-}
-
-func readAssets(name string) (espimage.Assets, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return espimage.Assets{}, fmt.Errorf("open the assets: %w", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return espimage.Assets{}, fmt.Errorf("open the assets: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return espimage.Assets{}, fmt.Errorf("%s is not a file", name)
-	}
-	return espimage.ReadAssets(file, info.Size())
-}
-
-// point has the appliance give the robot the address, by a tool of the
-// firmware.
-func (f *assetsFlags) point(ctx context.Context, name string) error {
-	body, err := json.Marshal(map[string]string{"name": name})
-	if err != nil {
-		return fmt.Errorf("encode the name: %w", err)
-	}
-	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "devices", f.robot, "assets")
-	if err != nil {
-		return err
-	}
-	return send(request)
 }

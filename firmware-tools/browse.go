@@ -19,18 +19,8 @@ import (
 const browseLimit = 5 * time.Second
 
 // browse finds an appliance on the local link, prints its name, and returns its
-// OTA URL.
-func browse(ctx context.Context, out lines) (string, error) {
-	return search(ctx, out, otaURL)
-}
-
-// browseLasting finds the URL that a robot stores: by name, which stays when the
-// appliance's address changes.
-func browseLasting(ctx context.Context, out lines) (string, error) {
-	return search(ctx, out, lastingURL)
-}
-
-func search(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
+// address.
+func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
 	found, instance := "", ""
@@ -50,8 +40,8 @@ func search(ctx context.Context, out lines, address func(mdns.Found) string) (st
 	return found, nil
 }
 
-// lastingURL returns otaURL with the name in place of the address, if there is a
-// name.
+// lastingURL returns otaURL for a robot to store: with the name in place of the
+// address, if there is a name, because it stays when the address changes.
 func lastingURL(f mdns.Found) string {
 	by := otaURL(f)
 	u, err := url.Parse(by)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +77,11 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	} else if _, err := os.Lstat(f.file); err == nil {
 		return fmt.Errorf("%s is there already; --save does not replace a copy", f.file)
 	}
-	found, err := f.find()
+	ports, err := romloader.Ports()
+	if err != nil && f.port == "" {
+		return err
+	}
+	found, err := choosePort(ports, f.port)
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,7 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, port.Close()) }()
 	out.step("robot", "at %s, is brought into its loader", found.Name)
-	l, err := romloader.Connect(ctx, port, romloader.Options{Resetter: port, USB: found.USB})
+	l, err := romloader.Connect(ctx, port, port, found.USB)
 	if err != nil {
 		return interrupted(ctx, fmt.Errorf("%s: %w", found.Name, err))
 	}
@@ -106,12 +109,7 @@ func interrupted(ctx context.Context, err error) error {
 
 // readFlashFile reads a file, and finds out what it is.
 func readFlashFile(name string) (flashFile, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return flashFile{}, fmt.Errorf("open the file: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, mostFlash+1))
+	data, err := readUpTo(name, mostFlash)
 	switch {
 	case err != nil:
 		return flashFile{}, fmt.Errorf("read the file: %w", err)
@@ -119,11 +117,7 @@ func readFlashFile(name string) (flashFile, error) {
 		return flashFile{}, fmt.Errorf("%s has more than %d MB; no robot has so much flash", name, mostFlash>>20)
 	}
 	out := flashFile{name: filepath.Base(name), data: data}
-	var refusal *espimage.Refusal
-	if out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))); err != nil && !errors.As(err, &refusal) {
-		return out, err
-	}
-	out.bad = err
+	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // memory can be read, so an error is a refusal
 	switch kind := out.image.Kind; {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
@@ -131,15 +125,6 @@ func readFlashFile(name string) (flashFile, error) {
 		return out, fmt.Errorf("%s cannot be written to a robot: %w", out.name, err)
 	}
 	return out, nil
-}
-
-// find chooses the port.
-func (f *flashFlags) find() (romloader.Found, error) {
-	ports, err := romloader.Ports()
-	if err != nil && f.port == "" {
-		return romloader.Found{}, err
-	}
-	return choosePort(ports, f.port)
 }
 
 // choosePort returns the named port; else the only one with a chip of
@@ -175,15 +160,12 @@ func choosePort(ports []romloader.Found, named string) (romloader.Found, error) 
 	return romloader.Found{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
-// saved writes what was read, readable by the user alone: settings hold
-// passwords.
-func saved(name string, b []byte) error {
-	if err := replace(name, b, 0o600); err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		return fmt.Errorf("write %s: %w", name, err)
+// readUpTo reads a file, and one byte more than most of a longer one.
+func readUpTo(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most+1))
 }

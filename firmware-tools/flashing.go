@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"perch/command"
 	"perch/firmware-tools/romloader"
@@ -45,7 +46,7 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 // look reads the robot's chip and its partition table.
 func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 	l := s.loader
-	if err := locked(l.Security()); err != nil {
+	if err := locked(l.Security); err != nil {
 		return r, err
 	}
 	if err := l.Attach(ctx); err != nil {
@@ -56,15 +57,15 @@ func (s *flashing) look(ctx context.Context) (r flashed, err error) {
 			return r, fmt.Errorf("%w (--baud %d is slow, and works everywhere)", err, romloader.RomBaud)
 		}
 	}
-	r = flashed{chip: l.Chip(), revision: l.Revision(), bootLoader: l.BootLoader(), size: l.Size()}
-	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
+	r.Robot = l.Robot
+	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.Chip, r.Revision/100, r.Revision%100, r.Size>>20)
 	b, err := l.Read(ctx, espimage.TableOffset, espimage.TableSize)
 	if err != nil {
 		return r, err
 	}
 	r.table, err = espimage.ParseTable(b)
-	if err == nil && r.table.End() > r.size {
-		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.size)
+	if err == nil && r.table.End() > r.Size {
+		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.Size)
 	}
 	if err != nil {
 		r.noTable = fmt.Errorf("the robot's partitions are not known: %w; a merged image of its board, with --all, sets it up again", err)
@@ -135,8 +136,7 @@ func (s *flashing) write(ctx context.Context, p flashPlan) error {
 // in reset looks dead.
 func (s *flashing) restart(ctx context.Context) error {
 	err := s.loader.Restart(context.WithoutCancel(ctx))
-	var dark *romloader.Unreachable
-	if errors.As(err, &dark) {
+	if _, dark := errors.AsType[*romloader.Unreachable](err); dark {
 		s.out.step("restart", "the robot yourself, by its reset button or its power: this port cannot")
 		return nil
 	}
@@ -160,8 +160,11 @@ func (s *flashing) save(ctx context.Context, r flashed) error {
 		b.At(int64(len(out)))
 	}
 	b.End()
-	if err := saved(s.flags.file, out); err != nil {
-		return err
+	if err := replace(s.flags.file, out, 0o600); err != nil { // settings hold passwords
+		if path, is := errors.AsType[*fs.PathError](err); is {
+			err = path.Err
+		}
+		return fmt.Errorf("write %s: %w", s.flags.file, err)
 	}
 	s.out.step("saved", "%s: %d bytes of %s, from %#x on", s.flags.file, len(out), where.name, where.at)
 	return nil

@@ -13,14 +13,11 @@ import (
 
 // flashed is the state of a robot before it is written to.
 type flashed struct {
-	chip       espimage.Chip
-	revision   int
-	bootLoader int64 // address at which its chip expects one
-	size       int64 // of its flash
-	table      espimage.Table
-	noTable    error              // why the table is missing
-	starts     espimage.Partition // that it starts next; its size is 0 if there is none
-	app        espimage.App       // in starts
+	romloader.Robot
+	table   espimage.Table
+	noTable error              // why the table is missing
+	starts  espimage.Partition // that it starts next; its size is 0 if there is none
+	app     espimage.App       // in starts
 }
 
 // flashFile is a file to be written.
@@ -28,7 +25,6 @@ type flashFile struct {
 	name  string
 	data  []byte
 	image espimage.Image
-	bad   error // why a robot would not run it; set for all kinds but applications
 }
 
 // write is a range of flash that is written.
@@ -77,7 +73,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	case espimage.Application:
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
-		err = planAssets(r, file, where)
+		err = planAssets(file, where)
 	case espimage.Merged:
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
@@ -86,22 +82,20 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
-		if err == nil && where.at != r.bootLoader {
-			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
+		if err == nil && where.at != r.BootLoader {
+			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.BootLoader, r.Chip)
 		}
 	case espimage.PartitionTable:
 		_, err = espimage.ParseTable(file.data)
 		if err == nil && where.at != espimage.TableOffset {
 			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
 		}
-	default:
-		err = fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
 	}
 	return p, err
 }
 
 func (r flashed) target() espimage.Target {
-	return espimage.Target{Chip: r.chip, Revision: r.revision}
+	return espimage.Target{Chip: r.Chip, Revision: r.Revision}
 }
 
 func (file flashFile) describe() string {
@@ -114,44 +108,32 @@ func (file flashFile) describe() string {
 // place returns the destination of a file: that of --at, or the usual one of its
 // kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
-	whole := place{name: "the whole flash", limit: r.size, system: true}
-	loader := place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}
-	table := place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}
-	if address, err := strconv.ParseInt(f.at, 0, 64); err == nil {
-		switch {
-		case address == 0 && file.image.Kind == espimage.Merged:
-			return whole, nil
-		case address == r.bootLoader:
-			return loader, nil
-		case address == espimage.TableOffset:
-			return table, nil
-		}
+	address, err := strconv.ParseInt(f.at, 0, 64)
+	// goes reports whether the file goes to an area: by --at, or by its kind.
+	goes := func(at int64, kind espimage.Kind) bool {
+		return err == nil && address == at || f.at == "" && file.image.Kind == kind
+	}
+	switch kind := file.image.Kind; {
+	case kind == espimage.Merged && goes(0, kind):
+		return place{name: "the whole flash", limit: r.Size, system: true}, nil
+	case goes(r.BootLoader, espimage.BootLoader):
+		return place{name: "the boot loader", at: r.BootLoader, limit: espimage.TableOffset - r.BootLoader, system: true}, nil
+	case goes(espimage.TableOffset, espimage.PartitionTable):
+		return place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}, nil
+	case r.noTable != nil:
+		return place{}, r.noTable
+	case err == nil:
 		return r.placeAt(address)
-	}
-	if f.at != "" {
+	case f.at != "":
 		return r.placeNamed(f.at)
-	}
-	switch file.image.Kind {
-	case espimage.Merged:
-		return whole, nil
-	case espimage.BootLoader:
-		return loader, nil
-	case espimage.PartitionTable:
-		return table, nil
-	case espimage.AssetFile:
+	case kind == espimage.AssetFile:
 		return r.placeNamed("assets")
-	case espimage.Settings:
+	case kind == espimage.Settings:
 		return r.placeNamed("nvs")
-	case espimage.Application:
-		if r.noTable != nil {
-			return place{}, r.noTable
-		}
-		if r.starts.Size == 0 {
-			return place{}, errors.New("the robot has no partition for an application: write a merged image of its board, with --all")
-		}
-		return placeIn(r.starts), nil
+	case r.starts.Size == 0:
+		return place{}, errors.New("the robot has no partition for an application: write a merged image of its board, with --all")
 	}
-	return place{}, fmt.Errorf("%s cannot be written to a robot: %w", file.name, file.bad)
+	return placeIn(r.starts), nil
 }
 
 func placeIn(p espimage.Partition) place {
@@ -160,9 +142,6 @@ func placeIn(p espimage.Partition) place {
 }
 
 func (r flashed) placeNamed(name string) (place, error) {
-	if r.noTable != nil {
-		return place{}, r.noTable
-	}
 	p, is := r.table.Named(name)
 	if is {
 		return placeIn(p), nil
@@ -175,9 +154,6 @@ func (r flashed) placeNamed(name string) (place, error) {
 }
 
 func (r flashed) placeAt(address int64) (place, error) {
-	if r.noTable != nil {
-		return place{}, r.noTable
-	}
 	p, is := r.table.At(address)
 	switch {
 	case !is:
@@ -193,8 +169,6 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	t := r.target()
 	t.Slot = where.limit
 	switch {
-	case file.bad != nil:
-		return fmt.Errorf("%s would not start: %w", file.name, file.bad)
 	case where.partition.Size == 0 || !where.partition.IsApp(): // an area without a partition has no type
 		return fmt.Errorf("an application belongs to a partition for applications, and %s is not one", where.name)
 	case file.image.Fits(t) != nil:
@@ -223,7 +197,7 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 	return nil
 }
 
-func planAssets(r flashed, file flashFile, where place) error {
+func planAssets(file flashFile, where place) error {
 	if where.partition.Name != "assets" {
 		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
 	}
@@ -235,7 +209,7 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	if where.at != 0 {
 		return errors.New("a merged image belongs to 0")
 	}
-	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
+	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.BootLoader, Flash: r.Size})
 	if err != nil {
 		return fmt.Errorf("%s would not start: %w", file.name, err)
 	}

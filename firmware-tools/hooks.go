@@ -139,7 +139,10 @@ func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error 
 	if f.write {
 		return f.merge(agent, block, stdout, stderr)
 	}
-	_, err = stdout.Write(object{{"hooks", block.text()}}.pretty())
+	all, err := merged(object{}, block)
+	if err == nil {
+		_, err = stdout.Write(all.pretty())
+	}
 	return err
 }
 
@@ -236,8 +239,8 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 // mark distinguishes our own hooks from all others in the settings.
 const mark = "by=perch-tools"
 
-// block returns the hooks, by event. They run this program: without an appliance
-// it is silent, which a hook by HTTP is not, and the key stays in its file.
+// block returns a group of hooks for each event. They run this program: without an
+// appliance it is silent, which a hook by HTTP is not, and the key stays in its file.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`
@@ -256,7 +259,7 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 		if f.keyFile != "" {
 			words = append(words, "--key-file", quoted(f.keyFile))
 		}
-		return member{event, encoded([]group{{[]run{{"command", strings.Join(words, " ") + " # " + mark, timeout}}}})}
+		return member{event, encoded(group{[]run{{"command", strings.Join(words, " ") + " # " + mark, timeout}}})}
 	}
 	all := object{}
 	for _, event := range agent.events {
@@ -282,7 +285,7 @@ func encoded(v any) json.RawMessage {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // texts and numbers
+		panic(err) // texts, numbers and JSON
 	}
 	return bytes.TrimSpace(text.Bytes())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,21 +15,12 @@ import (
 	"testing"
 )
 
-// install runs hooks install.
-func install(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), append([]string{"hooks", "install"}, args...), &out, &errs)
-	return code, out.String(), errs.String()
+func install(args ...string) (code int, stdout, stderr string) {
+	return tools(append([]string{"hooks", "install"}, args...)...)
 }
 
-func written(t *testing.T, name, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, []byte(text), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	return file
+func remove(args ...string) (code int, stdout, stderr string) {
+	return tools(append([]string{"hooks", "remove"}, args...)...)
 }
 
 func content(t *testing.T, file string) string {
@@ -40,43 +32,36 @@ func content(t *testing.T, file string) string {
 	return string(text)
 }
 
-// hooked returns the hooks of a block, by event: their URL or command.
-func hooked(t *testing.T, text string) map[string][]string {
+type hook struct {
+	Type, Command string
+	Timeout       int
+}
+
+// hooked returns the hooks of a block, by event.
+func hooked(t *testing.T, text string) map[string][]hook {
 	t.Helper()
 	var s struct {
-		Hooks map[string][]struct {
-			Hooks []struct{ Type, URL, Command string }
-		}
+		Hooks map[string][]struct{ Hooks []hook }
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	all := map[string][]string{}
+	all := map[string][]hook{}
 	for event, groups := range s.Hooks {
 		for _, g := range groups {
-			for _, h := range g.Hooks {
-				all[event] = append(all[event], h.URL+h.Command)
-			}
+			all[event] = append(all[event], g.Hooks...)
 		}
 	}
 	return all
-}
-
-// remove runs hooks remove.
-func remove(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(t.Context(), append([]string{"hooks", "remove"}, args...), &out, &errs)
-	return code, out.String(), errs.String()
 }
 
 // TestBlock: the printed hooks, for an appliance on this machine and on another.
 // Hooks are commands: they are silent while the appliance is down. A hook by HTTP
 // would show an error at each event.
 func TestBlock(t *testing.T) {
-	key := written(t, "my key", "sesame-opens\n")
+	key := writeFile(t, "my key", []byte("sesame-opens\n"))
 	for _, url := range []string{"http://127.0.0.1:23333/", "http://perch.local:8003"} {
-		code, out, _ := install(t, "--url", url, "claude", "--key-file", key)
+		code, out, _ := install("--url", url, "claude", "--key-file", key)
 		all := hooked(t, out)
 		want := " --url " + strings.TrimSuffix(url, "/") + " --key-file '" + key + "' # by=perch-tools"
 		if code != 0 || strings.Contains(out, "sesame") || strings.Contains(out, `"http"`) || all["WorktreeCreate"] != nil || len(all) != 13 {
@@ -87,18 +72,18 @@ func TestBlock(t *testing.T) {
 			if event == "PermissionRequest" {
 				what = " hooks send permission"
 			}
-			if len(commands) != 1 || !strings.HasSuffix(commands[0], what+want) {
-				t.Errorf("%s: %q, want %s", event, commands, what+want)
+			if len(commands) != 1 || !strings.HasSuffix(commands[0].Command, what+want) {
+				t.Errorf("%s: %+v, want %s", event, commands, what+want)
 			}
 		}
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"},
 		{"claude", "--nope"}} {
-		if code, _, errs := install(t, wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
+		if code, _, errs := install(wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
-	if code, _, errs := install(t, "claude", "--key-file", written(t, "k", "two words")); code != 1 ||
+	if code, _, errs := install("claude", "--key-file", writeFile(t, "k", []byte("two words"))); code != 1 ||
 		!strings.Contains(errs, "does not hold a key") {
 		t.Errorf("%d %s", code, errs)
 	}
@@ -109,53 +94,44 @@ func TestBlock(t *testing.T) {
 func TestCodex(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "codex")
 	t.Setenv("CODEX_HOME", dir)
-	code, out, errs := install(t, "codex", "--write")
+	code, out, errs := install("codex", "--write")
 	file := filepath.Join(dir, "hooks.json")
 	if code != 0 || errs != "" || !strings.Contains(out, file) || !strings.Contains(out, "/hooks") {
 		t.Fatalf("%d %s %s", code, out, errs)
 	}
 	text := content(t, file)
-	var whole map[string]map[string][]struct {
-		Hooks []struct {
-			Type, Command string
-			Timeout       int
-		}
+	if strings.Count(text, "\n  \"") != 1 {
+		t.Errorf("it has other members: %s", text)
 	}
-	if err := json.Unmarshal([]byte(text), &whole); err != nil || len(whole) != 1 {
-		t.Fatalf("%s: %v", text, err)
-	}
-	var events []string
-	for event, groups := range whole["hooks"] {
-		events = append(events, event)
-		h := groups[0].Hooks[0]
-		if len(groups) != 1 || h.Type != "command" || !strings.Contains(h.Command, " --agent codex ") {
-			t.Errorf("%s: %+v", event, groups)
+	all := hooked(t, text)
+	for event, hooks := range all {
+		h := hooks[0]
+		if len(hooks) != 1 || h.Type != "command" || !strings.Contains(h.Command, " --agent codex ") {
+			t.Errorf("%s: %+v", event, hooks)
 		}
 		if ends := event == "SessionEnd" || event == "Interrupt"; ends && h.Timeout > 3 || event == "PermissionRequest" && h.Timeout < 61 {
 			t.Errorf("%s waits for %d s", event, h.Timeout)
 		}
 	}
-	slices.Sort(events)
-	if got := strings.Join(events, " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse SessionEnd SessionStart Stop "+
-		"SubagentStart SubagentStop UserPromptSubmit" {
+	if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse "+
+		"SessionEnd SessionStart Stop SubagentStart SubagentStop UserPromptSubmit" {
 		t.Errorf("events are %s", got)
 	}
 	t.Setenv("CODEX_HOME", "")
 	t.Setenv("HOME", dir)
-	if code, out, _ := install(t, "codex", "--write"); code != 0 || !strings.Contains(out, filepath.Join(dir, ".codex", "hooks.json")) {
+	if code, out, _ := install("codex", "--write"); code != 0 || !strings.Contains(out, filepath.Join(dir, ".codex", "hooks.json")) {
 		t.Errorf("%d %s", code, out)
 	}
 }
 
-// TestRemove: our hooks are removed, those of an older version, too. All else stays
-// as it is.
+// TestRemove: our hooks are removed. All else stays as it is.
 func TestRemove(t *testing.T) {
 	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
-		file := written(t, "settings.json", before)
-		if code, _, errs := install(t, "claude", "--write", "--settings", file); code != 0 {
+		file := writeFile(t, "settings.json", []byte(before))
+		if code, _, errs := install("claude", "--write", "--settings", file); code != 0 {
 			t.Fatal(errs)
 		}
-		code, out, errs := remove(t, "claude", "--settings", file)
+		code, out, errs := remove("claude", "--settings", file)
 		want := before
 		if name == "empty ones" {
 			want = `{}`
@@ -163,25 +139,20 @@ func TestRemove(t *testing.T) {
 		if code != 0 || errs != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
 			t.Errorf("%s: %d %s %s\n%s", name, code, out, errs, content(t, file))
 		}
-		if code, out, _ := remove(t, "claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") ||
+		if code, out, _ := remove("claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") ||
 			strings.Contains(out, "bak") {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
 	}
-	old := written(t, "settings.json",
-		`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`)
-	if code, _, errs := remove(t, "claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
-		t.Errorf("%d %s %s", code, errs, content(t, old))
-	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
-	if code, out, _ := remove(t, "claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
+	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
 		t.Errorf("%d %s", code, out)
 	}
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("it is written")
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "http://x"}} {
-		if code, _, errs := remove(t, wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
+		if code, _, errs := remove(wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: %d %s", wrong, code, errs)
 		}
 	}
@@ -201,9 +172,9 @@ const theirs = `{
 // TestMerge: the user's own settings stay as they are, and in a backup. A second
 // time changes nothing. Another address replaces the first.
 func TestMerge(t *testing.T) {
-	file := written(t, "settings.json", theirs)
+	file := writeFile(t, "settings.json", []byte(theirs))
 	args := []string{"claude", "--write", "--settings", file, "--url", "http://127.0.0.1:8004"}
-	code, out, errs := install(t, args...)
+	code, out, errs := install(args...)
 	text := content(t, file)
 	if code != 0 || errs != "" || !strings.Contains(out, ".bak") {
 		t.Fatalf("%d %s %s", code, out, errs)
@@ -229,10 +200,10 @@ func TestMerge(t *testing.T) {
 	if all := hooked(t, text); len(all["PreToolUse"]) != 2 || len(all["Stop"]) != 2 || len(all["PermissionRequest"]) != 1 {
 		t.Errorf("hooks are %v", all)
 	}
-	if code, out, _ := install(t, args...); code != 0 || !strings.Contains(out, "already") || content(t, file) != text {
+	if code, out, _ := install(args...); code != 0 || !strings.Contains(out, "already") || content(t, file) != text {
 		t.Errorf("a second time: %d %s", code, out)
 	}
-	if code, _, notes := install(t, "claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 ||
+	if code, _, notes := install("claude", "--write", "--settings", file, "--url", "http://perch.local:8003"); code != 0 ||
 		!strings.Contains(notes, "--key-file") {
 		t.Error(code)
 	}
@@ -246,20 +217,20 @@ func TestMerge(t *testing.T) {
 func TestMergeIntoNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "of", "claude")
 	t.Setenv("CLAUDE_CONFIG_DIR", dir)
-	code, out, errs := install(t, "claude", "--write")
+	code, out, errs := install("claude", "--write")
 	file := filepath.Join(dir, "settings.json")
 	about, err := os.Stat(file)
 	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || errs != "" {
 		t.Fatalf("%d %s %s %v", code, out, errs, err)
 	}
-	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0], " hooks send state --url "+keyless) {
+	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0].Command, " hooks send state --url "+keyless) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, _ := install(t, "claude", "--write", "--settings", link, "--url", "http://127.0.0.1:3000"); code != 0 {
+	if code, _, _ := install("claude", "--write", "--settings", link, "--url", "http://127.0.0.1:3000"); code != 0 {
 		t.Error(code)
 	}
 	if about, err := os.Lstat(link); err != nil || about.Mode()&os.ModeSymlink == 0 || !strings.Contains(content(t, file), ":3000") {
@@ -272,8 +243,8 @@ func TestNotMerged(t *testing.T) {
 	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`,
 		`{"a":1}{}`, `null`,
 		`{"x":"` + strings.Repeat("x", mostSettings) + `"}`} {
-		file := written(t, "settings.json", text)
-		code, _, errs := install(t, "claude", "--write", "--settings", file)
+		file := writeFile(t, "settings.json", []byte(text))
+		code, _, errs := install("claude", "--write", "--settings", file)
 		if code != 1 || content(t, file) != text || len(errs) > 600 || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%.40s: %d %.600s", text, code, errs)
 		}
@@ -281,7 +252,7 @@ func TestNotMerged(t *testing.T) {
 			t.Errorf("%.40s: left behind are %q", text, all)
 		}
 	}
-	_, _, errs := install(t, "claude", "--write", "--settings", written(t, "settings.json", `{"disableAllHooks":true}`))
+	_, _, errs := install("claude", "--write", "--settings", writeFile(t, "settings.json", []byte(`{"disableAllHooks":true}`)))
 	if !strings.Contains(errs, "disableAllHooks") {
 		t.Errorf("no note about it: %s", errs)
 	}
@@ -306,7 +277,7 @@ func TestSend(t *testing.T) {
 		t.Helper()
 		f := &hooksFlags{}
 		c := hooksSendCommand(f)
-		err := errors.Join(c.ParseFlags(append(words, "--url", server.URL, "--key-file", written(t, "key", "sesame"))), f.prepare())
+		err := errors.Join(c.ParseFlags(append(words, "--url", server.URL, "--key-file", writeFile(t, "key", []byte("sesame")))), f.prepare())
 		if err != nil {
 			return err.Error()
 		}
@@ -341,9 +312,8 @@ func TestSend(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	for _, wrong := range [][]string{{}, {"nothing"}, {"state", "--nope"}, {"state", "--url", "x"}, {"state", "--key-file", "/nowhere"}} {
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), append([]string{"hooks", "send"}, wrong...), &out, &errs); code != 0 || out.Len() > 0 || errs.Len() == 0 {
-			t.Errorf("%q: %d %s %s", wrong, code, out.String(), errs.String())
+		if code, out, errs := tools(append([]string{"hooks", "send"}, wrong...)...); code != 0 || out != "" || errs == "" {
+			t.Errorf("%q: %d %s %s", wrong, code, out, errs)
 		}
 	}
 }
@@ -380,7 +350,7 @@ func TestBrief(t *testing.T) {
 
 // FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
 func FuzzMerge(f *testing.F) {
-	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"url":"x?by=perch-tools"},{"command":"y"}]}]}}`,
+	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"command":"x # by=perch-tools"},{"command":"y"}]}]}}`,
 		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}

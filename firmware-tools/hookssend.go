@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,7 +69,7 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	case err != nil:
 		return fmt.Errorf("the answer broke off: %w", err)
 	case answer.StatusCode >= 300:
-		return fmt.Errorf("the appliance answered %s: %s", answer.Status, refusal(text))
+		return fmt.Errorf("the appliance answered %s: %s", answer.Status, cmp.Or(refusal(text), "without a reason"))
 	case what == "permission" && json.Valid(text):
 		_, err = stdout.Write(text)
 	}
@@ -130,13 +131,4 @@ func runs(tool string, input json.RawMessage) (name, what string) {
 		what = strings.ToValidUTF8(what[:mostRuns], "")
 	}
 	return name, what
-}
-
-// refusal returns the message of an error of the appliance.
-func refusal(text []byte) string {
-	var answer struct{ Error struct{ Message string } }
-	if json.Unmarshal(text, &answer) == nil && answer.Error.Message != "" {
-		return answer.Error.Message
-	}
-	return "without a reason"
 }

@@ -41,8 +41,7 @@ func (f *imageFlags) image(stdout io.Writer, file string) error {
 		return err
 	}
 	i, err := readImage(file)
-	var refusal *espimage.Refusal
-	if err != nil && !errors.As(err, &refusal) {
+	if _, refused := errors.AsType[*espimage.Refusal](err); err != nil && !refused {
 		return err
 	}
 	if err == nil {
@@ -69,20 +68,29 @@ func (f *imageFlags) target() (espimage.Target, error) {
 }
 
 // readImage returns what could be read, also if the error is a refusal.
-func readImage(name string) (espimage.Image, error) {
+func readImage(name string) (i espimage.Image, err error) {
+	err = withFile(name, func(file io.ReaderAt, size int64) (err error) {
+		i, err = espimage.Read(file, size)
+		return err
+	})
+	return i, err
+}
+
+// withFile opens a regular file for a function.
+func withFile(name string, read func(file io.ReaderAt, size int64) error) error {
 	file, err := os.Open(name)
 	if err != nil {
-		return espimage.Image{}, fmt.Errorf("open the image: %w", err)
+		return fmt.Errorf("open the file: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return espimage.Image{}, fmt.Errorf("open the image: %w", err)
+		return fmt.Errorf("open the file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return espimage.Image{}, fmt.Errorf("%s is not a file", name)
+		return fmt.Errorf("%s is not a file", name)
 	}
-	return espimage.Read(file, info.Size())
+	return read(file, info.Size())
 }
 
 // showImage prints what could be read of an image.
@@ -114,43 +122,33 @@ func showImage(w io.Writer, i espimage.Image) {
 
 // shownImage is an image in JSON.
 type shownImage struct {
-	Kind    espimage.Kind `json:"kind"`
-	Valid   bool          `json:"valid"`
-	Code    string        `json:"code,omitempty"` // why it is not valid
-	Why     string        `json:"why,omitempty"`
-	Size    int64         `json:"size"`
-	Length  int64         `json:"length,omitempty"` // of the part that a boot loader reads
-	SHA256  string        `json:"sha256,omitempty"`
-	Chip    string        `json:"chip,omitempty"`
-	Project string        `json:"project,omitempty"`
-	Version string        `json:"version,omitempty"`
-	Built   string        `json:"built,omitempty"`
-	IDF     string        `json:"idf,omitempty"`
-	ELF     string        `json:"elf_sha256,omitempty"`
-	Signed  bool          `json:"signed"`
-	Hashed  bool          `json:"hashed"`
-	Parts   []shownPart   `json:"segments,omitempty"`
-}
-
-type shownPart struct {
-	Address uint32 `json:"address"`
-	Length  uint32 `json:"length"`
-	Offset  int64  `json:"offset"`
+	Kind    espimage.Kind      `json:"kind"`
+	Valid   bool               `json:"valid"`
+	Code    string             `json:"code,omitempty"` // why it is not valid
+	Why     string             `json:"why,omitempty"`
+	Size    int64              `json:"size"`
+	Length  int64              `json:"length,omitempty"` // of the part that a boot loader reads
+	SHA256  string             `json:"sha256,omitempty"`
+	Chip    string             `json:"chip,omitempty"`
+	Project string             `json:"project,omitempty"`
+	Version string             `json:"version,omitempty"`
+	Built   string             `json:"built,omitempty"`
+	IDF     string             `json:"idf,omitempty"`
+	ELF     string             `json:"elf_sha256,omitempty"`
+	Signed  bool               `json:"signed"`
+	Hashed  bool               `json:"hashed"`
+	Parts   []espimage.Segment `json:"segments,omitempty"`
 }
 
 // shownAs returns an image in JSON, with the reason err if it is not valid.
 func shownAs(i espimage.Image, err error) shownImage {
-	s := shownImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed}
-	var refusal *espimage.Refusal
-	if errors.As(err, &refusal) {
+	s := shownImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed, Parts: i.Segments}
+	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
 		s.Code, s.Why = refusal.Word, refusal.Sentence
 	}
 	if i.Kind == espimage.Application {
 		s.Chip, s.Project, s.Version, s.IDF = i.Chip.String(), i.App.Project, i.App.Version, i.App.IDF
 		s.Built, s.ELF = i.App.Date+" "+i.App.Time, hex.EncodeToString(i.App.ELF[:])
-		for _, p := range i.Segments {
-			s.Parts = append(s.Parts, shownPart(p))
-		}
 	}
 	if i.Length > 0 {
 		s.SHA256 = hex.EncodeToString(i.SHA256[:])

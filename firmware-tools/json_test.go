@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +18,7 @@ func TestJSON(t *testing.T) {
 	a := newAppliance(t)
 	rom := simrobot.NewROM(stackChan())
 	_, page := configuring(t, simrobot.PortalOptions{})
-	server := httptest.NewServer(&catalogue{})
-	defer server.Close()
+	_, url := newAdminAPI(t, adminAPI{})
 	image, partition := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "nvs.bin", robotSettings(t))
 	damaged := robotSettings(t)
 	damaged[64+32+24] ^= 1
@@ -36,8 +34,8 @@ func TestJSON(t *testing.T) {
 		{[]string{"robot", "nvs", writeFile(t, "bad.bin", damaged)}, `"namespace":`},
 		{[]string{"robot", "nvs", partition, "--set", "wifi/ssid=x", "--out", filepath.Join(t.TempDir(), "out.bin")}, `"bytes":16384`},
 		{[]string{"firmware", "image", image}, `"valid":true`},
-		{[]string{"firmware", "publish", image, "--board", "b", "--url", server.URL, "--auto", "--percent", "10"}, `"percent":10`},
-		{[]string{"firmware", "assets", writeFile(t, "de.bin", assetFile()), "--url", server.URL}, `"name":"de.bin"`},
+		{[]string{"firmware", "publish", image, "--board", "b", "--url", url, "--auto", "--percent", "10"}, `"percent":10`},
+		{[]string{"firmware", "assets", writeFile(t, "de.bin", assetFile()), "--url", url}, `"name":"de.bin"`},
 		{[]string{"hooks", "install", "claude", "--write"}, `"changed":true`},
 		{[]string{"hooks", "remove", "claude"}, `"changed":true`},
 	} {

@@ -18,16 +18,7 @@ type liveLog struct {
 }
 
 func (l *liveLog) line(who, does, words string) {
-	// Text from outside stays on its line, without control characters.
-	words = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return ' '
-		}
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, words)
+	words = strings.ReplaceAll(plainText(strings.ToValidUTF8(words, "�")), "\t", " ")
 	if l.picture != nil {
 		fmt.Fprintln(l.out.to, l.picture.line(who, does, words))
 		return

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,37 +13,111 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
+func answered(s simrobot.Stats) int {
+	n := 0
+	for _, t := range s.Turns {
+		if t.Answered {
+			n++
+		}
+	}
+	return n
+}
+
+// shownTurn is a turn in JSON. Times are in milliseconds.
+type shownTurn struct {
+	Turn        int     `json:"turn"` // from 1
+	Text        string  `json:"text"`
+	Transcript  string  `json:"transcript,omitempty"`
+	Answered    bool    `json:"answered"`
+	Interrupted bool    `json:"interrupted"`
+	FirstSound  float64 `json:"first_sound_ms"`
+	Length      float64 `json:"length_ms"`
+	Packets     int     `json:"packets"`
+	Underruns   int     `json:"underruns"`
+	Dropped     int     `json:"dropped"`
+}
+
+// shownSound is the sound of a robot, or of many, in JSON. Counts are of packets,
+// times in milliseconds.
+type shownSound struct {
+	Robots    int     `json:"robots"`
+	Turns     int     `json:"turns"`
+	Answered  int     `json:"answered"`
+	Received  int     `json:"received"`
+	Played    int     `json:"played"`
+	Dropped   int     `json:"dropped"`
+	Ignored   int     `json:"ignored"`
+	Underruns int     `json:"underruns"`
+	HelloP50  float64 `json:"hello_p50_ms"`
+	HelloP99  float64 `json:"hello_p99_ms"`
+	FirstP50  float64 `json:"first_sound_p50_ms"`
+	FirstP99  float64 `json:"first_sound_p99_ms"`
+	GapP50    float64 `json:"gap_p50_ms"`
+	GapP99    float64 `json:"gap_p99_ms"`
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
+
+// report prints a line for each turn, and one for the sound as a whole.
+func report(out lines, s simrobot.Stats) {
+	if out.json {
+		for i, t := range s.Turns {
+			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length),
+				t.Packets,
+				t.Underruns, t.Dropped})
+		}
+		summary(out, []simrobot.Stats{s})
+		return
+	}
+	w := out.to
+	for i, t := range s.Turns {
+		if t.Interrupted {
+			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.QuietAfter))
+			continue
+		}
+		if !t.Answered {
+			fmt.Fprintf(w, "turn %d: %q was not answered\n", i+1, t.Text)
+			continue
+		}
+		fmt.Fprintf(w, "turn %d: first sound after %v, %v long, %d packets, %d underruns, %d dropped\n",
+			i+1, ms(t.FirstAudio), ms(t.Length), t.Packets, t.Underruns, t.Dropped)
+	}
+	if s.HelloLatency == 0 {
+		return
+	}
+	fmt.Fprintf(w, "sound: %d sent, %d received, %d played, %d dropped, %d ignored, %d cut, %d bad, %d underruns, at most %d queued, gaps p50 %v "+
+		"p99 %v\n",
+		s.Sent, s.Received, s.Played, s.Dropped, s.Ignored, s.Cut, s.Bad, s.Underruns, s.MaxQueue,
+		ms(simrobot.Quantile(s.Gaps, 0.5)), ms(simrobot.Quantile(s.Gaps, 0.99)))
+	if s.CutByBargeIn+s.Late > 0 {
+		fmt.Fprintf(w, "interruptions: %d packets were cut off by them, %d came after them\n", s.CutByBargeIn, s.Late)
+	}
+}
+
+func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
 // load runs many robots at once. They start 7 ms apart, so that their
 // microphones are not in step.
 func load(ctx context.Context, f *robotFlags, out lines) error {
-	first, err := device.ParseID(f.options.MAC)
-	if err != nil {
-		return err
-	}
 	all := make([]simrobot.Stats, f.robots)
 	failed := make([]error, f.robots)
 	var wg sync.WaitGroup
 	for i := range f.robots {
 		wg.Go(func() {
-			all[i], failed[i] = loadOne(ctx, f.options, macAfter(first, i), time.Duration(i)*7*time.Millisecond)
+			o := f.options
+			o.MAC, o.Say = macAfter(o.MAC, i), f.spoken[i]
+			all[i], failed[i] = loadOne(ctx, o, time.Duration(i)*7*time.Millisecond)
 		})
 	}
 	wg.Wait()
 	summary(out, all)
-	wrong := 0
-	for _, err := range failed {
-		if err != nil {
-			wrong++
-		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of %d robots failed, the first because of: %w", wrong, f.robots, firstOf(failed))
+	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
+		return fmt.Errorf("%d of %d robots failed, the first because of: %w", len(failed), f.robots, failed[0])
 	}
 	return nil
 }
 
-func loadOne(ctx context.Context, o simrobot.Options, mac string, after time.Duration) (simrobot.Stats, error) {
-	o.MAC = mac
+func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simrobot.Stats, error) {
 	r, err := simrobot.New(o)
 	if err != nil {
 		return simrobot.Stats{}, err
@@ -53,30 +127,24 @@ func loadOne(ctx context.Context, o simrobot.Options, mac string, after time.Dur
 		return simrobot.Stats{}, ctx.Err()
 	case <-time.After(after):
 	}
-	err = r.Run(ctx)
-	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
-		err = nil
-	}
+	err = stayed(ctx, o, r, r.Run(ctx))
 	return r.Stats(), err
 }
 
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+// stayed returns the error of a talk, or nil for a robot that stayed until it was
+// interrupted.
+func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
+	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// macAfter counts a MAC up by n.
-func macAfter(id device.ID, n int) string {
-	b, err := hex.DecodeString("0000" + string(id))
-	if err != nil {
-		return string(id) // an ID is hex
-	}
-	sum := binary.BigEndian.Uint64(b) + uint64(n)
-	return fmt.Sprintf("%012x", sum&0xffffffffffff)
+// macAfter counts a MAC, which was checked, up by n.
+func macAfter(mac string, n int) string {
+	id, _ := device.ParseID(mac)
+	first, _ := strconv.ParseUint(string(id), 16, 64) // an ID is hex
+	return fmt.Sprintf("%012x", (first+uint64(n))&0xffffffffffff)
 }
 
 // summary prints the sums of what the robots counted.

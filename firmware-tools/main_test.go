@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/command/commandtest"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
@@ -150,25 +149,48 @@ func square(n int) []int16 {
 }
 
 func tools(args ...string) (code int, stdout, stderr string) {
+	return toolsUntil(context.Background(), args...)
+}
+
+func toolsUntil(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
+	code = run(ctx, args, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// call is the arguments of a command, its exit code, and a part of the line that it
+// prints if it fails.
+type call struct {
+	args   []string
+	code   int
+	stderr string
+}
+
+func check(t *testing.T, command string, calls []call) {
+	t.Helper()
+	for _, c := range calls {
+		code, _, errs := tools(append([]string{command}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
+			t.Errorf("%q: exit %d %s", c.args, code, errs)
+		}
+	}
+}
+
+// microphone returns a file with 0.3 s of sound.
+func microphone(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := voice.WriteWAV(&b, 16000, square(4800)); err != nil {
+		t.Fatal(err)
+	}
+	return writeFile(t, "mic.wav", b.Bytes())
 }
 
 func TestConversation(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
-	mic, speaker, script := filepath.Join(dir, "mic.wav"), filepath.Join(dir, "speaker.wav"), filepath.Join(dir, "t.jsonl")
-	flash := filepath.Join(dir, "flash.json")
-	f, err := os.Create(mic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := voice.WriteWAV(f, 16000, square(4800)); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", mic, "--speaker", speaker, "--mode", "manual",
+	speaker, script, flash := filepath.Join(dir, "speaker.wav"), filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "flash.json")
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", microphone(t), "--speaker", speaker, "--mode", "manual",
 		"--transcript", script, "--flash", flash, "--event", `face_detected={"x":1}`)
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
@@ -246,11 +268,8 @@ func TestManyRobots(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "2 of 2 robots failed, the first because of: check in") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if got := macAfter("0000000000ff", 2); got != "000000000101" {
-		t.Errorf("the third MAC is %s", got)
-	}
-	if got := macAfter("fefffffffffe", 2); got != "ff0000000000" {
-		t.Errorf("the third MAC is %s", got)
+	if a, b := macAfter("00:00:00:00:00:ff", 2), macAfter("fefffffffffe", 2); a != "000000000101" || b != "ff0000000000" {
+		t.Errorf("the third MACs are %s and %s", a, b)
 	}
 }
 
@@ -277,18 +296,15 @@ func TestEachRobotItsOwnWords(t *testing.T) {
 		return f
 	}
 	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")
-	if err := f.speak(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := f.speak(t.Context()); err != nil || len(f.spoken) != 3 || len(f.options.Say) != 2 {
+		t.Fatalf("%d robots speak, %v", len(f.spoken), err)
 	}
-	var all [][]simrobot.Sentence
-	for i, mac := range []string{"0200000000fe", "0200000000ff", "020000000100"} {
-		say := f.options.SayAs(device.ID(mac))
+	for i, say := range f.spoken {
 		if len(say) != 2 || say[0].Text != fmt.Sprintf("robot %d", i+1) || say[1].Text != "hi" || len(say[0].PCM) == 0 {
-			t.Fatalf("%s says %d sentences, first %+v", mac, len(say), say)
+			t.Fatalf("robot %d says %d sentences, first %+v", i+1, len(say), say)
 		}
-		all = append(all, say)
 	}
-	if &all[0][1].PCM[0] != &all[2][1].PCM[0] || len(f.options.Say) != 2 {
+	if &f.spoken[0][1].PCM[0] != &f.spoken[2][1].PCM[0] {
 		t.Error("what is the same was spoken twice")
 	}
 	if f = parsed("--say", "robot %d"); f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
@@ -308,6 +324,9 @@ func TestExitCodes(t *testing.T) {
 		{"", 2, "usage: perch-tools COMMAND"},
 		{"help", 0, ""},
 		{"dance", 2, `unknown command "dance"`},
+		{"completion", 2, "it takes bash|zsh|fish"},
+		{"completion tcsh", 2, `"tcsh" is not one of`},
+		{"completion --what", 2, "unknown flag: --what"},
 		{"robot --help", 0, ""},
 		{"robot flsh x.bin", 2, `unknown command "flsh"; did you mean flash?`},
 		{"robot simulate --mode loud", 2, `mode "loud"`},

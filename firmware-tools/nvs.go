@@ -123,15 +123,10 @@ func (f *nvsFlags) load() (*nvs.Partition, int, error) {
 		}
 		return &nvs.Partition{}, f.size, nil
 	}
-	file, err := os.Open(f.file)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w; --new makes one", err)
-		}
-		return nil, 0, fmt.Errorf("open the partition: %w", err)
+	image, err := readUpTo(f.file, nvs.MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; --new makes one", err)
 	}
-	defer file.Close()
-	image, err := io.ReadAll(io.LimitReader(file, nvs.MaxSize+1))
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the partition: %w", err)
 	}

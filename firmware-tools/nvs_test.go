@@ -83,11 +83,7 @@ func TestSettingsRefused(t *testing.T) {
 	bad := writeFile(t, "bad.bin", damaged)
 	text := writeFile(t, "text.bin", []byte("<html>"))
 	before, _ := os.ReadFile(file)
-	for _, c := range []struct {
-		args   []string
-		code   int
-		stderr string
-	}{
+	check(t, "nvs", []call{
 		{[]string{text}, 1, "not an NVS partition"},
 		{[]string{"/nowhere.bin"}, 1, "--new makes one"},
 		{[]string{"--new", file}, 1, "is there already"},
@@ -104,12 +100,7 @@ func TestSettingsRefused(t *testing.T) {
 		{[]string{file, "--ota", "http://perch.local:8003/?x=1"}, 2, "cannot use --ota"},
 		{[]string{"--new", filepath.Join(t.TempDir(), "x.bin"), "--size", "8192"}, 1, "multiple of 4096"},
 		{nil, 2, "it takes one file, not 0"},
-	} {
-		code, _, errs := tools(append([]string{"nvs"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%v: exit %d %s", c.args, code, errs)
-		}
-	}
+	})
 	if after, _ := os.ReadFile(file); string(after) != string(before) {
 		t.Error("a refused change was written")
 	}

@@ -50,10 +50,7 @@ var errNoPage = errors.New("the robot's page has no such address")
 func (p *portal) ask(ctx context.Context, method, path string, body, v any) error {
 	var text []byte
 	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return fmt.Errorf("encode the form: %w", err)
-		}
+		text, _ = json.Marshal(body) // texts
 	}
 	if len(text) > mostForm {
 		return fmt.Errorf("the form has %d bytes; a robot takes %d", len(text), mostForm)

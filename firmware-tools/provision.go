@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"os/signal"
@@ -66,7 +65,7 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 		}
 	}
 	if f.ota == "" { // the robot's own network has no appliance to find
-		if f.ota, err = browseLasting(ctx, f.out); err == nil {
+		if f.ota, err = browse(ctx, f.out, lastingURL); err == nil {
 			err = checkOTA(f.ota) // any machine of the network may have answered
 		}
 		if err != nil {
@@ -99,12 +98,7 @@ func (f *provisionFlags) check() (err error) {
 // readPassword reads the password of a Wi-Fi. It refuses a longer one than can
 // be: a robot would write it over its own memory.
 func readPassword(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("read the password: %w", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 1024))
+	text, err := readUpTo(name, 1024)
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)
 	}

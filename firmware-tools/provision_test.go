@@ -85,11 +85,7 @@ func TestProvisionRefused(t *testing.T) {
 	_, fresh := configuring(t, simrobot.PortalOptions{})
 	_, wrong := configuring(t, simrobot.PortalOptions{})
 	password := writeFile(t, "password", []byte("another one"))
-	for _, c := range []struct {
-		args   []string
-		code   int
-		stderr string
-	}{
+	calls := []call{
 		{[]string{"--portal", fresh}, 1, "knows no Wi-Fi"},
 		{[]string{"--portal", wrong, "--ssid", "Home", "--password-file", password}, 1, `could not join "Home"`},
 		{[]string{"--portal", wrong, "--ssid", "Nobody's"}, 1, "it stays in configuration mode"},
@@ -109,25 +105,41 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is as in"},
 		{[]string{"what"}, 2, `unexpected "what": it takes no arguments`},
 		{[]string{"--help"}, 0, ""},
-	} {
+	}
+	for n, c := range calls {
 		if !slices.Contains(c.args, "--ota") {
-			c.args = append(c.args, "--ota", lasting)
-		}
-		code, _, errs := tools(append([]string{"provision"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
-			t.Errorf("%v: exit %d %s", c.args, code, errs)
+			calls[n].args = append(c.args, "--ota", lasting)
 		}
 	}
+	check(t, "provision", calls)
 }
 
 // TestNoRobot: without a robot the error names the cure.
 func TestNoRobot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"provision", "--portal", "http://127.0.0.1:1", "--ota", lasting}, &out, &errs); code != 1 ||
-		!strings.Contains(errs.String(), "in the robot's network, Xiaozhi-XXXX?") {
-		t.Errorf("exit %d %s", code, errs.String())
+	if code, _, errs := toolsUntil(ctx, "provision", "--portal", "http://127.0.0.1:1", "--ota", lasting); code != 1 ||
+		!strings.Contains(errs, "in the robot's network, Xiaozhi-XXXX?") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
+func TestOTAURL(t *testing.T) {
+	four, six := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7")
+	for _, c := range []struct {
+		found mdns.Found
+		want  string
+	}{
+		{mdns.Found{Port: 8003, Addrs: []netip.Addr{six, four}, TXT: map[string]string{"ota": "/xiaozhi/ota/"}},
+			"http://192.0.2.7:8003/xiaozhi/ota/"},
+		{mdns.Found{Port: 80, Addrs: []netip.Addr{four}}, "http://192.0.2.7:80/xiaozhi/ota/"},
+		{mdns.Found{Port: 80, Addrs: []netip.Addr{four}, TXT: map[string]string{"ota": "@evil.example/"}}, "http://192.0.2.7:80/xiaozhi/ota/"},
+		{mdns.Found{Port: 80, Addrs: []netip.Addr{six}}, ""},
+		{mdns.Found{Port: 80}, ""},
+	} {
+		if got := otaURL(c.found); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.found, got, c.want)
+		}
 	}
 }
 
@@ -284,9 +296,8 @@ func TestComesBackWhenStopped(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting}, &out, &errs); code != 1 {
-		t.Errorf("exit %d %s", code, errs.String())
+	if code, _, errs := toolsUntil(ctx, "provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting); code != 1 {
+		t.Errorf("exit %d %s", code, errs)
 	}
 	inOwnNetwork(t, state)
 }

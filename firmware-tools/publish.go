@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +89,8 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 		fmt.Fprintf(stdout, "published %s %s for %s\nsha256 %s\n", result.Project, result.Version, strings.Join(f.boards, ", "), sha256)
 	}
 	if f.auto {
-		if err := f.rollOut(ctx, sha256); err != nil {
+		plan := rollout{Boards: f.boards, Percent: f.percent, Hours: f.hours, Auto: true}
+		if err := f.post(ctx, plan, "firmware", sha256, "rollout"); err != nil {
 			return fmt.Errorf("it is published, but not rolled out: %w", err)
 		}
 		result.Percent = f.percent
@@ -107,18 +104,6 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 		fmt.Fprintln(stdout, "no robot is offered it yet: --auto begins a rollout, or upgrade one by hand")
 	}
 	return nil
-}
-
-func (f *publishFlags) rollOut(ctx context.Context, sha256 string) error {
-	body, err := json.Marshal(rollout{Boards: f.boards, Percent: f.percent, Hours: f.hours, Auto: true})
-	if err != nil {
-		return fmt.Errorf("encode the rollout: %w", err)
-	}
-	request, err := f.request(ctx, http.MethodPost, bytes.NewReader(body), nil, "firmware", sha256, "rollout")
-	if err != nil {
-		return err
-	}
-	return send(request)
 }
 
 // upload sends the first size bytes of a file to a path of the admin API.
@@ -139,26 +124,4 @@ func (r *reach) upload(ctx context.Context, name string, size int64, query url.V
 	err = send(request)
 	progress.End()
 	return err
-}
-
-// judgeWithin is how long an appliance may take to check an image that it has,
-// on a slow card.
-const judgeWithin = time.Minute
-
-// send sends a request and returns the error that it is answered with.
-func send(request *http.Request) error {
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: judgeWithin, ExpectContinueTimeout: 2 * time.Second,
-		DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode < 300 {
-		return nil
-	}
-	if err := refusedWith(answer); err != nil {
-		return err
-	}
-	return fmt.Errorf("the appliance answered %s", answer.Status)
 }

@@ -1,96 +1,148 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"perch/firmware-tools/simrobot"
 )
 
-// catalogue records requests, and gives a fixed answer.
-type catalogue struct {
-	asked  []string
-	upload []byte
-	status int
-	answer string
-}
-
-func (c *catalogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	c.asked = append(c.asked, strings.Join([]string{r.Method, r.URL.Path, r.URL.Query().Encode(), r.Header.Get("Authorization")}, " "))
-	if r.URL.Path == "/api/v1/firmware" {
-		c.upload = body
-	} else {
-		c.asked = append(c.asked, string(body))
-	}
-	if c.status != 0 {
-		w.WriteHeader(c.status)
-	}
-	_, _ = io.WriteString(w, c.answer)
-}
-
 func TestPublish(t *testing.T) {
 	file := simrobot.Image("1.3.0", 0)
 	name := writeFile(t, "app.bin", file)
 	token := writeFile(t, "token", []byte("secret\n"))
-	c := &catalogue{}
-	server := httptest.NewServer(c)
-	defer server.Close()
+	a, url := newAdminAPI(t, adminAPI{})
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
-	code, out, errs := tools("publish", "--board", "b", "--board", "c", name, "--url", server.URL, "--token-file", token, "--signature", "AA==")
+	code, out, errs := tools("publish", "--board", "b", "--board", "c", name, "--url", url, "--token-file", token, "--signature", "AA==")
 	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) ||
 		!strings.Contains(out, "no robot is offered it yet") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	if want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret"; len(c.asked) != 1 || c.asked[0] != want ||
-		!bytes.Equal(c.upload, file) {
-		t.Errorf("asked %q", c.asked)
+	want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret " + string(file)
+	if !slices.Equal(a.asked, []string{want}) {
+		t.Errorf("asked %q", a.asked)
 	}
-	c.asked = nil
-	code, out, errs = tools("publish", "--board", "b", name, "--url", server.URL, "--auto", "--percent", "10", "--hours", "02:00-05:00")
+	a.asked = nil
+	code, out, errs = tools("publish", "--board", "b", name, "--url", url, "--auto", "--percent", "10", "--hours", "02:00-05:00")
 	if code != 0 || !strings.Contains(out, "rolled out to 10 %") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	if len(c.asked) != 3 || !strings.HasPrefix(c.asked[1], "POST /api/v1/firmware/"+sha+"/rollout") ||
-		c.asked[2] != `{"boards":["b"],"percent":10,"hours":"02:00-05:00","auto":true}` {
-		t.Errorf("asked %q", c.asked)
+	want = "POST /api/v1/firmware/" + sha + `/rollout   {"boards":["b"],"percent":10,"hours":"02:00-05:00","auto":true}`
+	if len(a.asked) != 2 || a.asked[1] != want {
+		t.Errorf("asked %q", a.asked)
 	}
 }
 
 func TestPublishRefused(t *testing.T) {
 	good := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	bad := writeFile(t, "bad.bin", []byte("<html>"))
-	c := &catalogue{status: http.StatusForbidden, answer: `{"error":{"code":"bad_signature","message":"the signature\u001b[2J is wrong"}}`}
-	server := httptest.NewServer(c)
-	defer server.Close()
-	odd := httptest.NewServer(&catalogue{status: http.StatusBadGateway, answer: "<html>"})
-	defer odd.Close()
-	for _, c := range []struct {
-		args   []string
-		code   int
-		stderr string
-	}{
+	_, url := newAdminAPI(t, adminAPI{status: http.StatusForbidden,
+		answer: `{"error":{"code":"bad_signature","message":"the signature\u001b[2J is wrong"}}`})
+	_, odd := newAdminAPI(t, adminAPI{status: http.StatusBadGateway, answer: "<html>"})
+	check(t, "publish", []call{
 		{[]string{good}, 2, "--board must name"},
 		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
 		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not an address"},
 		{[]string{"--board", "b", bad}, 1, "no firmware image"},
 		{[]string{"--board", "b", filepath.Join(t.TempDir(), "none")}, 1, "none"},
-		{[]string{"--board", "b", good, "--url", server.URL}, 1, "the signature[2J is wrong"},
-		{[]string{"--board", "b", good, "--url", odd.URL}, 1, "answered 502"},
+		{[]string{"--board", "b", good, "--url", url}, 1, "the signature[2J is wrong"},
+		{[]string{"--board", "b", good, "--url", odd}, 1, "answered 502"},
 		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
 		{[]string{"--help"}, 0, ""},
-	} {
-		code, _, errs := tools(append([]string{"publish"}, c.args...)...)
-		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
-			t.Errorf("%v: exit %d %s", c.args, code, errs)
-		}
+	})
+}
+
+// assetFile returns an asset file with an empty index.
+func assetFile() []byte {
+	rest := make([]byte, 44, 48)
+	copy(rest, "index.json")
+	rest[32] = 2
+	rest = append(rest, "ZZ{}"...)
+	sum := uint32(0)
+	for _, b := range rest {
+		sum += uint32(b)
 	}
+	head := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, sum)
+	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
+}
+
+// adminAPI is that of an appliance. It records its requests, and refuses some.
+type adminAPI struct {
+	asked  []string // method, path, query, token and body
+	status int      // of a refusal; 0 refuses nothing
+	refuse string   // what is refused: a request whose path ends so
+	answer string   // of a refusal
+}
+
+func newAdminAPI(t *testing.T, a adminAPI) (*adminAPI, string) {
+	server := httptest.NewServer(&a)
+	t.Cleanup(server.Close)
+	return &a, server.URL
+}
+
+func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.asked = append(a.asked, strings.Join([]string{r.Method, r.URL.Path, r.URL.Query().Encode(), r.Header.Get("Authorization"), string(body)}, " "))
+	if a.status != 0 && strings.HasSuffix(r.URL.Path, a.refuse) {
+		w.WriteHeader(a.status)
+		_, _ = io.WriteString(w, a.answer)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	file := writeFile(t, "de.bin", assetFile())
+	token := writeFile(t, "token", []byte("secret\n"))
+	a, url := newAdminAPI(t, adminAPI{})
+	code, out, errs := tools("assets", file, "--check")
+	if code != 0 || errs != "" || !strings.Contains(out, "index.json") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	code, out, errs = tools("assets", file, "--url", url, "--token-file", token)
+	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	code, out, errs = tools("assets", file, "--url", url, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
+	if code != 0 || errs != "" || !strings.Contains(out, "a0b1c2d3e4f5 restarts") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	want := []string{
+		"POST /api/v1/assets/de.bin  Bearer secret " + string(assetFile()),
+		"POST /api/v1/assets/fonts.bin   " + string(assetFile()),
+		`POST /api/v1/devices/a0b1c2d3e4f5/assets   {"name":"fonts.bin"}`,
+		"POST /api/v1/devices/a0b1c2d3e4f5/reboot   ",
+	}
+	if !slices.Equal(a.asked, want) {
+		t.Errorf("asked %q", a.asked)
+	}
+	a.status, a.refuse = http.StatusConflict, "/devices/a0b1c2d3e4f5/assets"
+	a.answer = `{"error":{"code":"robot_offline","message":"its channel is closed"}}`
+	code, out, errs = tools("assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
+	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
+		!strings.Contains(out, "robots can download it as de.bin") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+}
+
+func TestAssetsRefused(t *testing.T) {
+	good := writeFile(t, "de.bin", assetFile())
+	check(t, "assets", []call{
+		{nil, 2, "it takes one file, not 0"},
+		{[]string{good, "--reboot"}, 2, "goes with --robot"},
+		{[]string{good, "--robot", "de/sk"}, 2, "de/sk"},
+		{[]string{writeFile(t, "page.bin", []byte("<html>"))}, 1, "no asset file"},
+		{[]string{writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))}, 1, "application"},
+		{[]string{filepath.Join(t.TempDir(), "none")}, 1, "none"},
+		{[]string{t.TempDir()}, 1, "is not a file"},
+		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
+		{[]string{"--help"}, 0, ""},
+	})
 }

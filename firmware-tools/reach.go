@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,15 +80,59 @@ func (r *reach) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// post sends a value as JSON; nil sends no body.
+func (r *reach) post(ctx context.Context, value any, path ...string) error {
+	var body io.Reader
+	if value != nil {
+		text, _ := json.Marshal(value) // texts and numbers
+		body = bytes.NewReader(text)
+	}
+	request, err := r.request(ctx, http.MethodPost, body, nil, path...)
+	if err != nil {
+		return err
+	}
+	return send(request)
+}
+
+// judgeWithin is how long an appliance may take to check an image that it has,
+// on a slow card.
+const judgeWithin = time.Minute
+
+// send sends a request and returns the error that it is answered with.
+func send(request *http.Request) error {
+	answer, err := begin(request, judgeWithin)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// begin sends a request, and returns the answer when it begins. An answer that is
+// an error is returned as one.
+func begin(request *http.Request, within time.Duration) (*http.Response, error) {
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
+		DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+	}
+	if answer.StatusCode < 300 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRefusal)) // half of it is not JSON
+	if message := refusal(text); message != "" {
+		return nil, errors.New(message)
+	}
+	return nil, fmt.Errorf("the appliance answered %s", answer.Status)
+}
+
 // mostRefusal limits the body of an error, in bytes.
 const mostRefusal = 64 << 10
 
-// refusedWith returns the message of an appliance's error, or nil without one.
-func refusedWith(answer *http.Response) error {
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRefusal))
-	var body struct{ Error struct{ Message string } }
-	if err == nil && json.Unmarshal(text, &body) == nil && body.Error.Message != "" {
-		return errors.New(plainText(body.Error.Message))
-	}
-	return nil
+// refusal returns the message of an appliance's error, or nothing.
+func refusal(text []byte) string {
+	var answer struct{ Error struct{ Message string } }
+	_ = json.Unmarshal(text, &answer) // a proxy answers otherwise
+	return plainText(answer.Error.Message)
 }

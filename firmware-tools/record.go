@@ -48,14 +48,18 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	transcript, err := openStream(request)
+	answer, err := begin(request, beginWithin)
+	if err != nil && ctx.Err() != nil {
+		return nil // it was interrupted before anything came
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil // it was interrupted before anything came
-		}
 		return err
 	}
+	transcript := answer.Body
 	defer transcript.Close()
+	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+		return fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
+	}
 	if f.out == "" {
 		return copyUntil(ctx, plain{stdout}, transcript)
 	}
@@ -70,23 +74,6 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 // beginWithin is how long an appliance may take to begin the transcript. The
 // transcript itself has no end of its own.
 const beginWithin = 10 * time.Second
-
-// openStream sends the request and returns the answer's body.
-func openStream(r *http.Request) (io.ReadCloser, error) {
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: beginWithin, DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
-	}
-	if answer.StatusCode == http.StatusOK && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
-		return answer.Body, nil
-	}
-	defer answer.Body.Close()
-	if err := refusedWith(answer); err != nil {
-		return nil, err
-	}
-	return nil, fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
-}
 
 // copyUntil copies until the transcript ends or ctx does; either is the end of
 // a recording.

@@ -152,10 +152,7 @@ func TestRecordWithAKey(t *testing.T) {
 		}
 		sendTranscript(w, r)
 	})
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, "token", []byte("secret\n"))
 	args := []string{"record", "a0b1c2d3e4f5", "--url", address}
 	if code, _, errs := tools(args...); code != 1 || !strings.Contains(errs, `a bearer token is needed, not <>`) {
 		t.Errorf("without: exit %d, %s", code, errs)

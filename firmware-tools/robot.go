@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -29,6 +29,8 @@ type robotFlags struct {
 	robots  int
 	picture bool
 	json    bool
+
+	spoken [][]simrobot.Sentence // for the microphone of each robot
 }
 
 func robotCommand(name string, f *robotFlags) *cobra.Command {
@@ -70,7 +72,7 @@ func robotCommand(name string, f *robotFlags) *cobra.Command {
 // robot simulates one robot, or many.
 func (f *robotFlags) robot(ctx context.Context, out lines) (err error) {
 	if f.options.OTA == "" {
-		if f.options.OTA, err = browse(ctx, out); err != nil {
+		if f.options.OTA, err = browse(ctx, out, otaURL); err != nil {
 			return err
 		}
 	}
@@ -122,8 +124,8 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// speak makes the sound for all microphones. The options hold the sentences of
-// the first robot; the others say as many.
+// speak makes the sound for all microphones. What two robots say alike is
+// spoken once.
 func (f *robotFlags) speak(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {
@@ -131,47 +133,30 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if o.Say, err = f.sentences(ctx, 1); err != nil || f.robots == 1 {
-		return err
-	}
-	first, err := device.ParseID(o.MAC)
-	if err != nil {
-		return err
-	}
-	sentences := map[string][]simrobot.Sentence{macAfter(first, 0): o.Say}
-	for i := 1; i < f.robots; i++ {
-		if sentences[macAfter(first, i)], err = f.sentences(ctx, i+1); err != nil {
-			return err
-		}
-	}
-	o.SayAs = func(id device.ID) []simrobot.Sentence { return sentences[string(id)] }
-	return nil
-}
-
-// sentences returns the sound for the microphone of robot number n. A text
-// without a number is spoken once for all robots.
-func (f *robotFlags) sentences(ctx context.Context, n int) ([]simrobot.Sentence, error) {
-	if f.mic != "" && n > 1 {
-		return f.options.Say, nil
-	}
+	var heard []simrobot.Sentence
 	if f.mic != "" {
 		pcm, err := simrobot.ReadWAV(f.mic)
-		return []simrobot.Sentence{{Text: filepath.Base(f.mic), PCM: pcm}}, err
-	}
-	var all []simrobot.Sentence
-	for i, text := range f.say {
-		spoken := strings.ReplaceAll(text, "%d", strconv.Itoa(n))
-		if n > 1 && spoken == text {
-			all = append(all, f.options.Say[i])
-			continue
-		}
-		pcm, err := simrobot.Speak(ctx, spoken, "")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, simrobot.Sentence{Text: spoken, PCM: pcm})
+		heard = append(heard, simrobot.Sentence{Text: filepath.Base(f.mic), PCM: pcm})
 	}
-	return all, nil
+	sound := map[string][]int16{}
+	for n := range f.robots {
+		sentences := slices.Clone(heard)
+		for _, text := range f.say {
+			text = strings.ReplaceAll(text, "%d", strconv.Itoa(n+1))
+			if sound[text] == nil {
+				if sound[text], err = simrobot.Speak(ctx, text, ""); err != nil {
+					return err
+				}
+			}
+			sentences = append(sentences, simrobot.Sentence{Text: text, PCM: sound[text]})
+		}
+		f.spoken = append(f.spoken, sentences)
+	}
+	o.Say = f.spoken[0]
+	return nil
 }
 
 // one runs a single robot and prints what happens.
@@ -197,9 +182,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Wake != "" || o.Stay) {
 		err = r.Talk(ctx)
 	}
-	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
-		err = nil // it stayed until it was interrupted
-	}
+	err = stayed(ctx, o, r, err)
 	if !f.picture {
 		report(out, r.Stats())
 	}

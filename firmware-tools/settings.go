@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,8 +86,8 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// merged returns settings with our hooks in place of our earlier ones; an empty
-// block removes them. All else stays as it is, byte by byte.
+// merged returns settings with our groups of hooks, by event, in place of our
+// earlier ones; an empty block removes them. All else stays as it is.
 func merged(settings object, block object) (object, error) {
 	hooks := object{}
 	if i := settings.at("hooks"); i >= 0 {
@@ -102,21 +101,18 @@ func merged(settings object, block object) (object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
 		}
-		if len(groups) > 0 || block.at(event.name) >= 0 || string(event.value) == "[]" {
-			kept = append(kept, member{event.name, encodedList(groups)})
+		ours := block.at(event.name)
+		if ours >= 0 && kept.at(event.name) < 0 {
+			groups = append(groups, block[ours].value)
+		}
+		if len(groups) > 0 || ours >= 0 || string(event.value) == "[]" {
+			kept = append(kept, member{event.name, encoded(groups)})
 		}
 	}
 	for _, ours := range block {
-		var groups, added []json.RawMessage
-		if i := kept.at(ours.name); i >= 0 {
-			if err := json.Unmarshal(kept[i].value, &groups); err != nil {
-				return nil, fmt.Errorf("read hooks again: %w", err)
-			}
+		if kept.at(ours.name) < 0 {
+			kept = append(kept, member{ours.name, encoded([]json.RawMessage{ours.value})})
 		}
-		if err := json.Unmarshal(ours.value, &added); err != nil {
-			return nil, fmt.Errorf("read our hooks: %w", err)
-		}
-		kept = kept.with(ours.name, encodedList(append(groups, added...)))
 	}
 	if len(kept) == 0 {
 		return slices.DeleteFunc(slices.Clone(settings), func(m member) bool { return m.name == "hooks" }), nil
@@ -126,6 +122,7 @@ func merged(settings object, block object) (object, error) {
 
 // others returns the groups of an event's hooks, without ours.
 func others(list json.RawMessage) (groups []json.RawMessage, err error) {
+	groups = []json.RawMessage{}
 	var all []json.RawMessage
 	if err := json.Unmarshal(list, &all); err != nil {
 		return nil, err
@@ -148,30 +145,15 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 		if len(each) == 0 {
 			continue
 		}
-		groups = append(groups, group.with("hooks", encodedList(each)).text())
+		groups = append(groups, group.with("hooks", encoded(each)).text())
 	}
 	return groups, nil
 }
 
-// isOurs reports whether this program installed a hook. Earlier versions installed
-// some by HTTP.
+// isOurs reports whether this program installed a hook.
 func isOurs(hook json.RawMessage) bool {
-	var h struct{ URL, Command string }
-	if json.Unmarshal(hook, &h) != nil {
-		return false
-	}
-	return strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark)
-}
-
-func encodedList(list []json.RawMessage) json.RawMessage {
-	return slices.Concat([]byte("["), bytes.Join(bytesOf(list), []byte(",")), []byte("]"))
-}
-
-func bytesOf(list []json.RawMessage) (all [][]byte) {
-	for _, text := range list {
-		all = append(all, text)
-	}
-	return all
+	var h struct{ Command string }
+	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
 // mostSettings limits the settings, in bytes.
@@ -216,26 +198,18 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 }
 
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
-	f, err := os.Open(file)
+	about, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	defer f.Close()
-	about, err := f.Stat()
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, mostSettings+1))
+		text, err = readUpTo(file, mostSettings)
 	}
 	if err == nil && len(text) > mostSettings {
 		err = fmt.Errorf("%s has more than %d bytes", file, mostSettings)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the settings: %w", err)
-	}
-	if text == nil {
-		text = []byte{}
 	}
 	return text, about.Mode().Perm(), nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,11 +75,16 @@ func TestEarlierSpellings(t *testing.T) {
 	}
 }
 
-func TestUnknownShell(t *testing.T) {
-	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "--what"}} {
-		var out bytes.Buffer
-		if code := run(t.Context(), args, &out, &out); code != 2 {
-			t.Errorf("%q: exit code %d, %s", args, code, &out)
-		}
-	}
+func TestManualPage(t *testing.T) {
+	commandtest.Manual(t, commands(), "../packaging/man/perch-tools.1")
+}
+
+// TestCommandsOfPages: the pages show commands and options that perch-tools has.
+func TestCommandsOfPages(t *testing.T) {
+	commandtest.Pages(t, commands(), "..", 15)
+}
+
+// TestInstalledCompletions: the package installs the program's scripts.
+func TestInstalledCompletions(t *testing.T) {
+	commandtest.Completions(t, commands(), "../packaging/completion")
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Asset is a file of fonts, wake words and faces that robots can download. It
-// has no record: the folder says what there is.
+// has no record: the folder is the list.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
@@ -34,8 +34,8 @@ const (
 	mostAssets = 32
 )
 
-// assetName is what one may be called: a name that is the same in a URL and in
-// every file system, and never that of an upload under way.
+// assetName matches valid names: they are the same in a URL and in every file
+// system, and never the name of an upload under way.
 var assetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 var (
@@ -46,8 +46,7 @@ var (
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
 
-// openAssets removes what uploads left half done. The folder is made with the
-// first file.
+// openAssets removes incomplete uploads. The folder is made with the first file.
 func (f *Firmware) openAssets() error {
 	left, err := filepath.Glob(f.assetPath(uploadName))
 	if err != nil {
@@ -77,66 +76,37 @@ func (f *Firmware) Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// AddAsset takes an asset file in, in place of one that has its name. Errors
-// say themselves how they are shown. Nothing of a file that is refused or
-// breaks off stays behind, and who downloads the one before has it whole.
+// AddAsset stores an asset file, and replaces one with the same name. Errors have a
+// code and a status. A file that is refused or breaks off leaves nothing behind.
+// Downloads of the replaced file are completed.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName.MatchString(name) {
 		return Asset{}, errAssetName
 	}
-	select {
-	case f.uploads <- struct{}{}:
-		defer func() { <-f.uploads }()
-	case <-ctx.Done():
-		return Asset{}, fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
-	}
-	list, err := f.Assets()
+	var read espimage.Assets
+	err := f.upload(ctx, f.assetPath(""), func(file *os.File) (string, error) {
+		list, err := f.Assets()
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
+			return "", &fault{"assets_full", http.StatusConflict,
+				fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+		}
+		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
+		if err != nil {
+			return "", uploadFault(err)
+		}
+		read, err = espimage.ReadAssets(file, n)
+		return f.assetPath(name), contentFault(err)
+	}, func() error {
+		f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
+		return nil
+	})
 	if err != nil {
 		return Asset{}, err
 	}
-	if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
-		return Asset{}, &fault{"assets_full", http.StatusConflict,
-			fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
-	}
-	var file *os.File
-	if err = os.MkdirAll(f.assetPath(""), 0o750); err == nil {
-		file, err = os.CreateTemp(f.assetPath(""), uploadName)
-	}
-	if err != nil {
-		return Asset{}, diskFault(fmt.Errorf("write the asset file: %w", err))
-	}
-	defer os.Remove(file.Name()) // it has another name by then, if all went well
-	defer file.Close()
-	read, err := receiveAsset(file, body)
-	if err != nil {
-		return Asset{}, err
-	}
-	err = errors.Join(file.Chmod(0o640), file.Sync())
-	if err == nil {
-		err = os.Rename(file.Name(), f.assetPath(name))
-	}
-	if err == nil {
-		err = syncFolder(f.assetPath(""))
-	}
-	if err != nil {
-		return Asset{}, diskFault(fmt.Errorf("keep the asset file: %w", err))
-	}
-	f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
-}
-
-// receiveAsset writes an asset file and judges it there.
-func receiveAsset(file *os.File, body io.Reader) (espimage.Assets, error) {
-	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
-	if err != nil {
-		return espimage.Assets{}, uploadFault(err)
-	}
-	read, err := espimage.ReadAssets(file, n)
-	var refusal *espimage.Refusal
-	if errors.As(err, &refusal) {
-		return read, &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
-	}
-	return read, err
 }
 
 // RemoveAsset removes an asset file. A download under way goes on to its end.
@@ -154,10 +124,10 @@ func (f *Firmware) RemoveAsset(name string) error {
 	return nil
 }
 
-// AssetFor is where a robot can download an asset file for a day, from the
-// appliance's own address. The firmware does so when it next starts. It erases
-// what it has before it looks how large the new one is, so one that is larger
-// than the partition that the robot reported is refused.
+// AssetFor returns the path at which a robot can download an asset file for a day.
+// The firmware does so at its next start. It erases its present assets before it
+// looks at the size of the new ones, so a file that is larger than the reported
+// partition is refused.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, is := f.assetSize(name)
 	if !is {
@@ -173,11 +143,10 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }
 
-// assetTicket distinguishes the tickets of asset files from those of images, which are
-// for a hash.
+// assetTicket distinguishes the tickets of asset files from those of images.
 const assetTicket = "assets/"
 
-// assetSize is that of an asset file, in bytes, where there is such a file.
+// assetSize returns the size of an asset file, if there is one.
 func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
 	if !assetName.MatchString(name) {
 		return 0, false

@@ -37,8 +37,8 @@ func assets(size int) []byte {
 	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
 }
 
-// faulty is the code and the status of an error.
-func faulty(err error) string {
+// statusOf returns the status and the code of an error.
+func statusOf(err error) string {
 	var f interface {
 		Code() string
 		Status() int
@@ -51,7 +51,7 @@ func faulty(err error) string {
 
 // TestAssets: one is taken in, downloaded as the firmware does, and removed.
 func TestAssets(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	if list, err := l.Assets(); err != nil || len(list) != 0 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -81,20 +81,17 @@ func TestAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	ticket := path[strings.Index(path, "?"):]
-	for name, c := range map[string]struct {
-		url  string
-		code int
-	}{
-		"yesterday's":       {other, 403},
-		"no ticket":         {strings.TrimSuffix(path, ticket), 403},
-		"another file's":    {"/xiaozhi/ota/assets/other.bin" + ticket, 403},
-		"an image's":        {"/xiaozhi/ota/assets/font-de.bin" + image[strings.Index(image, "?"):], 403},
-		"another robot's":   {strings.Replace(path, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
-		"out of the folder": {"/xiaozhi/ota/assets/..%2f..%2fperch.db" + ticket, 404},
-		"hidden":            {"/xiaozhi/ota/assets/.upload-1" + ticket, 404},
+	for url, code := range map[string]int{
+		other:                                    403, // yesterday's
+		strings.TrimSuffix(path, ticket):         403,
+		"/xiaozhi/ota/assets/other.bin" + ticket: 403, // another file's
+		"/xiaozhi/ota/assets/font-de.bin" + image[strings.Index(image, "?"):]: 403, // an image's
+		strings.Replace(path, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1):              403, // another robot's
+		"/xiaozhi/ota/assets/..%2f..%2fperch.db" + ticket:                     404, // out of the folder
+		"/xiaozhi/ota/assets/.upload-1" + ticket:                              404, // hidden
 	} {
-		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		if w := l.fetch(offer{URL: url}); w.Code != code {
+			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
 	l.open(t) // and it is there after a restart
@@ -108,7 +105,7 @@ func TestAssets(t *testing.T) {
 		t.Errorf("removed: %d", w.Code)
 	}
 	_, err = l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now())
-	if faulty(err) != "404 unknown_asset" || faulty(l.RemoveAsset("font-de.bin")) != "404 unknown_asset" {
+	if statusOf(err) != "404 unknown_asset" || statusOf(l.RemoveAsset("font-de.bin")) != "404 unknown_asset" {
 		t.Errorf("removed: %v", err)
 	}
 }
@@ -127,7 +124,7 @@ func (b breaks) Read(p []byte) (int, error) {
 // TestAssetsRefused: nothing of what is refused stays behind, and what was
 // there before stays.
 func TestAssetsRefused(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	good := assets(1000)
 	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)); err != nil {
 		t.Fatal(err)
@@ -149,8 +146,8 @@ func TestAssetsRefused(t *testing.T) {
 		{".upload-1", bytes.NewReader(good), "400 bad_name"},
 		{strings.Repeat("a", 64), bytes.NewReader(good), "400 bad_name"},
 	} {
-		if _, err := s.AddAsset(t.Context(), c.name, c.body); faulty(err) != c.want {
-			t.Errorf("%q: %v, want %s", c.name, faulty(err), c.want)
+		if _, err := s.AddAsset(t.Context(), c.name, c.body); statusOf(err) != c.want {
+			t.Errorf("%q: %v, want %s", c.name, statusOf(err), c.want)
 		}
 	}
 	if kept, err := os.ReadFile(filepath.Join(s.dir, "assets", "a.bin")); err != nil || !bytes.Equal(kept, good) {
@@ -161,7 +158,7 @@ func TestAssetsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); faulty(err) != "409 assets_full" {
+	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); statusOf(err) != "409 assets_full" {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(assets(2000))); err != nil {
@@ -188,7 +185,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // TestAssetsTooLarge: a robot erases what it has before it looks at the new
 // file, so one that its partition does not take is not offered.
 func TestAssetsTooLarge(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := assets(100_000)
 	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)); err != nil {
 		t.Fatal(err)
@@ -196,7 +193,7 @@ func TestAssetsTooLarge(t *testing.T) {
 	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
 		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`,
 			size))
-		if _, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()); word(err) != want {
+		if _, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()); codeOf(err) != want {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}

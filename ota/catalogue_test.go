@@ -10,15 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,87 +23,32 @@ import (
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
+	"perch/store/storetest"
 )
 
-// memory is a table that lives as long as a test, and keeps JSON.
-type memory[T any] struct {
-	mu   sync.Mutex
-	rows map[string][]byte
-	err  error // that durable writes fail with
-
-	unreadable error
-}
-
-func (m *memory[T]) Put(key string, v T) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		m.rows[key] = encoded(v)
-	}
-	return m.err
-}
-
-func encoded(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
-func (m *memory[T]) PutSoon(key string, v T) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.rows[key] = encoded(v)
-}
-
-func (m *memory[T]) Delete(key string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		delete(m.rows, key)
-	}
-	return m.err
-}
-
-// Err is nil: nothing is ever unreadable, unless a test says so.
-func (m *memory[T]) Err() error { return m.unreadable }
-
-func (m *memory[T]) All() iter.Seq2[string, T] {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rows := map[string]T{}
-	for key, text := range m.rows {
-		var v T
-		if err := json.Unmarshal(text, &v); err != nil {
-			panic(err)
-		}
-		rows[key] = v
-	}
-	return maps.All(rows)
-}
-
-// shop is a catalogue, and what it stands on.
-type shop struct {
+// catalogue is a catalogue with its folder, tables and bus.
+type catalogue struct {
 	*ota.Firmware
 	dir      string
-	images   *memory[ota.Record]
-	units    *memory[ota.Unit]
+	images   *storetest.Table[ota.Record]
+	units    *storetest.Table[ota.Unit]
 	bus      *event.Bus
 	notified []string
 }
 
-func newShop(t testing.TB, change ...func(*ota.FirmwareOptions)) *shop {
-	s := &shop{dir: filepath.Join(t.TempDir(), "firmware"), images: &memory[ota.Record]{rows: map[string][]byte{}},
-		units: &memory[ota.Unit]{rows: map[string][]byte{}}, bus: event.NewBus()}
+func newCatalogue(t testing.TB, change ...func(*ota.FirmwareOptions)) *catalogue {
+	s := &catalogue{dir: filepath.Join(t.TempDir(), "firmware"), images: &storetest.Table[ota.Record]{}, units: &storetest.Table[ota.Unit]{},
+		bus: event.NewBus()}
 	t.Cleanup(s.bus.Close)
 	s.open(t, change...)
 	return s
 }
 
-// open is the appliance's next start.
-func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
+// open is the appliance's next start, which reads the records as JSON.
+func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Helper()
+	again(t, &s.images.Kept)
+	again(t, &s.units.Kept)
 	o := ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Key: []byte("key"), Bus: s.bus, Zone: time.UTC,
 		Notify: func(text string) { s.notified = append(s.notified, text) }, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
@@ -118,8 +60,19 @@ func (s *shop) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	}
 }
 
+// again encodes a value and decodes it.
+func again[T any](t testing.TB, v *T) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	var decoded T
+	if err = errors.Join(err, json.Unmarshal(text, &decoded)); err != nil {
+		t.Fatal(err)
+	}
+	*v = decoded
+}
+
 // files are what is in the folder.
-func (s *shop) files(t testing.TB) (names []string) {
+func (s *catalogue) files(t testing.TB) (names []string) {
 	t.Helper()
 	list, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -134,7 +87,7 @@ func (s *shop) files(t testing.TB) (names []string) {
 const board = "m5stack-stack-chan"
 
 // add publishes an image that must be taken.
-func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
+func (s *catalogue) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
 	i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0))
 	if err != nil {
@@ -143,8 +96,18 @@ func (s *shop) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	return i
 }
 
-// word is the code of an error that says how it is shown.
-func word(err error) string {
+// rollOut publishes an image that all robots of its board are offered.
+func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
+	t.Helper()
+	i, err := s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// codeOf returns the code of an error that has one.
+func codeOf(err error) string {
 	var coded interface {
 		Code() string
 		Status() int
@@ -156,7 +119,7 @@ func word(err error) string {
 }
 
 func TestAnImageIsPublished(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	file := simrobot.Image("1.3.0", 20_000)
 	i := s.add(t, file, board)
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
@@ -188,23 +151,12 @@ func TestAnImageIsPublished(t *testing.T) {
 	if err := s.Remove(sha); err != nil || len(s.List()) != 1 || len(s.files(t)) != 1 {
 		t.Errorf("removed, there are %v (%v)", s.files(t), err)
 	}
-	if err := s.Remove(sha); word(err) != "unknown_image" {
+	if err := s.Remove(sha); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
-	if _, err := s.Open(sha); word(err) != "unknown_image" {
+	if _, err := s.Open(sha); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
-}
-
-// brokenOff is a body whose sender goes away.
-type brokenOff struct{ io.Reader }
-
-func (b brokenOff) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
 }
 
 // TestWhatIsNotPublished: each is refused with its reason, and leaves nothing.
@@ -227,13 +179,13 @@ func TestWhatIsNotPublished(t *testing.T) {
 		want string
 	}{
 		{"truncated", bytes.NewReader(good[:10_000]), ota.Upload{}, "truncated"},
-		{"broken off", brokenOff{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
+		{"broken off", breaks{bytes.NewReader(good[:10_000])}, ota.Upload{}, "truncated"},
 		{"damaged", bytes.NewReader(change(func(f []byte) { f[9000] ^= 1 })), ota.Upload{}, "bad_checksum"},
 		{"merged", bytes.NewReader(append(change(func(f []byte) { f[32] = 0 })[:4096], append([]byte{0xAA, 0x50, 0, 0x10, 0, 0, 2, 0, 0, 0, 0x10, 0},
 			make([]byte, 1000)...)...)), ota.Upload{}, "not_an_application"},
 		{"a web page", strings.NewReader("<html>"), ota.Upload{}, "not_an_application"},
 		{"nothing", strings.NewReader(""), ota.Upload{}, "not_an_application"},
-		{"without end", io.LimitReader(zeros{}, 1<<30), ota.Upload{}, "too_large"},
+		{"without end", io.LimitReader(endless{}, 1<<30), ota.Upload{}, "too_large"},
 		{"another hash", bytes.NewReader(good), ota.Upload{SHA256: strings.Repeat("0", 64)}, "wrong_sha256"},
 		{"no board", bytes.NewReader(good), ota.Upload{Boards: []string{}}, "bad_board"},
 		{"an empty board", bytes.NewReader(good), ota.Upload{Boards: []string{""}}, "bad_board"},
@@ -242,31 +194,27 @@ func TestWhatIsNotPublished(t *testing.T) {
 		{"no version", bytes.NewReader(simrobot.Image("", 0)), ota.Upload{}, "bad_version"},
 		{"a chip that is none", bytes.NewReader(resealed(func(f []byte) { f[12] = 99 })), ota.Upload{}, "wrong_chip"},
 	} {
-		s := newShop(t)
+		s := newCatalogue(t)
 		if c.up.Boards == nil {
 			c.up.Boards = []string{board}
 		}
-		if _, err := s.Add(t.Context(), c.file, c.up, time.Now()); word(err) != c.want {
-			t.Errorf("%s: %q (%v)", c.name, word(err), err)
+		if _, err := s.Add(t.Context(), c.file, c.up, time.Now()); codeOf(err) != c.want {
+			t.Errorf("%s: %q (%v)", c.name, codeOf(err), err)
 		}
 		if left := s.files(t); len(left) != 0 || len(s.List()) != 0 {
 			t.Errorf("%s: it leaves %v", c.name, left)
 		}
 	}
-	s := newShop(t)
+	s := newCatalogue(t)
 	if _, err := s.Add(t.Context(), bytes.NewReader(good), ota.Upload{Boards: []string{board}, SHA256: fmt.Sprintf("%X", sha256.Sum256(good))},
 		time.Now()); err != nil {
 		t.Errorf("with its own hash: %v", err)
 	}
 }
 
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
 // TestOneUploadAtATime: the next one waits, as long as its sender does.
 func TestOneUploadAtATime(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	begun, body := io.Pipe()
 	first := make(chan error)
 	go func() {
@@ -311,10 +259,10 @@ func TestSignatures(t *testing.T) {
 		{"too short", "AAAA", "bad_signature"},
 		{"its own", sign(private, digest), ""},
 	} {
-		s := newShop(t, func(o *ota.FirmwareOptions) { o.Signer = public })
+		s := newCatalogue(t, func(o *ota.FirmwareOptions) { o.Signer = public })
 		i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: []string{board}, Signature: c.signature}, time.Now())
-		if word(err) != c.want || i.Signed != (c.want == "") || len(s.files(t)) != len(s.List()) {
-			t.Errorf("%s: %q (%v), signed %v", c.name, word(err), err, i.Signed)
+		if codeOf(err) != c.want || i.Signed != (c.want == "") || len(s.files(t)) != len(s.List()) {
+			t.Errorf("%s: %q (%v), signed %v", c.name, codeOf(err), err, i.Signed)
 		}
 	}
 }
@@ -322,7 +270,7 @@ func TestSignatures(t *testing.T) {
 // TestWhateverMomentThePowerGoes: the catalogue is whole at the next start, and
 // nothing is in it that was not finished.
 func TestWhateverMomentThePowerGoes(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	whole := s.add(t, simrobot.Image("1.3.0", 5000), board)
 	lost := s.add(t, simrobot.Image("1.4.0", 5000), board)
 	short := s.add(t, simrobot.Image("1.5.0", 5000), board)
@@ -343,8 +291,8 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
 		t.Errorf("there are %+v", list)
 	}
-	if len(s.images.rows) != 1 {
-		t.Errorf("the store has %d", len(s.images.rows))
+	if len(s.images.Kept) != 1 {
+		t.Errorf("the store has %d", len(s.images.Kept))
 	}
 	s.open(t) // now without their records
 	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)),
@@ -360,18 +308,16 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 // put aside, and can be published again. Where the records cannot be read,
 // nothing is touched at all.
 func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
-	records := s.images.rows
-	s.images.rows, s.images.unreadable = map[string][]byte{}, errors.New("a page is damaged")
-	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
-		err, s.images.unreadable) {
+	s.images.Kept = nil
+	if _, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: s.dir, Images: unreadable{s.images}, Units: s.units,
+		Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, errDamaged) {
 		t.Errorf("a catalogue that cannot be read is opened: %v", err)
 	}
 	if files := s.files(t); !slices.Equal(files, []string{image.SHA256 + ".bin"}) {
 		t.Errorf("there are %v", files)
 	}
-	s.images.unreadable = nil
 	var log bytes.Buffer
 	s.open(t, func(o *ota.FirmwareOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	aside := filepath.Join(s.dir, "orphaned", image.SHA256+".bin")
@@ -383,16 +329,23 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.add(t, file, board).SHA256 != image.SHA256 || len(records) != 1 {
+	if s.add(t, file, board).SHA256 != image.SHA256 {
 		t.Error("it cannot be published again")
 	}
 }
 
+// unreadable is a table with a damaged page.
+type unreadable struct{ *storetest.Table[ota.Record] }
+
+var errDamaged = errors.New("a page is damaged")
+
+func (unreadable) Err() error { return errDamaged }
+
 // TestAStoreThatRefuses: what cannot be kept is not done.
 func TestAStoreThatRefuses(t *testing.T) {
-	s := newShop(t)
+	s := newCatalogue(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
-	s.images.err = errors.New("no space left")
+	s.images.Breaks(errors.New("no space left"))
 	if _, err := s.Add(t.Context(), bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); err == nil {
 		t.Error("an image is taken")
 	}
@@ -406,7 +359,7 @@ func TestAStoreThatRefuses(t *testing.T) {
 	if len(list) != 1 || list[0].Rollout.Auto {
 		t.Errorf("there are %+v", list)
 	}
-	s.images.err = nil
+	s.images.Breaks(nil)
 	s.open(t)
 	if len(s.List()) != 1 || len(s.files(t)) != 1 {
 		t.Errorf("after a restart there are %v", s.files(t))
@@ -425,11 +378,11 @@ func TestParseRollout(t *testing.T) {
 	}
 	for _, body := range []string{"", "[]", "null]", `{"percent":101}`, `{"percent":-1}`, `{"percent":"30"}`, `{"percent":0.5}`, `{"robots":["x"]}`,
 		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`} {
-		if r, err := ota.ParseRollout([]byte(body), device.ParseID); word(err) != "bad_rollout" {
+		if r, err := ota.ParseRollout([]byte(body), device.ParseID); codeOf(err) != "bad_rollout" {
 			t.Errorf("%s is %+v (%v)", body, r, err)
 		}
 	}
-	s := newShop(t)
+	s := newCatalogue(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	if _, err := s.Plan(i.SHA256, r); err == nil {
 		t.Error("for a board that it was not declared for")
@@ -442,10 +395,10 @@ func TestParseRollout(t *testing.T) {
 	if kept := s.List()[0].Rollout; !reflect.DeepEqual(kept, r) {
 		t.Errorf("after a restart it is %+v", kept)
 	}
-	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); word(err) != "bad_rollout" {
+	if _, err := s.Plan(i.SHA256, ota.Rollout{Boards: []string{"other"}}); codeOf(err) != "bad_rollout" {
 		t.Errorf("for a board it was not declared for: %v", err)
 	}
-	if _, err := s.Plan(strings.Repeat("0", 64), ota.Rollout{}); word(err) != "unknown_image" {
+	if _, err := s.Plan(strings.Repeat("0", 64), ota.Rollout{}); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
 }
@@ -457,7 +410,7 @@ func FuzzRollout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := ota.ParseRollout(body, device.ParseID)
 		if err != nil {
-			if word(err) != "bad_rollout" {
+			if codeOf(err) != "bad_rollout" {
 				t.Error(err)
 			}
 			return

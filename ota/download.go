@@ -17,27 +17,26 @@ import (
 
 // Limits of a download.
 const (
-	stallsAfter   = 30 * time.Second // without a piece being taken, as the firmware itself has it
+	stallsAfter   = 30 * time.Second // without progress, as in the firmware
 	queuesFor     = 20 * time.Second // less than the firmware waits for an answer
 	ticketLasts   = 24 * time.Hour
 	progressEvery = time.Second // at most: thirty robots must not push speech out of the bus
 	// mostPace is in bytes a second, no less than a robot writes to its
-	// flash: thirty at the speed of the network would take the processor from
-	// whoever talks.
+	// flash: thirty downloads at the speed of the network would take the
+	// processor from conversations.
 	mostPace = 512 << 10
 )
 
 // downloads is the address below which images are.
 const downloads = "/xiaozhi/ota/firmware/"
 
-// location is where a robot downloads an image, with a ticket that says which
-// robot it is: the firmware sends no header that would.
+// location returns where a robot downloads an image. The ticket identifies the
+// robot, because the firmware sends no header that does.
 func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
 	return downloads + sha + imageExt + "?r=" + f.pass(sha, id, now)
 }
 
-// pass is a ticket as it stands in an address: for one thing, one robot and a
-// day.
+// pass returns a ticket for an address: for one file, one robot and a day.
 func (f *Firmware) pass(what string, id device.ID, now time.Time) string {
 	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
 	return string(id) + "." + until + "." + f.ticket(what, id, until)
@@ -63,9 +62,9 @@ func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) 
 	return id, nil
 }
 
-// current reports whether a ticket that is good until then is good now. Where
-// the clock has been set since the appliance was started, one from before goes
-// by the time of the clock then.
+// current reports whether a ticket that ends at until is valid now. If the clock
+// was set after the start of the appliance, a ticket from before is judged by the
+// earlier clock.
 func (f *Firmware) current(until, now time.Time) bool {
 	within := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
@@ -97,22 +96,19 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 			delete(f.busy, id)
 		}
 	}
-	patience := time.NewTimer(queuesFor)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, errBusy)
+	defer cancel()
 	select {
 	case f.downloads <- struct{}{}:
 		return func() { <-f.downloads; goes() }, nil
-	case <-patience.C:
-		err = errBusy
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		goes()
+		return nil, context.Cause(ctx)
 	}
-	goes()
-	return nil, err
 }
 
-// download sends an image: whole with its length, as robots need it, or the
-// ranges that other clients ask for. It is streamed.
+// download streams an image: whole with its length, as robots need it, or the
+// ranges that other clients ask for.
 func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket string) error {
 	sha, isImage := strings.CutSuffix(name, imageExt)
 	if !isImage || !isHash(sha) {
@@ -122,10 +118,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	_, there := f.images[sha]
-	f.mu.Unlock()
-	if !there {
+	if !f.has(sha) {
 		return errNoImage
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
@@ -136,8 +129,8 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return f.stream(w, r, id, f.path(sha), progress)
 }
 
-// stream sends a file, once there is room for one more download. progress, if not
-// nil, is called with the bytes that were taken.
+// stream sends a file, once there is room for one more download. progress may be nil;
+// it is called with the bytes that were sent.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64)) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
@@ -163,7 +156,7 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 }
 
 // paced is an answer that is sent piece by piece, at mostPace. Each piece must be
-// taken in time, and progress is reported. It has no ReadFrom, which would send
+// received in time, and progress is reported. It has no ReadFrom, which would send
 // the whole file in one piece.
 type paced struct {
 	http.ResponseWriter
@@ -178,7 +171,7 @@ type paced struct {
 }
 
 func (p *paced) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // what has no deadlines is no network
+	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // every network connection has deadlines
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
 	if now := time.Now(); p.progress != nil && n > 0 && (p.sent == p.size || now.Sub(p.last) >= progressEvery) {
@@ -197,10 +190,8 @@ func (p *paced) wait() error {
 	if p.sent == p.size || !time.Now().Before(due) {
 		return nil
 	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Until(due)):
 		return nil
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)

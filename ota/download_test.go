@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,7 +20,7 @@ import (
 
 // TestDownloads: who gets what, and in which form.
 func TestDownloads(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 5000)
 	i := l.add(t, file, board)
 	l.add(t, simrobot.Image("1.2.9", 0), board)
@@ -51,22 +50,19 @@ func TestDownloads(t *testing.T) {
 	}
 	other := l.List()[1].SHA256
 	ticket := good.URL[strings.Index(good.URL, "?"):]
-	for name, c := range map[string]struct {
-		url  string
-		code int
-	}{
-		"yesterday's":       {at(time.Now().Add(-25 * time.Hour)).URL, 403},
-		"no ticket":         {strings.TrimSuffix(good.URL, ticket), 403},
-		"another image's":   {"/xiaozhi/ota/firmware/" + other + ".bin" + ticket, 403},
-		"another robot's":   {strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
-		"a longer life":     {strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1), 403},
-		"nonsense":          {strings.TrimSuffix(good.URL, ticket) + "?r=...", 403},
-		"no such image":     {"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket, 403},
-		"out of the folder": {"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket, 404},
-		"no name":           {"/xiaozhi/ota/firmware/x.bin" + ticket, 404},
+	for url, code := range map[string]int{
+		at(time.Now().Add(-25 * time.Hour)).URL:                               403, // yesterday's
+		strings.TrimSuffix(good.URL, ticket):                                  403,
+		"/xiaozhi/ota/firmware/" + other + ".bin" + ticket:                    403, // another image's
+		strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1):          403, // another robot's
+		strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1): 403, // valid for longer
+		strings.TrimSuffix(good.URL, ticket) + "?r=...":                       403,
+		"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket:  403, // of no image
+		"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket:                   404, // out of the folder
+		"/xiaozhi/ota/firmware/x.bin" + ticket:                                404,
 	} {
-		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		if w := l.fetch(offer{URL: url}); w.Code != code {
+			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
 	if err := l.Remove(i.SHA256); err != nil {
@@ -82,14 +78,14 @@ func TestDownloads(t *testing.T) {
 func TestADownloadThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
-		l := newLife(t)
+		l := newAppliance(t)
 		i := l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		l.runs(t, mac, "1.2.4")
 		path, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ask, stop := piped(t, l.handler)
+		ask := piped(t, l.handler)
 		one, two, three := ask(path), ask(path), ask(path)
 		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
 			t.Errorf("answered %d, %d, %d", one.StatusCode, two.StatusCode, three.StatusCode)
@@ -107,27 +103,19 @@ func TestADownloadThatStalls(t *testing.T) {
 		if four := ask(path); four.StatusCode != 200 {
 			t.Errorf("then %d", four.StatusCode)
 		}
-		stop()
 	})
 }
 
 // piped serves robots whose network is as slow as they read.
-func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response, stop func()) {
-	var robots []net.Conn
-	ask = func(path string) *http.Response {
+func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response) {
+	return func(path string) *http.Response {
 		robot := doortest.Serve(t, handler)
-		robots = append(robots, robot)
 		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
 		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answer
-	}
-	return ask, func() {
-		for _, c := range robots {
-			_ = c.Close()
-		}
 	}
 }
 
@@ -136,7 +124,7 @@ func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Resp
 func TestTheThirtyThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
-		l := newLife(t)
+		l := newAppliance(t)
 		l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		path := func(n int) string {
 			id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n))
@@ -147,7 +135,7 @@ func TestTheThirtyThird(t *testing.T) {
 			}
 			return path
 		}
-		ask, stop := piped(t, l.handler)
+		ask := piped(t, l.handler)
 		for n := range 32 {
 			if a := ask(path(n)); a.StatusCode != 200 {
 				t.Fatalf("robot %d: %d", n, a.StatusCode)
@@ -160,18 +148,14 @@ func TestTheThirtyThird(t *testing.T) {
 		if a := ask(path(33)); a.StatusCode != 200 || time.Since(began) > 31*time.Second {
 			t.Errorf("when the others stall it is answered %d after %v", a.StatusCode, time.Since(began))
 		}
-		stop()
 	})
 }
 
 // TestThirtyRobotsAtOnce download the same image whole.
 func TestThirtyRobotsAtOnce(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 200_000)
-	i := l.add(t, file, board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l.rollOut(t, file)
 	server := httptest.NewServer(l.handler)
 	defer server.Close()
 	done := make(chan error)

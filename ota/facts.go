@@ -1,32 +1,27 @@
 package ota
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 
 	"perch/ota/espimage"
 )
 
-// facts are what a robot reports of the flash that an image has to fit.
-type facts struct {
-	chip     espimage.Chip
-	revision int
-	slot     int64 // bytes of its smallest partition for updates; 0 is not reported
-	fixed    bool  // its partitions are reported, and none is for updates
-	assets   int64 // bytes of its partition for fonts, wake words and faces; 0 is not reported
+// Facts are what a robot reports of its chip, and of the flash that an image has
+// to fit.
+type Facts struct {
+	Chip     espimage.Chip `json:"chip"`
+	Revision int           `json:"revision"`
+	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not reported
+	Fixed    bool          `json:"fixed,omitempty"`  // its partitions are reported, and none is for updates
+	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for fonts, wake words and faces; 0 is not reported
 }
 
-// Partitions of applications that updates are written to: type, and the range
-// of the subtype, ota_0 to ota_15.
-const (
-	typeApp  = 0
-	firstOTA = 0x10
-	lastOTA  = 0x1F
-)
-
-// parseFacts reads them from a check-in's body, and the ELF file's SHA-256 of
-// what runs. They are read apart from the rest, so that a body that tells them
-// in another form is still good for its names.
-func parseFacts(text []byte) (f *facts, elf string) {
+// parseFacts reads them from a check-in's body, and the SHA-256 of the running
+// build's ELF file. They are parsed apart from the names, which are then read from a
+// body whose facts have another form.
+func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`
 		ChipInfo struct {
@@ -52,34 +47,21 @@ func parseFacts(text []byte) (f *facts, elf string) {
 	if !known {
 		return nil, elf
 	}
-	f = &facts{chip: chip, revision: -1, fixed: len(t.Partitions) > 0}
+	f = &Facts{Chip: chip, Revision: -1, Fixed: len(t.Partitions) > 0}
 	if t.ChipInfo.Revision != nil {
-		f.revision = max(*t.ChipInfo.Revision, -1)
+		f.Revision = max(*t.ChipInfo.Revision, -1)
 	}
 	for _, p := range t.Partitions {
-		if p.Type != typeApp && p.Label == "assets" {
-			f.assets = max(p.Size, 0)
+		isApp := p.Type == espimage.AppPartition
+		if !isApp && p.Label == "assets" {
+			f.Assets = max(p.Size, 0)
 		}
-		if p.Type != typeApp || p.Subtype < firstOTA || p.Subtype > lastOTA || p.Size <= 0 {
-			continue
-		}
-		f.fixed = false
-		if f.slot == 0 || p.Size < f.slot {
-			f.slot = p.Size
+		if isApp && p.Subtype >= espimage.FirstSlot && p.Subtype <= espimage.LastSlot && p.Size > 0 {
+			f.Fixed, f.Slot = false, min(p.Size, cmp.Or(f.Slot, p.Size))
 		}
 	}
 	return f, elf
 }
 
 // isHash reports whether a text is a SHA-256 as this package writes it.
-func isHash(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for _, c := range s {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+func isHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

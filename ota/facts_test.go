@@ -18,10 +18,10 @@ func FuzzFacts(f *testing.F) {
 		if facts == nil {
 			return
 		}
-		if facts.slot < 0 || facts.assets < 0 || facts.revision < -1 || facts.fixed && facts.slot != 0 {
+		if facts.Slot < 0 || facts.Assets < 0 || facts.Revision < -1 || facts.Fixed && facts.Slot != 0 {
 			t.Errorf("%s is %+v", body, facts)
 		}
-		u := Unit{Reported: true, Chip: facts.chip, Revision: facts.revision, Slot: facts.slot, Fixed: facts.fixed}
+		u := Unit{Reported: true, Facts: *facts}
 		_ = Image{Chip: "esp32s3", Length: 1}.fits(u.target())
 	})
 }
@@ -31,14 +31,14 @@ func TestFacts(t *testing.T) {
 	const chip = `{"chip_model_name":"esp32s3",`
 	for _, c := range []struct {
 		body string
-		want facts
+		want Facts
 	}{
-		{chip + `"chip_info":{"revision":2},"partition_table":[{"type":0,"subtype":16,"size":500},{"type":0,"subtype":17,"size":400},{"type":1,"subtype":16,"size":3},{"label":"assets","type":1,"subtype":130,"size":8388608}]}`, facts{9, 2, 400, false, 8 << 20}},
-		{chip + `"partition_table":[{"type":0,"subtype":0,"size":500}]}`, facts{9, -1, 0, true, 0}},
-		{chip + `"partition_table":[{"type":0,"subtype":32,"size":500}]}`, facts{9, -1, 0, true, 0}},
+		{chip + `"chip_info":{"revision":2},"partition_table":[{"type":0,"subtype":16,"size":500},{"type":0,"subtype":17,"size":400},{"type":1,"subtype":16,"size":3},{"label":"assets","type":1,"subtype":130,"size":8388608}]}`, Facts{9, 2, 400, false, 8 << 20}},
+		{chip + `"partition_table":[{"type":0,"subtype":0,"size":500}]}`, Facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[{"type":0,"subtype":32,"size":500}]}`, Facts{9, -1, 0, true, 0}},
 		{chip + `"partition_table":[{"label":7,"type":1,"subtype":2,"size":1},{"label":"assets","type":1,"subtype":130,"size":-5}]}`,
-			facts{9, -1, 0, true, 0}},
-		{chip + `"partition_table":[]}`, facts{9, -1, 0, false, 0}},
+			Facts{9, -1, 0, true, 0}},
+		{chip + `"partition_table":[]}`, Facts{9, -1, 0, false, 0}},
 	} {
 		if got, _ := parseFacts([]byte(c.body)); got == nil || *got != c.want {
 			t.Errorf("%s: %+v", c.body, got)

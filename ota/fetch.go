@@ -21,10 +21,9 @@ const (
 // errFetchStalled ends a fetch of which nothing arrives.
 var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 
-// Fetch downloads an image that somebody offers at an address, and puts it into
-// the catalogue for one board. The SHA-256 says which file is meant, whoever
-// answers there. It returns the image's version; errors say themselves how they
-// are shown.
+// Fetch downloads an image, and adds it to the catalogue for one board. The SHA-256
+// identifies the file, so that the server need not be trusted. It returns the
+// image's version. Errors have a code and a status.
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
@@ -75,8 +74,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	case err != nil && ctx.Err() != nil:
 		return nil, elsewhere("%v", context.Cause(ctx))
 	case err != nil:
-		var inner *url.Error
-		if errors.As(err, &inner) {
+		if inner, is := errors.AsType[*url.Error](err); is {
 			err = inner.Err // the rest is the address, which may hold a key
 		}
 		return nil, elsewhere("%v", err)
@@ -90,7 +88,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	return answer.Body, nil
 }
 
-// watched is a body of which some must always arrive.
+// watched is a body that must not stall.
 type watched struct {
 	ctx   context.Context
 	from  io.Reader

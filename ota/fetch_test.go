@@ -26,7 +26,7 @@ func TestFetch(t *testing.T) {
 	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", http.StatusFound) })
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(17<<20))
-		_, _ = io.CopyN(w, zeros{}, 17<<20)
+		_, _ = io.CopyN(w, endless{}, 17<<20)
 	})
 	mux.HandleFunc("/torn", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(file)))
@@ -49,9 +49,9 @@ func TestFetch(t *testing.T) {
 		{"no hash", server.URL + "/app.bin", "", board, "bad_sha256"},
 		{"no board", server.URL + "/app.bin", sha, "", "bad_board"},
 	} {
-		s := newShop(t)
+		s := newCatalogue(t)
 		version, err := s.Fetch(t.Context(), c.url, c.sha, c.board, time.Now())
-		if word(err) != c.want || (version == "1.3.0") != (c.want == "") || len(s.List()) != len(s.files(t)) {
+		if codeOf(err) != c.want || (version == "1.3.0") != (c.want == "") || len(s.List()) != len(s.files(t)) {
 			t.Errorf("%s: %q, %v", c.name, version, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
@@ -105,10 +105,10 @@ func TestFetchStalls(t *testing.T) {
 		{0, 0, "not_fetched", 30 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newShop(t, func(o *ota.FirmwareOptions) { o.Fetch = &trickle{file: file, pieces: c.pieces, every: c.every} })
+			s := newCatalogue(t, func(o *ota.FirmwareOptions) { o.Fetch = &trickle{file: file, pieces: c.pieces, every: c.every} })
 			began := time.Now()
 			_, err := s.Fetch(t.Context(), "http://example.test/app.bin", sha, board, began)
-			if word(err) != c.want || time.Since(began) != c.took || len(s.List()) != len(s.files(t)) {
+			if codeOf(err) != c.want || time.Since(began) != c.took || len(s.List()) != len(s.files(t)) {
 				t.Errorf("%d pieces: after %v: %v", c.pieces, time.Since(began), err)
 			}
 			if err != nil && !strings.Contains(err.Error(), "nothing arrived for 30 seconds") {

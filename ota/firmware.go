@@ -46,10 +46,10 @@ type FirmwareOptions struct {
 // may be called from any goroutine.
 //
 // An image is a file named by its hash, and a record in the store. The file is
-// written under another name, synced and renamed, and only then is there a
-// record; it is removed after its record. So whatever moment the power goes,
-// the catalogue is whole: what has no record is put aside at the next start. It
-// is not deleted, for it may be the records that are lost.
+// written under another name, synced and renamed before its record is written. It
+// is removed after its record. So the catalogue survives a power cut at any time: a
+// file without a record is put aside at the next start. It is not deleted, because
+// the records may be what was lost.
 type Firmware struct {
 	o         FirmwareOptions
 	began     time.Time            // by the wall clock, as it was then
@@ -71,22 +71,19 @@ const (
 	mostOfOne     = 2    // of one robot: its latest, and one that it has dropped and that has yet to stall
 )
 
-// OpenFirmware opens the catalogue, and makes its folder where it is missing.
-// What an upload left half done is removed; an image whose file is gone is
-// taken out of the catalogue, and one without a record put aside.
+// OpenFirmware opens the catalogue, and makes its folder. Incomplete uploads are
+// removed. An image without its file is removed from the catalogue, and a file
+// without a record is put aside.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
 		downloads: make(chan struct{}, mostDownloads),
-		images:    map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
-	for sha, r := range o.Images.All() {
-		f.images[sha] = r
-	}
+		images:    maps.Collect(o.Images.All()), units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
 	}
 	if err := errors.Join(o.Images.Err(), o.Units.Err()); err != nil {
-		return nil, err // what is not there may only be unreadable
+		return nil, err // records may be there but unreadable
 	}
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
@@ -94,7 +91,6 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	return f, errors.Join(f.sweep(), f.openAssets())
 }
 
-// errNoImage is the answer about one that is not in the catalogue.
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, "there is no such image in the catalogue"}
 
 // records are the images, the newest first. f.mu is held.
@@ -136,35 +132,33 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// after is now, or, where the clock was set back, a time that is still later
-// than whatever an owner did before: what was wanted last counts. f.mu is held.
+// after returns now. If the clock was set back, it returns a time after all that an
+// owner did before, because the latest choice counts. f.mu is held.
 func (f *Firmware) after(now time.Time) time.Time {
-	last := time.Time{}
+	done := []time.Time{{}}
 	for _, r := range f.images {
-		if r.Added.After(last) {
-			last = r.Added
-		}
+		done = append(done, r.Added)
 	}
 	for _, u := range f.units {
 		for _, t := range u.Trials {
-			if t.Chosen && t.Offered.After(last) {
-				last = t.Offered
+			if t.Chosen {
+				done = append(done, t.Offered)
 			}
 		}
 	}
-	if now.After(last) {
-		return now
+	if last := slices.MaxFunc(done, time.Time.Compare); !now.After(last) {
+		return last.Add(time.Millisecond)
 	}
-	return last.Add(time.Millisecond)
+	return now
 }
 
-// keep takes over what is known of a robot. f.mu is held.
+// keep stores the state of a robot. f.mu is held.
 func (f *Firmware) keep(id device.ID, u Unit) {
 	f.units[id] = u
 	f.o.Units.PutSoon(string(id), u)
 }
 
-// first takes note of the robots that go first. f.mu is held.
+// first records the first robots of a rollout. f.mu is held.
 func (f *Firmware) first(sha string, robot device.ID) {
 	r := f.images[sha]
 	if len(r.First) >= firstRobots || slices.Contains(r.First, robot) {
@@ -175,8 +169,7 @@ func (f *Firmware) first(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// failed stops a rollout of which too many of the first robots have failed.
-// f.mu is held.
+// failed stops a rollout if too many first robots have failed. f.mu is held.
 func (f *Firmware) failed(sha string, robot device.ID) {
 	r := f.images[sha]
 	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
@@ -225,9 +218,8 @@ func (f *Firmware) show(r Record) Shown {
 	return s
 }
 
-// Plan sets the rollout of an image, and begins one anew that has stopped:
-// robots that have failed stay as they are. Errors say themselves how they are
-// shown.
+// Plan sets the rollout of an image, and restarts one that has stopped: robots that
+// have failed stay as they are. Errors have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,8 +240,7 @@ func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	return f.show(r), nil
 }
 
-// Remove takes an image out of the catalogue. A download under way goes on to
-// its end.
+// Remove removes an image from the catalogue. Downloads under way are completed.
 func (f *Firmware) Remove(sha string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -276,7 +267,7 @@ func (f *Firmware) Remove(sha string) error {
 	return nil
 }
 
-// Forget drops what is known of a robot.
+// Forget removes the state of a robot.
 func (f *Firmware) Forget(id device.ID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -287,7 +278,7 @@ func (f *Firmware) Forget(id device.ID) error {
 	return nil
 }
 
-// Update is what a robot runs, what it could run, and how far it is.
+// Update is a robot's version, the latest one for it, and the progress to that.
 type Update struct {
 	Installed string `json:"installed_version"`
 	Latest    string `json:"latest_version"` // as Installed where there is nothing newer
@@ -297,8 +288,8 @@ type Update struct {
 	Size      int64  `json:"size,omitempty"`
 }
 
-// Update tells of a robot. Latest is the newest image for its board that it
-// could run, whether or not a rollout reaches it.
+// Update returns the state of a robot's firmware. Latest is the newest image for its
+// board that it could run, whether or not a rollout reaches it.
 func (f *Firmware) Update(id device.ID) Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -321,10 +312,10 @@ func (f *Firmware) latest(u Unit) *Record {
 	return nil
 }
 
-// Install has a robot offered an image at its next check-in, whatever the
-// rollout says; an image that has failed on it is tried anew. Without a hash
-// it is the newest there is. The path is where the robot can download it now,
-// from the appliance's own address, by the tool its firmware has for that.
+// Install has a robot offered an image at its next check-in, regardless of the
+// rollout; an image that has failed on it is tried again. Without a hash it is the
+// newest one. The robot can download it now from the path, by a tool of its
+// firmware.
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -367,12 +358,9 @@ func (r Record) suits(u Unit) error {
 	return r.fits(u.target())
 }
 
-// Open returns an image's file, for whoever backs the catalogue up.
+// Open returns an image's file, for a backup.
 func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
-	f.mu.Lock()
-	_, there := f.images[sha]
-	f.mu.Unlock()
-	if !there {
+	if !f.has(sha) {
 		return nil, errNoImage
 	}
 	file, err := os.Open(f.path(sha))
@@ -382,8 +370,14 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 	return file, nil
 }
 
-// progress takes note of what a robot was sent. It is published once a second, and
-// kept at its end.
+func (f *Firmware) has(sha string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, there := f.images[sha]
+	return there
+}
+
+// progress publishes how much of an image a robot was sent, and stores the end.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

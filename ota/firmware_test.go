@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -19,99 +18,78 @@ type flash struct {
 }
 
 // readReply does with a reply what the firmware does, and returns an error
-// where the firmware would abort, ignore something or choose MQTT.
+// where the firmware would abort, ignore something or choose MQTT. What has another
+// type stays as it was in the robot, so that is an error, too.
 func readReply(text []byte) (flash, error) {
-	var reply map[string]any
-	if err := json.Unmarshal(text, &reply); err != nil {
-		return flash{}, err
-	}
-	if _, there := reply["mqtt"]; there {
-		return flash{}, errors.New("an mqtt section wins over the websocket's")
-	}
-	f := flash{}
-	section, there := reply["websocket"].(map[string]any)
-	if _, waits := reply["activation"]; waits == there {
-		return flash{}, fmt.Errorf("waiting %v, with a websocket %v: one that waits may keep an empty token, one that does not chooses MQTT", waits,
-			there)
-	}
-	var stored error
-	if there {
-		stored = f.store(section)
-	}
-	if err := errors.Join(stored, f.setClock(reply["server_time"]), checkVersion(reply["firmware"])); err != nil {
-		return flash{}, err
-	}
-	if activation, there := reply["activation"].(map[string]any); there {
-		code, _ := activation["code"].(string)
-		challenge, _ := activation["challenge"].(string)
-		message, _ := activation["message"].(string)
-		if code == "" || challenge == "" || message == "" {
-			return flash{}, fmt.Errorf("activation %v: without a challenge it never asks again", activation)
+	var keys struct{ WebSocket map[string]any }
+	var r struct {
+		MQTT      json.RawMessage
+		WebSocket *struct {
+			URL, Token *string
+			Version    int
 		}
-		f.code = code
+		Activation *struct{ Code, Challenge, Message string }
+		ServerTime struct {
+			Timestamp int64
+			Zone      *int `json:"timezone_offset"`
+		} `json:"server_time"`
+		Firmware *struct{ Version, URL *string }
 	}
-	return f, nil
-}
-
-// store copies the section into NVS: keys of 15 characters, strings of 4000
-// bytes with their closing zero; more aborts.
-func (f *flash) store(section map[string]any) error {
-	for k, v := range section {
+	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, &r)); err != nil {
+		return flash{}, err
+	}
+	for k, v := range keys.WebSocket { // a key of NVS has 15 characters, a string 4000 bytes with its closing zero
 		if s, _ := v.(string); len(k) > 15 || len(s) >= 4000 {
-			return fmt.Errorf("websocket.%s aborts the firmware at every boot", k)
+			return flash{}, fmt.Errorf("websocket.%s aborts the firmware at every boot", k)
 		}
 	}
-	url, hasURL := section["url"].(string)
-	token, hasToken := section["token"].(string)
-	version, hasVersion := section["version"].(float64)
-	if !hasURL || !hasToken || !hasVersion {
-		return fmt.Errorf("websocket %v: what is left out or of another type stays as it was", section)
+	zone := r.ServerTime.Zone
+	switch {
+	case r.MQTT != nil:
+		return flash{}, errors.New("an mqtt section wins over the websocket's")
+	case (r.Activation == nil) == (r.WebSocket == nil):
+		return flash{}, errors.New("one that waits may keep an empty token, one that does not chooses MQTT")
+	case zone == nil || *zone < -14*60 || *zone > 14*60 || r.ServerTime.Timestamp < 1e12:
+		return flash{}, errors.New("server_time is no time in milliseconds with a zone in minutes")
 	}
-	if version != math.Trunc(version) || version < 1 || version > 3 {
-		return fmt.Errorf("websocket.version %v", version)
+	// The robot adds the offset to the time before it believes that this is UTC.
+	f := flash{clock: time.UnixMilli(r.ServerTime.Timestamp + int64(*zone)*60_000).UTC()}
+	if a := r.Activation; a != nil {
+		if a.Code == "" || a.Challenge == "" || a.Message == "" {
+			return flash{}, fmt.Errorf("activation %v: without a challenge it never asks again", a)
+		}
+		f.code = a.Code
+	} else {
+		w := r.WebSocket
+		if w.URL == nil || w.Token == nil || w.Version < 1 || w.Version > 3 {
+			return flash{}, fmt.Errorf("websocket %v: what is left out stays as it was", keys.WebSocket)
+		}
+		f.url, f.token, f.version = *w.URL, *w.Token, w.Version
+		host, path, _ := strings.Cut(strings.TrimPrefix(f.url, "ws://"), "/")
+		name, port, _ := strings.Cut(host, ":")
+		if !strings.HasPrefix(f.url, "ws://") || name == "" || port == "" || strings.Trim(port, "0123456789") != "" || path != "xiaozhi/v1/" {
+			return flash{}, fmt.Errorf("websocket.url %q is misread", f.url)
+		}
 	}
-	host, path, _ := strings.Cut(strings.TrimPrefix(url, "ws://"), "/")
-	name, port, _ := strings.Cut(host, ":")
-	if !strings.HasPrefix(url, "ws://") || name == "" || port == "" || strings.Trim(port, "0123456789") != "" || path != "xiaozhi/v1/" {
-		return fmt.Errorf("websocket.url %q is misread", url)
+	if r.Firmware == nil {
+		return f, nil // what is not there is not compared
 	}
-	f.url, f.token, f.version = url, token, int(version)
-	return nil
-}
-
-// setClock adds the offset to the time, as the robot does before it believes
-// that this is UTC.
-func (f *flash) setClock(section any) error {
-	s, _ := section.(map[string]any)
-	ms, hasTime := s["timestamp"].(float64)
-	minutes, hasOffset := s["timezone_offset"].(float64)
-	if !hasTime || !hasOffset || minutes != math.Trunc(minutes) || math.Abs(minutes) > 14*60 || ms < 1e12 {
-		return fmt.Errorf("server_time %v is no time in milliseconds with a zone in minutes", section)
-	}
-	f.clock = time.UnixMilli(int64(ms) + int64(minutes)*60_000).UTC()
-	return nil
+	return f, checkVersion(r.Firmware.Version, r.Firmware.URL)
 }
 
 // checkVersion: every part goes through std::stoi, which aborts on a part that
 // does not begin with a digit. A version without a URL must be newer than none.
-// What is not there is not compared.
-func checkVersion(section any) error {
-	if section == nil {
-		return nil
+func checkVersion(version, url *string) error {
+	if version == nil || url == nil {
+		return errors.New("firmware has a version and a URL")
 	}
-	s, _ := section.(map[string]any)
-	version, hasVersion := s["version"].(string)
-	url, hasURL := s["url"].(string)
-	if !hasVersion || !hasURL {
-		return fmt.Errorf("firmware %v", section)
-	}
-	for part := range strings.SplitSeq(version, ".") {
+	for part := range strings.SplitSeq(*version, ".") {
 		if part == "" || part[0] < '0' || part[0] > '9' {
-			return fmt.Errorf("firmware.version %q aborts the firmware at every boot", version)
+			return fmt.Errorf("firmware.version %q aborts the firmware at every boot", *version)
 		}
 	}
-	if url == "" && version != "0" {
-		return fmt.Errorf("firmware %q is offered without a URL", version)
+	if *url == "" && *version != "0" {
+		return fmt.Errorf("firmware %q is offered without a URL", *version)
 	}
 	return nil
 }

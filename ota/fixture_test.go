@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/ota"
+	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ type fixture struct {
 func newFixture(t testing.TB, adoption device.Adoption, change ...func(*ota.Options)) *fixture {
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
-	h := &fixture{robots: device.NewRegistry(device.Key("key"), adoption, nowhere{}), events: bus.Read(), log: &bytes.Buffer{}}
+	h := &fixture{robots: device.NewRegistry(device.Key("key"), adoption, &storetest.Table[device.Robot]{}), events: bus.Read(), log: &bytes.Buffer{}}
 	o := ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
@@ -72,15 +72,6 @@ func render(c *gin.Context) {
 	}
 	c.JSON(coded.Status(), gin.H{"error": gin.H{"code": coded.Code(), "message": coded.Error()}})
 }
-
-// nowhere keeps no robots.
-type nowhere struct{}
-
-func (nowhere) Put(string, device.Robot) error       { return nil }
-func (nowhere) PutSoon(string, device.Robot)         {}
-func (nowhere) Delete(string) error                  { return nil }
-func (nowhere) DeleteSoon(string)                    {}
-func (nowhere) All() iter.Seq2[string, device.Robot] { return func(func(string, device.Robot) bool) {} }
 
 // headers of a Stack-chan, as it writes them.
 func headers() http.Header {
@@ -116,8 +107,13 @@ func (h *fixture) ask(method, target, host string, header http.Header, body stri
 // boot is a check-in that must succeed, read as the firmware reads it.
 func (h *fixture) boot(t testing.TB, header http.Header) flash {
 	t.Helper()
-	w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, whole)
-	return mustRead(t, w)
+	return h.checkIn(t, header, whole)
+}
+
+// checkIn is a check-in with a body of its own that must succeed.
+func (h *fixture) checkIn(t testing.TB, header http.Header, body string) flash {
+	t.Helper()
+	return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body))
 }
 
 func mustRead(t testing.TB, w *httptest.ResponseRecorder) flash {
@@ -130,6 +126,22 @@ func mustRead(t testing.TB, w *httptest.ResponseRecorder) flash {
 		t.Fatalf("the robot would not like %s: %v", w.Body, err)
 	}
 	return f
+}
+
+// activate asks whether the robot has been adopted.
+func (h *fixture) activate(t testing.TB, query string, header http.Header, want int) {
+	t.Helper()
+	if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate"+query, "perch:8003", header, "{}"); w.Code != want {
+		t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
+	}
+}
+
+// adopt makes a robot its owner's, by its code or its id.
+func (h *fixture) adopt(t testing.TB, robot string) {
+	t.Helper()
+	if _, err := h.robots.Adopt(robot, time.Now()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // seen returns the next event, which must be a check-in.

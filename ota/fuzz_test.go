@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/ota"
+	"perch/store/storetest"
 )
 
 // FuzzCheckIn sends anything. No panic; every answer is an error in one
@@ -29,7 +30,7 @@ func FuzzCheckIn(f *testing.F) {
 		if open {
 			adoption = device.AdoptOpen
 		}
-		robots := device.NewRegistry(device.Key("key"), adoption, nowhere{})
+		robots := device.NewRegistry(device.Key("key"), adoption, &storetest.Table[device.Robot]{})
 		service := ota.New(ota.Options{Robots: robots, Bus: deaf{}, Zone: time.UTC, Framing: 2, Log: slog.New(slog.DiscardHandler)})
 		r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", bytes.NewReader(body))
 		r.Host, r.URL.RawQuery = host, query

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/tools/txtar"
 
@@ -86,9 +85,7 @@ func playCheckIns(t *testing.T, adoption device.Adoption, script string) string 
 			}
 		case "!":
 			fmt.Fprintln(&out, mark, text)
-			if _, err := h.robots.Adopt(strings.TrimPrefix(text, "perch adopt "), time.Now()); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
+			h.adopt(t, strings.TrimPrefix(text, "perch adopt "))
 		}
 	}
 	return out.String()

@@ -29,7 +29,7 @@ type Image struct {
 	Signed  bool      `json:"signed"` // by the key that is configured
 }
 
-// Record is an image and how it is rolled out, as it is kept.
+// Record is an image and its rollout, as stored.
 type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
@@ -63,7 +63,7 @@ func describe(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check refuses what would harm a robot although its boot loader takes it.
+// check refuses images that a boot loader accepts and that would harm a robot.
 func (i Image) check() error {
 	if _, known := espimage.ParseChip(i.Chip); !known {
 		return &fault{"wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: " + i.Chip}
@@ -77,9 +77,9 @@ func (i Image) check() error {
 	return nil
 }
 
-// checkUnits holds an image against the robots of its boards that are known:
-// where it is for none of them, the board is wrong. One that differs from the
-// others of its board is left out when the image is offered.
+// checkUnits compares an image with the known robots of its boards: if none of them
+// could run it, the board is wrong. A robot that differs from the others of its
+// board is skipped when the image is offered.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var wrong error
 	for id, u := range units {
@@ -107,7 +107,7 @@ func newestFirst(a, b Record) int {
 	return cmp.Or(b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// checkBoards bounds what an owner declares.
+// checkBoards checks the boards that an owner declares.
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,

@@ -42,8 +42,8 @@ type Options struct {
 	PublicURL string    // "http://host:port"; empty takes each request's own Host
 	Framing   int       // binary framing that robots are configured to use: 1, 2 or 3
 	Firmware  *Firmware // nil offers none
-	// Earliest is the first time that the clock may say and be right, such as
-	// that of the program's build: before it robots are not sent the time. Zero is any.
+	// Earliest is a time before which the clock is wrong, such as that of the
+	// program's build: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
 	Log      *slog.Logger
 }
@@ -59,9 +59,8 @@ type Service struct {
 // New returns the service.
 func New(o Options) *Service { return &Service{o: o} }
 
-// Request is a check-in as it came. The headers, or the query, say who it is;
-// the body, which the firmware does not escape, only tells more where it can be
-// read.
+// Request is a check-in as it came. The headers, or the query, identify the robot.
+// The firmware does not escape the body, so a body may be unreadable.
 type Request struct {
 	Host      string // of the request, with the port where it has one
 	DeviceID  string
@@ -85,20 +84,19 @@ type serverTime struct {
 	Offset    int   `json:"timezone_offset"` // minutes, added to the time by the robot
 }
 
-// firmware with an empty URL offers nothing. The version must begin with a
-// digit in every part, or the robot aborts; "0" is newer than nothing. The same
-// goes for the version that the robot runs: one that has none to compare with
-// must not be sent this at all.
+// firmware with an empty URL offers nothing. Each part of the version must begin with
+// a digit, or the robot aborts; "0" is newer than nothing. A robot whose own version
+// cannot be compared must not be sent this section at all.
 type firmware struct {
 	Version string `json:"version"`
 	URL     string `json:"url"`
 	Force   int    `json:"force,omitempty"` // 1 installs whatever the versions are; any other type is ignored
 }
 
-// webSocket is copied by the robot key by key into its flash and kept there:
-// a token or version left out would leave an earlier one in force. One that
-// waits for its owner is sent none of it: other clients keep an empty token also
-// once they are adopted. What it connects by, a robot decides after that.
+// webSocket is copied by the robot key by key into its flash and kept there: if a
+// token or version is missing, the earlier one stays in force. A robot that waits
+// for its owner gets none of it, because some clients keep an empty token after
+// their adoption. A robot chooses its transport only after that.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
@@ -140,8 +138,8 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	return reply, nil
 }
 
-// upgrade is what a robot is offered. One that its owner has not adopted is
-// offered nothing, and what becomes of it stops no rollout.
+// upgrade returns what a robot is offered. A robot that is not adopted is offered
+// nothing, and cannot stop a rollout.
 func (s *Service) upgrade(r device.Robot, version string, a device.Admission, body []byte, now time.Time) *firmware {
 	if !survives(version) {
 		return nil
@@ -161,14 +159,14 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 	return offer
 }
 
-// withTimestamps is the framing that says which packet of ours a robot's
-// microphone heard, without which its echo cannot be cancelled here.
+// withTimestamps is the framing whose packets from the microphone name the packet
+// that was played meanwhile. Server-side echo cancellation needs it.
 const withTimestamps = 2
 
 func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
-	if !now.Before(s.o.Earliest) { // else none is better than a wrong one: the robot may have a clock of its own
+	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have a clock of its own
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
 	if a.Token == "" {
@@ -184,19 +182,22 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 // read takes the robot's identity from its headers, and the rest from the headers
 // or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
-	body := parseBody(r.Body)
-	r.DeviceID = cmp.Or(r.DeviceID, body.MAC)
-	id, err := device.ParseID(r.DeviceID)
+	// An SSID with a quote in it makes the whole body invalid. Such a robot gets its
+	// answer all the same.
+	var body reported
+	if json.Unmarshal(r.Body, &body) != nil {
+		body = reported{}
+	}
+	id, err := parseID(cmp.Or(r.DeviceID, body.MAC))
 	if err != nil {
-		return device.CheckIn{}, &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+		return device.CheckIn{}, err
 	}
 	base, err := s.base(r.Host)
 	if err != nil {
 		return device.CheckIn{}, err
 	}
 	board, version, _ := strings.Cut(r.UserAgent, "/")
-	if board == browser { // which says nothing of the client that runs in it
+	if board == browser { // it does not identify the client that runs in it
 		board, version = cmp.Or(text(body.Board.Type), text(body.Application.Name)), ""
 	}
 	return device.CheckIn{
@@ -206,11 +207,20 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	}, nil
 }
 
+func parseID(text string) (device.ID, error) {
+	id, err := device.ParseID(text)
+	if err != nil {
+		return "", &fault{"no_device_id", http.StatusBadRequest,
+			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+	}
+	return id, nil
+}
+
 // browser is how every browser's User-Agent begins.
 const browser = "Mozilla"
 
-// client is who the headers or the query say that checks in, or else its body.
-// One that is bound without a client id stays who it was.
+// client returns the client that checks in: by the headers or the query, else by the
+// body. A robot that is bound without a client id stays bound to none.
 func (s *Service) client(id device.ID, sent string, body reported) device.Client {
 	if robot, err := s.o.Robots.Get(id); sent == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))
@@ -218,8 +228,8 @@ func (s *Service) client(id device.ID, sent string, body reported) device.Client
 	return device.NewClient(sent)
 }
 
-// base is the address robots are given, always with a port: the firmware
-// misreads a URL without one.
+// base returns the address for robots, always with a port: the firmware misreads a
+// URL without one.
 func (s *Service) base(host string) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil
@@ -256,34 +266,23 @@ func text(v any) string {
 	return s
 }
 
-// parseBody reads what it can: an SSID with a quote in it makes the whole body
-// invalid, and such a robot must have its answer all the same.
-func parseBody(text []byte) reported {
-	var t reported
-	if json.Unmarshal(text, &t) != nil {
-		return reported{}
-	}
-	return t
-}
-
-// clip bounds what a stranger has us remember, and leaves out what would be an
-// order to the terminal that shows it, or another line.
+// clip shortens text of a stranger, and removes control characters, which would
+// control a terminal or begin a line of the log.
 func clip(s string) string {
 	return device.Clip(device.Plain(s), 100)
 }
 
 // Activate reports whether a robot that shows a code has been adopted.
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
-	id, err := device.ParseID(deviceID)
+	id, err := parseID(deviceID)
 	if err != nil {
-		return false, &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+		return false, err
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {
 		return false, &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in"}
 	}
-	if clientID == "" { // it may have said that in the body of its check-in
+	if clientID == "" { // the client may be in the body of its check-in
 		return robot.Bound && robot.Claim == nil, nil
 	}
 	return robot.Bound && robot.Client == device.NewClient(clientID), nil

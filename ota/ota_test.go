@@ -211,9 +211,7 @@ func TestRobotSeen(t *testing.T) {
 			last = h.seen(t)
 			switch v.what {
 			case "adopt":
-				if _, err := h.robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
-					t.Fatal(err)
-				}
+				h.adopt(t, "a0b1c2d3e4f5")
 			case "forget":
 				if err := h.robots.Forget("a0b1c2d3e4f5"); err != nil {
 					t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/device"
 )
@@ -110,30 +109,14 @@ func TestATagChecksNoRobotIn(t *testing.T) {
 	}
 }
 
-func TestCheckInsAreNotCached(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	w := h.ask(http.MethodGet, "/xiaozhi/ota/", "perch:8003", headers(), "")
-	if got := w.Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("Cache-Control %q", got)
-	}
-}
-
 func TestActivateByQuery(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	code := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/?device-id=A0:B1:C2:D3:E4:F5", "perch:8003", http.Header{}, "{}")).code
-	activate := func(query string, want int) {
-		t.Helper()
-		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate?"+query, "perch:8003", http.Header{}, "{}"); w.Code != want {
-			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
-		}
-	}
-	activate("device-id=a0b1c2d3e4f5", http.StatusAccepted)
-	if _, err := h.robots.Adopt(code, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	activate("device-id=a0b1c2d3e4f5", http.StatusOK)
-	activate("device-id=a0b1c2d3e4f5&client-id=other", http.StatusAccepted)
-	activate("device-id=robot", http.StatusBadRequest)
+	h.activate(t, "?device-id=a0b1c2d3e4f5", http.Header{}, http.StatusAccepted)
+	h.adopt(t, code)
+	h.activate(t, "?device-id=a0b1c2d3e4f5", http.Header{}, http.StatusOK)
+	h.activate(t, "?device-id=a0b1c2d3e4f5&client-id=other", http.Header{}, http.StatusAccepted)
+	h.activate(t, "?device-id=robot", http.Header{}, http.StatusBadRequest)
 }
 
 // TestTheClientOfTheBody: some clients say who they are in the body alone. One
@@ -141,10 +124,6 @@ func TestActivateByQuery(t *testing.T) {
 func TestTheClientOfTheBody(t *testing.T) {
 	const body = `{"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"from the body"}`
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
-	ask := func(h *fixture, header http.Header, body string) flash {
-		t.Helper()
-		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, body))
-	}
 	for name, c := range map[string]struct {
 		header http.Header
 		body   string
@@ -156,15 +135,15 @@ func TestTheClientOfTheBody(t *testing.T) {
 		"no string":    {none, `{"uuid":7}`, device.Client{}},
 	} {
 		h := newFixture(t, device.AdoptOpen)
-		token := ask(h, c.header, c.body).token
+		token := h.checkIn(t, c.header, c.body).token
 		if _, err := h.robots.Admit("a0b1c2d3e4f5", c.want, token); err != nil {
 			r, _ := h.robots.Get("a0b1c2d3e4f5")
 			t.Errorf("%s: bound to %+v, want %+v", name, r.Client, c.want)
 		}
 	}
 	h := newFixture(t, device.AdoptOpen)
-	before := ask(h, none, "{}").token
-	if after := ask(h, none, body).token; after == "" || after != before {
+	before := h.checkIn(t, none, "{}").token
+	if after := h.checkIn(t, none, body).token; after == "" || after != before {
 		t.Errorf("bound without a client, its token became %q, was %q", after, before)
 	}
 }
@@ -174,24 +153,12 @@ func TestTheClientOfTheBody(t *testing.T) {
 func TestActivateWithoutAClient(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
-	waits := func(want int) {
-		t.Helper()
-		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", none, "{}"); w.Code != want {
-			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
-		}
-	}
-	check := func(uuid string) flash {
-		t.Helper()
-		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", none, `{"uuid":"`+uuid+`"}`))
-	}
-	code := check("one").code
-	waits(http.StatusAccepted)
-	if _, err := h.robots.Adopt(code, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	waits(http.StatusOK)
-	if check("two").code == "" {
+	code := h.checkIn(t, none, `{"uuid":"one"}`).code
+	h.activate(t, "", none, http.StatusAccepted)
+	h.adopt(t, code)
+	h.activate(t, "", none, http.StatusOK)
+	if h.checkIn(t, none, `{"uuid":"two"}`).code == "" {
 		t.Error("another client does not wait")
 	}
-	waits(http.StatusAccepted)
+	h.activate(t, "", none, http.StatusAccepted)
 }

@@ -13,8 +13,8 @@ import (
 	"perch/device"
 )
 
-// Rollout is to which robots an image goes, and when. The zero value goes to
-// none but those it is installed on by hand.
+// Rollout is to which robots an image goes, and when. The zero value goes only to
+// robots on which it is installed by hand.
 type Rollout struct {
 	Boards  []string    `json:"boards"`           // of those the image was declared for; none is all of them
 	Robots  []device.ID `json:"robots,omitempty"` // none is all of those boards
@@ -31,24 +31,20 @@ const (
 )
 
 // ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?}. A percent that is left out is 100. Errors say themselves how
-// they are shown.
+// auto, force?}. A percent that is left out is 100. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
-	var b struct {
+	b := struct {
 		Boards  []string `json:"boards"`
 		Robots  []string `json:"robots"`
-		Percent *int     `json:"percent"`
+		Percent int      `json:"percent"`
 		Hours   string   `json:"hours"`
 		Auto    bool     `json:"auto"`
 		Force   bool     `json:"force"`
-	}
+	}{Percent: 100}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return Rollout{}, badRollout("it is not the JSON object that belongs here: %v", err)
 	}
-	r := Rollout{Boards: b.Boards, Percent: 100, Auto: b.Auto, Force: b.Force}
-	if b.Percent != nil {
-		r.Percent = *b.Percent
-	}
+	r := Rollout{Boards: b.Boards, Percent: b.Percent, Auto: b.Auto, Force: b.Force}
 	if r.Percent < 0 || r.Percent > 100 {
 		return Rollout{}, badRollout("percent is a number from 0 to 100, not %d", r.Percent)
 	}
@@ -73,8 +69,8 @@ func badRollout(format string, values ...any) error {
 	return &fault{"bad_rollout", http.StatusBadRequest, "the rollout: " + fmt.Sprintf(format, values...)}
 }
 
-// reaches says why an image is not for a robot now, or nothing. It leaves out
-// what the robot itself has reported, and what became of earlier offers.
+// reaches returns why an image is not for a robot now, or nothing. It does not regard
+// the robot's own report or earlier offers.
 func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case len(r.Boards) > 0 && !slices.Contains(r.Boards, board):
@@ -91,9 +87,9 @@ func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time
 	return ""
 }
 
-// share is where a robot stands among a hundred, for one image: always in the
-// same place, so that a rollout that grows keeps those it had, and elsewhere
-// for another image, so that it is not the same robot that goes first each time.
+// share returns a robot's place among a hundred for one image. It is always the same,
+// so that a growing rollout keeps its robots, and differs from image to image, so
+// that the same robot does not always go first.
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)

@@ -18,9 +18,8 @@ const (
 	arriveWithin = 30 * time.Second
 )
 
-// Routes mounts the robots' bootstrap. It has no lock: who a robot is, is what
-// it says in its headers or its query, and a token is given only to the client
-// it is bound to.
+// Routes mounts the robots' bootstrap. It needs no key: a robot names itself in its
+// headers or its query, and a token is given only to the client it is bound to.
 func (s *Service) Routes(r gin.IRouter) {
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota"} {
 		r.POST(path, s.checkIn)
@@ -44,9 +43,9 @@ func (s *Service) Routes(r gin.IRouter) {
 	}
 }
 
-// readBody reads what of a check-in arrives. One that is too large is read on
-// for a while, or its sender, busy writing, would see a reset instead of the
-// answer.
+// readBody reads as much of a check-in as arrives. A body that is too large is
+// drained for a while: its sender is still writing, and would see a reset instead of
+// the answer.
 func readBody(r io.Reader) (body []byte, tooLarge bool) {
 	body, _ = io.ReadAll(io.LimitReader(r, mostBody+1))
 	if len(body) <= mostBody {
@@ -76,8 +75,7 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	if tooLarge {
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"}
 	}
-	// A body that did not arrive whole is a body that cannot be read: the
-	// headers are enough.
+	// A body that did not arrive whole cannot be read: the headers are enough.
 	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
 		return Reply{}, errTag
 	}
@@ -89,17 +87,17 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	}, time.Now())
 }
 
-// identity is who the request says it is: by header as the firmware does, or
-// by query, for pages that use the one address for this and for the WebSocket,
-// where a browser can set no headers.
+// identity returns who the request names: by header as the firmware does, or by
+// query, for pages that use one address for this and for the WebSocket, for which a
+// browser can set no headers.
 func identity(r *http.Request) (id, client string) {
 	query := r.URL.Query()
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
 }
 
-// isTag reports whether a browser asks, but not for a script of an allowed
-// page: that sends an Origin. An image or script tag does not, and needs no
-// leave; any page of the internet could fill the registry through it.
+// isTag reports whether a browser asks without an Origin, which the script of an
+// allowed page sends. An image or script tag sends none, and any page of the internet
+// could fill the registry through it.
 func isTag(r *http.Request) bool {
 	return r.Header.Get("Origin") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }

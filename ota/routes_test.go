@@ -1,6 +1,7 @@
 package ota_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -8,9 +9,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/device"
+	"perch/gateway/door/doortest"
 )
 
 // TestHeadersAlone: a robot whose body nobody can read has its answer all the same.
@@ -38,6 +41,9 @@ func TestHeadersAlone(t *testing.T) {
 		if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 			t.Errorf("%s: the reply is %q", c.name, kind)
 		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q", c.name, got)
+		}
 		if r, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || r.Firmware != "1.2.4" {
 			t.Errorf("%s: remembered %+v (%v)", c.name, r, err)
 		}
@@ -58,6 +64,24 @@ func TestTornBody(t *testing.T) {
 	if f := mustRead(t, w); f.token == "" {
 		t.Errorf("%+v", f)
 	}
+}
+
+// TestABodyThatNeverEnds: a robot that lost its Wi-Fi in the middle of a
+// check-in holds nothing for long, and its headers are enough.
+func TestABodyThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newFixture(t, device.AdoptOpen)
+		robot := doortest.Serve(t, h.handler)
+		began := time.Now()
+		fmt.Fprint(robot, "POST /xiaozhi/ota/ HTTP/1.1\r\nHost: perch:8003\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nContent-Length: 3000\r\n\r\n{")
+		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("answered %v (%v)", answer, err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("it was waited for %v", took)
+		}
+	})
 }
 
 func TestTooLargeABody(t *testing.T) {
@@ -116,19 +140,16 @@ func TestWhoItIs(t *testing.T) {
 func TestNoClientIsAClient(t *testing.T) {
 	with, without := headers(), headers()
 	without.Del("Client-Id")
-	boot := func(h *fixture, header http.Header) flash { // without a uuid
-		return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, "{}"))
-	}
 	for name, order := range map[string][2]http.Header{"bound without": {without, with}, "bound with": {with, without}} {
 		h := newFixture(t, device.AdoptOpen)
-		first := boot(h, order[0])
+		first := h.checkIn(t, order[0], "{}") // without a uuid
 		if first.token == "" {
 			t.Errorf("%s: no token", name)
 		}
-		if f := boot(h, order[1]); f != (flash{code: f.code, clock: f.clock}) || f.code == "" {
+		if f := h.checkIn(t, order[1], "{}"); f != (flash{code: f.code, clock: f.clock}) || f.code == "" {
 			t.Errorf("%s: the other one got %+v, want a code and no websocket", name, f)
 		}
-		if f := boot(h, order[0]); f.token != first.token {
+		if f := h.checkIn(t, order[0], "{}"); f.token != first.token {
 			t.Errorf("%s: the token changed from %q to %q", name, first.token, f.token)
 		}
 	}
@@ -138,27 +159,19 @@ func TestAdoption(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	other := headers()
 	other.Set("Client-Id", "somebody else")
-	activate := func(header http.Header, want int) {
-		t.Helper()
-		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", header, "{}"); w.Code != want {
-			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
-		}
-	}
-	activate(headers(), http.StatusNotFound) // it has not checked in
+	h.activate(t, "", headers(), http.StatusNotFound) // it has not checked in
 	f := h.boot(t, headers())
 	if f.code == "" || f.token != "" {
 		t.Fatalf("a stranger got %+v", f)
 	}
-	activate(headers(), http.StatusAccepted)
+	h.activate(t, "", headers(), http.StatusAccepted)
 	if again := h.boot(t, headers()); again.code != f.code { // it asks twice a minute
 		t.Errorf("first the code %s, then %s", f.code, again.code)
 	}
-	activate(http.Header{"Device-Id": {"robot"}}, http.StatusBadRequest)
-	if _, err := h.robots.Adopt(f.code, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	activate(headers(), http.StatusOK)
-	activate(other, http.StatusAccepted)
+	h.activate(t, "", http.Header{"Device-Id": {"robot"}}, http.StatusBadRequest)
+	h.adopt(t, f.code)
+	h.activate(t, "", headers(), http.StatusOK)
+	h.activate(t, "", other, http.StatusAccepted)
 	if f := h.boot(t, headers()); f.code != "" || f.token == "" {
 		t.Errorf("after adoption it got %+v, which does not let it go on", f)
 	}
@@ -178,17 +191,9 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	if f.code == "" || f.token != "" {
 		t.Fatalf("it got %+v", f)
 	}
-	activate := func(want int) {
-		t.Helper()
-		if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate", "perch:8003", erased, "{}"); w.Code != want {
-			t.Errorf("activate: %d %s, want %d", w.Code, w.Body, want)
-		}
-	}
-	activate(http.StatusAccepted)
-	if _, err := h.robots.Adopt(f.code, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	activate(http.StatusOK)
+	h.activate(t, "", erased, http.StatusAccepted)
+	h.adopt(t, f.code)
+	h.activate(t, "", erased, http.StatusOK)
 	if f := h.boot(t, erased); f.code != "" || f.token == "" {
 		t.Errorf("adopted, it got %+v", f)
 	}
@@ -201,9 +206,7 @@ func TestACrowdWaits(t *testing.T) {
 	for n := range 256 {
 		c := device.CheckIn{ID: device.ID(fmt.Sprintf("0200000000%02x", n))}
 		h.robots.CheckIn(c, time.Now())
-		if _, err := h.robots.Adopt(string(c.ID), time.Now()); err != nil { // or they would give way
-			t.Fatal(err)
-		}
+		h.adopt(t, string(c.ID)) // or they would give way
 		c.Client = device.NewClient("another")
 		h.robots.CheckIn(c, time.Now())
 	}

@@ -18,7 +18,7 @@ import (
 // another address as its Host, changes neither where the robot is sent nor where
 // it fetches its firmware.
 func TestAForeignCheckInRedirectsNothing(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	l.add(t, simrobot.Image("1.3.0", 5000), board)
 	l.runs(t, mac, "1.2.4")
 	before, err := l.robots.Get("a0b1c2d3e4f5")
@@ -43,11 +43,8 @@ func TestAForeignCheckInRedirectsNothing(t *testing.T) {
 // TestStrangersAgainstARollout: robots that nobody has adopted are offered no
 // image, and what they say of themselves stops nothing.
 func TestStrangersAgainstARollout(t *testing.T) {
-	l := newLife(t)
-	i := l.add(t, simrobot.Image("1.3.0", 5000), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l := newAppliance(t)
+	l.rollOut(t, simrobot.Image("1.3.0", 5000))
 	for n := range 8 {
 		for _, version := range []string{"1.2.4", "1.2.4", "1.3.0", "1.2.4", "1.2.4"} {
 			header := headers()
@@ -60,8 +57,8 @@ func TestStrangersAgainstARollout(t *testing.T) {
 			}
 		}
 	}
-	if len(l.units.rows) != 0 {
-		t.Errorf("%d strangers are remembered", len(l.units.rows))
+	if len(l.units.Kept) != 0 {
+		t.Errorf("%d strangers are remembered", len(l.units.Kept))
 	}
 	l.runs(t, mac, "1.2.4") // the first answer confirms what runs
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || l.List()[0].Stopped != "" {
@@ -74,27 +71,21 @@ func TestStrangersAgainstARollout(t *testing.T) {
 // begins a line.
 func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
-	for name, ask := range map[string]func(h *fixture){
-		"in the body": func(h *fixture) {
-			body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
-				"language": nasty})
-			if err != nil {
-				t.Fatal(err)
-			}
-			header := headers()
-			header.Del("Accept-Language")
-			mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, string(body)))
-		},
-		"in the headers": func(h *fixture) {
-			header := headers()
-			header.Set("User-Agent", nasty+"/"+nasty)
-			header.Set("Accept-Language", nasty)
-			mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, ""))
-		},
+	body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
+		"language": nasty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ agent, language, body string }{
+		"in the body":    {"m5stack-stack-chan/1.2.4", "", string(body)},
+		"in the headers": {nasty + "/" + nasty, nasty, ""},
 	} {
 		for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 			h := newFixture(t, adoption)
-			ask(h)
+			header := headers()
+			header.Set("User-Agent", c.agent)
+			header.Set("Accept-Language", c.language)
+			h.checkIn(t, header, c.body)
 			r, err := h.robots.Get("a0b1c2d3e4f5")
 			if err != nil {
 				t.Fatal(err)

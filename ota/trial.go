@@ -36,34 +36,29 @@ type Trial struct {
 	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
 }
 
-// mostMisses is how often a robot comes back without the image before it is
-// given up.
+// mostMisses is how many offers without success make a trial fail.
 const mostMisses = 3
 
-// Unit is what is kept of a robot for the sake of its firmware.
+// Unit is the stored state of a robot's firmware.
 type Unit struct {
 	Board   string `json:"board"`
 	Version string `json:"version"` // that it runs
 
-	// Confirmed names the image that the robot was last answered under without
-	// an offer. That answer is what makes it keep the image: its boot loader
-	// rolls back one that restarts before.
+	// Confirmed names the image that the robot ran at its last answer without an
+	// offer. That answer makes it keep the image: its boot loader rolls back an
+	// image that restarts before.
 	Confirmed string `json:"confirmed"`
 
-	// What it reported when its body could last be read.
+	// The latest report whose body could be read.
 
-	Reported bool          `json:"told"`
-	Chip     espimage.Chip `json:"chip"`
-	Revision int           `json:"revision"`
-	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not known
-	Fixed    bool          `json:"fixed,omitempty"`  // it has no partitions for updates
-	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for asset files; 0 is not known
+	Reported bool `json:"told"`
+	Facts
 
 	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image its owner wants on it
 	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
 }
 
-// target is the robot as an image sees it.
+// target returns what an image must fit.
 func (u Unit) target() espimage.Target {
 	if !u.Reported {
 		return espimage.Target{Chip: espimage.NoChip, Revision: -1}
@@ -77,7 +72,7 @@ type sighting struct {
 	board   string
 	version string
 	elf     string // SHA-256 of the ELF file of what runs, in hex; empty is not known
-	facts   *facts // nil where the body could not be read
+	facts   *Facts // nil where the body could not be read
 	at      time.Time
 }
 
@@ -87,8 +82,8 @@ func (s sighting) running() string { return s.version + " " + s.elf }
 // noELF is in an image if its build did not fill in the hash.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// runs reports whether a robot runs an image. Two builds may have one version,
-// but not one ELF file.
+// runs reports whether a robot runs an image. Two builds may share a version, but not
+// an ELF file.
 func (s sighting) runs(i Image) bool {
 	if s.elf != "" && i.ELF != noELF {
 		return s.elf == i.ELF
@@ -104,13 +99,13 @@ type verdict struct {
 	failed []string // images that have failed on this robot now
 }
 
-// step is what a check-in means to one robot, given the images there are, the
-// newest first. It is pure: the unit it is given stays as it was.
+// step returns the effect of a check-in on one robot, given the images, the newest
+// first. It is pure: it does not change the given unit.
 func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
 	if s.facts != nil {
-		u.Reported, u.Chip, u.Revision, u.Slot, u.Fixed, u.Assets = true, s.facts.chip, s.facts.revision, s.facts.slot, s.facts.fixed, s.facts.assets
+		u.Reported, u.Facts = true, *s.facts
 	}
 	var v verdict
 	chosen := u.chosen(s, images)
@@ -121,7 +116,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	}
 	for _, r := range images {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
-			continue // or what its owner chose would be undone at its next boot
+			continue // else the owner's choice would be undone at the next boot
 		}
 		if u.refuses(r, s) == "" {
 			u.offered(&r, s, &v)
@@ -131,8 +126,8 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	return u, v
 }
 
-// chosen is when the owner chose what the robot runs, and zero where it was
-// not chosen for this robot.
+// chosen returns when the owner chose what the robot runs, or zero if it was not
+// chosen for this robot.
 func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	for _, r := range images {
 		if t := u.Trials[r.SHA256]; t.Chosen && s.runs(r.Image) {
@@ -142,8 +137,8 @@ func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	return at
 }
 
-// judge says of each image that was offered what has become of it. What a robot
-// runs may be older than it was because its owner chose that.
+// judge records the outcome of each offer. A robot may run an older image than
+// before because its owner chose that.
 func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
 	for _, r := range images {
 		t, tried := u.Trials[r.SHA256]
@@ -177,8 +172,8 @@ func (t Trial) arrived(i Image, v *verdict) Trial {
 	return t
 }
 
-// missed is a robot that has come back without the image. One that ran it and
-// has gone back by itself crashed before it was confirmed: that is no better.
+// missed is a robot that has come back without the image. If it ran the image and
+// went back by itself, it crashed before the image was confirmed.
 func (t Trial) missed(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false
@@ -202,7 +197,7 @@ func (t Trial) why() string {
 	return "it was offered, and the robot came back without it"
 }
 
-// refuses says why an image is not offered to a robot now, or nothing.
+// refuses returns why an image is not offered to a robot now, or nothing.
 func (u Unit) refuses(r Record, s sighting) string {
 	wanted := u.Wanted == r.SHA256
 	t := u.Trials[r.SHA256]
@@ -232,18 +227,18 @@ func (u Unit) refuses(r Record, s sighting) string {
 	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
 }
 
-// offered takes note of an offer.
+// offered records an offer.
 func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
-	isNewer, _ := newer(r.Version, s.version) // nor is there an error
-	v.offer, v.force = r, !isNewer            // refuses has seen to it that somebody wants that
+	isNewer, _ := newer(r.Version, s.version) // refuses has compared them
+	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted
 	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
 	t.Forced, t.Chosen = v.force, t.Chosen || v.force
 	u.try(r.SHA256, t)
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }
 
-// try keeps a trial, without touching those that others hold.
+// try stores a trial in a copy of the map, which others may hold.
 func (u *Unit) try(sha string, t Trial) {
 	u.Trials = maps.Clone(u.Trials)
 	if u.Trials == nil {

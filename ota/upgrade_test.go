@@ -27,20 +27,20 @@ type offer struct {
 	Force   int
 }
 
-// life is a fixture with a catalogue, and one robot in it.
-type life struct {
-	*shop
+// appliance is a fixture with a catalogue.
+type appliance struct {
+	*catalogue
 	*fixture
 	news *event.Reader
 }
 
-func newLife(t *testing.T) *life {
-	s := newShop(t)
-	return &life{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
+func newAppliance(t *testing.T) *appliance {
+	s := newCatalogue(t)
+	return &appliance{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
 }
 
 // runs is a check-in of a robot that runs a version, and what it is offered.
-func (l *life) runs(t *testing.T, mac, version string, change ...string) offer {
+func (l *appliance) runs(t *testing.T, mac, version string, change ...string) offer {
 	t.Helper()
 	header := headers()
 	header.Set("Device-Id", mac)
@@ -63,7 +63,7 @@ func (l *life) runs(t *testing.T, mac, version string, change ...string) offer {
 }
 
 // adopts makes a robot the owner's, and reports whether it was not before.
-func (l *life) adopts(t *testing.T, mac string) bool {
+func (l *appliance) adopts(t *testing.T, mac string) bool {
 	t.Helper()
 	id, err := device.ParseID(mac)
 	if err != nil {
@@ -72,14 +72,12 @@ func (l *life) adopts(t *testing.T, mac string) bool {
 	if l.robots.Trusts(id) {
 		return false
 	}
-	if _, err := l.robots.Adopt(mac, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	l.adopt(t, mac)
 	return true
 }
 
 // fetch downloads as the firmware does: a GET without headers.
-func (l *life) fetch(o offer, header ...string) *httptest.ResponseRecorder {
+func (l *appliance) fetch(o offer, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, strings.TrimPrefix(o.URL, "http://perch.local:8003"), nil)
 	for n := 0; n < len(header); n += 2 {
 		r.Header.Set(header[n], header[n+1])
@@ -90,7 +88,7 @@ func (l *life) fetch(o offer, header ...string) *httptest.ResponseRecorder {
 }
 
 // news are the events of firmware since the last time, in words.
-func (l *life) since(t *testing.T) (words []string) {
+func (l *appliance) since(t *testing.T) (words []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -117,7 +115,7 @@ const mac = "a0:b1:c2:d3:e4:f5"
 
 // TestAnUpgrade from its publication to its confirmation.
 func TestAnUpgrade(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 300_000)
 	i := l.add(t, file, board)
 	none := offer{Version: "0"}
@@ -163,11 +161,8 @@ func TestAnUpgrade(t *testing.T) {
 // loader, given up after three times, and stops the rollout with the second
 // robot it happens to.
 func TestAnImageThatNeverChecksInAgain(t *testing.T) {
-	l := newLife(t)
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l := newAppliance(t)
+	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
 	l.runs(t, mac, "1.2.4")
 	for range 3 {
 		if w := l.fetch(l.runs(t, mac, "1.2.4")); w.Code != http.StatusOK {
@@ -201,7 +196,7 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	if len(l.notified) != 1 {
 		t.Errorf("the owner is told %q", l.notified)
 	}
-	l.shop.open(t)
+	l.catalogue.open(t)
 	if l.List()[0].Stopped == "" {
 		t.Error("after a restart it goes on")
 	}
@@ -212,11 +207,8 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 
 // TestTheFirstFive: what fails later does not stop a rollout that went well.
 func TestTheFirstFive(t *testing.T) {
-	l := newLife(t)
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	l := newAppliance(t)
+	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	robot := func(n int) string { return fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n) }
 	for n := range 9 {
 		l.runs(t, robot(n), "1.2.4")
@@ -249,11 +241,8 @@ func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 		{"another board", []string{`"name":"m5stack-stack-chan"`, `"name":"m5stack-core-s3"`}, false},
 		{"numbers in another form", []string{"5177344", `"0x4f0000"`}, true},
 	} {
-		l := newLife(t)
-		i := l.add(t, simrobot.Image("1.3.0", 0), board)
-		if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-			t.Fatal(err)
-		}
+		l := newAppliance(t)
+		l.rollOut(t, simrobot.Image("1.3.0", 0))
 		l.runs(t, mac, "1.2.4", c.change...)
 		if o := l.runs(t, mac, "1.2.4", c.change...); (o.URL != "") != c.offered {
 			t.Errorf("%s: offered %+v", c.name, o)
@@ -268,10 +257,10 @@ func TestTheWrongBoard(t *testing.T) {
 		"chip":      {`"esp32s3"`, `"esp32"`},
 		"partition": {"5177344", "4096"},
 	} {
-		l := newLife(t)
+		l := newAppliance(t)
 		l.runs(t, mac, "1.2.4", change...)
 		_, err := l.Add(t.Context(), bytes.NewReader(simrobot.Image("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now())
-		if word(err) != "wrong_board" || len(l.files(t)) != 0 {
+		if codeOf(err) != "wrong_board" || len(l.files(t)) != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 		l.runs(t, "a0:b1:c2:d3:e4:01", "1.2.4") // a stranger's word does not decide alone
@@ -283,26 +272,23 @@ func TestTheWrongBoard(t *testing.T) {
 
 // TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
 func TestARobotThatWaitsForItsOwner(t *testing.T) {
-	s := newShop(t)
-	l := &life{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
-	i := l.add(t, simrobot.Image("1.3.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	s := newCatalogue(t)
+	l := &appliance{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
+	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	for range 3 {
 		if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
 			t.Errorf("offered %+v", o)
 		}
 	}
-	if len(s.units.rows) != 0 {
-		t.Errorf("remembered %+v", s.units.rows)
+	if len(s.units.Kept) != 0 {
+		t.Errorf("remembered %+v", s.units.Kept)
 	}
 }
 
 // TestAVersionThatCannotBeCompared: a robot that runs one aborts at every
 // version it is sent, so it is sent none.
 func TestAVersionThatCannotBeCompared(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	for version, sent := range map[string]bool{"1.2.4": true, "v1.2.4": false, "latest": false, "1..2": false, "2.0.0-rc1": true} {
 		header := headers()
 		header.Set("User-Agent", "m5stack-stack-chan/"+version)
@@ -316,12 +302,12 @@ func TestAVersionThatCannotBeCompared(t *testing.T) {
 
 // TestInstall: by hand, whatever the rollout says, and once.
 func TestInstall(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
 	old := l.add(t, simrobot.Image("1.1.0", 0), board)
 	other := l.add(t, simrobot.Image("1.4.0", 0), "other-board")
 	now := time.Now()
-	if _, err := l.Install("a0b1c2d3e4f5", "", now); word(err) != "unknown_robot" {
+	if _, err := l.Install("a0b1c2d3e4f5", "", now); codeOf(err) != "unknown_robot" {
 		t.Error(err)
 	}
 	l.runs(t, mac, "1.2.4")
@@ -332,19 +318,19 @@ func TestInstall(t *testing.T) {
 	if err != nil || !strings.HasPrefix(path, "/xiaozhi/ota/firmware/"+i.SHA256) {
 		t.Fatalf("%s (%v)", path, err)
 	}
-	l.shop.open(t) // it is remembered
+	l.catalogue.open(t) // it is remembered
 	l.fixture = newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || o.Force != 0 {
 		t.Errorf("it is offered %+v", o)
 	}
 	l.runs(t, mac, "1.3.0")
-	if _, err := l.Install("a0b1c2d3e4f5", "", now); word(err) != "nothing_newer" {
+	if _, err := l.Install("a0b1c2d3e4f5", "", now); codeOf(err) != "nothing_newer" {
 		t.Error(err)
 	}
-	if _, err := l.Install("a0b1c2d3e4f5", other.SHA256, now); word(err) != "wrong_board" {
+	if _, err := l.Install("a0b1c2d3e4f5", other.SHA256, now); codeOf(err) != "wrong_board" {
 		t.Error(err)
 	}
-	if _, err := l.Install("a0b1c2d3e4f5", strings.Repeat("0", 64), now); word(err) != "unknown_image" {
+	if _, err := l.Install("a0b1c2d3e4f5", strings.Repeat("0", 64), now); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
 	if _, err := l.Install("a0b1c2d3e4f5", old.SHA256, now); err != nil {
@@ -356,7 +342,7 @@ func TestInstall(t *testing.T) {
 	if o := l.runs(t, mac, "1.3.0"); o.URL != "" {
 		t.Errorf("force is sent again: %+v", o)
 	}
-	if err := l.Forget("a0b1c2d3e4f5"); err != nil || len(l.units.rows) != 0 {
+	if err := l.Forget("a0b1c2d3e4f5"); err != nil || len(l.units.Kept) != 0 {
 		t.Error("it is not forgotten")
 	}
 }
@@ -364,17 +350,17 @@ func TestInstall(t *testing.T) {
 // TestForceThatCannotBeKept is not sent: after a power cut it would be sent
 // again.
 func TestForceThatCannotBeKept(t *testing.T) {
-	l := newLife(t)
+	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.1.0", 0), board)
 	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	l.runs(t, mac, "1.2.4")
-	l.units.err = io.ErrShortWrite
+	l.units.Breaks(io.ErrShortWrite)
 	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
 		t.Errorf("offered %+v", o)
 	}
-	l.units.err = nil
+	l.units.Breaks(nil)
 	if o := l.runs(t, mac, "1.2.4"); o.Force != 1 {
 		t.Errorf("offered %+v", o)
 	}

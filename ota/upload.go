@@ -3,7 +3,6 @@ package ota
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -20,7 +19,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Upload is what an owner says of an image that is added.
+// Upload is what an owner declares of an image.
 type Upload struct {
 	Boards    []string // it is for
 	SHA256    string   // it must have, in hex; empty is any
@@ -36,40 +35,69 @@ const (
 
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
 
-// Add reads an image, checks it and puts it into the catalogue, where no
-// rollout offers it yet. One that is there already is declared for more boards.
-// Errors say themselves how they are shown. Nothing of an image that is refused
-// or breaks off stays behind.
+// Add reads an image, checks it and adds it to the catalogue, where no rollout
+// offers it yet. An image that is there already is declared for more boards. Errors
+// have a code and a status. An image that is refused or breaks off leaves nothing
+// behind.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
 	}
+	var image Image
+	var shown Shown
+	err := f.upload(ctx, f.o.Dir, func(file *os.File) (name string, err error) {
+		image, err = receive(file, body, u, now)
+		if err == nil {
+			image.Signed, err = f.verify(image.SHA256, u.Signature)
+		}
+		if err == nil {
+			err = f.fitsIn(image)
+		}
+		return f.path(image.SHA256), err
+	}, func() (err error) {
+		shown, err = f.record(image)
+		return err
+	})
+	return shown, err
+}
+
+// upload has one file at a time received into a folder, and named. Then kept is
+// called. Nothing of a file that is refused or breaks off stays behind.
+func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), kept func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
 		defer func() { <-f.uploads }()
 	case <-ctx.Done():
-		return Shown{}, fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for another upload: %w", context.Cause(ctx))
 	}
-	file, err := os.CreateTemp(f.o.Dir, uploadName)
+	err := os.MkdirAll(dir, 0o750)
+	var file *os.File
+	if err == nil {
+		file, err = os.CreateTemp(dir, uploadName)
+	}
 	if err != nil {
-		return Shown{}, diskFault(fmt.Errorf("write the image: %w", err))
+		return diskFault(fmt.Errorf("write the file: %w", err))
 	}
 	defer os.Remove(file.Name()) // it has another name by then, if all went well
 	defer file.Close()
-	image, err := receive(file, body, u, now)
+	name, err := receive(file)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(file.Chmod(0o640), file.Sync())
 	if err == nil {
-		image.Signed, err = f.verify(image.SHA256, u.Signature)
+		err = os.Rename(file.Name(), name)
 	}
 	if err == nil {
-		err = f.fitsIn(image)
+		err = syncFolder(dir)
 	}
 	if err != nil {
-		return Shown{}, err
+		return diskFault(fmt.Errorf("keep the file: %w", err))
 	}
-	return f.shelve(file, image)
+	return kept()
 }
 
-// receive writes an image into its file and judges it there.
+// receive writes an image into its file and checks it there.
 func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
 	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 	if err != nil {
@@ -79,12 +107,8 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge, "the file is larger than 16 MB, which no robot's partition is"}
 	}
 	read, err := espimage.Read(file, n)
-	var refusal *espimage.Refusal
-	if errors.As(err, &refusal) {
-		return Image{}, &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
-	}
 	if err != nil {
-		return Image{}, err
+		return Image{}, contentFault(err)
 	}
 	image := describe(read, slices.Clone(u.Boards), now)
 	if u.SHA256 != "" && !strings.EqualFold(u.SHA256, image.SHA256) {
@@ -96,12 +120,10 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 
 // uploadFault distinguishes a sender that broke off from a full disk.
 func uploadFault(err error) error {
-	var tooLarge *http.MaxBytesError
-	var known *fault
+	_, known := errors.AsType[*fault](err)
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &tooLarge):
+	case known, tooLarge:
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
@@ -109,6 +131,14 @@ func uploadFault(err error) error {
 		return &fault{espimage.Truncated, http.StatusBadRequest, "the upload broke off"}
 	}
 	return diskFault(fmt.Errorf("write the image: %w", err))
+}
+
+// contentFault returns a refusal of a file's content as a fault.
+func contentFault(err error) error {
+	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
+		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
+	}
+	return err
 }
 
 func diskFault(err error) error {
@@ -128,8 +158,8 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 			"this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256"}
 	}
 	bytes, err := base64.StdEncoding.DecodeString(signature)
-	digest, err2 := hex.DecodeString(sha)
-	if err != nil || err2 != nil || len(digest) != sha256.Size || !ed25519.Verify(f.o.Signer, digest, bytes) {
+	digest, _ := hex.DecodeString(sha) // it was encoded here
+	if err != nil || !ed25519.Verify(f.o.Signer, digest, bytes) {
 		return false, &fault{"bad_signature", http.StatusForbidden, "the signature is not one of this image by the key in firmware.public_key"}
 	}
 	return true, nil
@@ -146,18 +176,8 @@ func (f *Firmware) fitsIn(i Image) error {
 	return i.checkUnits(f.units)
 }
 
-// shelve gives a file its name, and then puts its record into the store.
-func (f *Firmware) shelve(file *os.File, i Image) (Shown, error) {
-	err := errors.Join(file.Chmod(0o640), file.Sync())
-	if err == nil {
-		err = os.Rename(file.Name(), f.path(i.SHA256))
-	}
-	if err == nil {
-		err = syncFolder(f.o.Dir)
-	}
-	if err != nil {
-		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
-	}
+// record puts the record of an image, whose file has its name, into the store.
+func (f *Firmware) record(i Image) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.Added = f.after(i.Added)
@@ -194,8 +214,8 @@ func syncFolder(name string) error {
 	return nil
 }
 
-// sweep makes folder and store agree again. Images without a record are what an
-// upload or a removal left behind, or the record was lost: they are put aside.
+// sweep makes folder and store agree. A file without a record is left from an upload
+// or a removal, or its record was lost: it is put aside.
 func (f *Firmware) sweep() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
@@ -232,8 +252,8 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the catalogue's way. One that cannot be moved
-// stays where it is, and is in nobody's.
+// putAside moves an image out of the catalogue's folder. An image that cannot be moved
+// stays there, and does no harm.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

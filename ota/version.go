@@ -2,26 +2,18 @@ package ota
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// errVersion is wrapped for a version at which the firmware would abort.
-type errVersion struct{ version, part string }
-
-func (e errVersion) Error() string {
-	return fmt.Sprintf(
-		"the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would abort at every boot; versions are numbers and dots, as in 1.2.4", e.version, e.part)
-}
-
-// parseVersion takes a version apart as the firmware does, by std::getline and
-// std::stoi: parts between dots, each a number with anything behind it. An
-// empty version has no parts. Where std::stoi throws, the robot aborts, and an
-// error is returned.
+// parseVersion splits a version as the firmware does, by std::getline and std::stoi:
+// parts between dots, each a number with anything behind it. An empty version has no
+// parts. It returns an error if std::stoi would throw, and the robot abort.
 func parseVersion(version string) ([]int32, error) {
 	var parts []int32
-	// std::getline yields no part for nothing, nor behind a last dot, and a
-	// string of the firmware ends at its first zero.
+	// std::getline yields no part for an empty text or after a final dot. A string
+	// of the firmware ends at its first zero.
 	rest, _, _ := strings.Cut(version, "\x00")
 	for rest != "" {
 		part, after, _ := strings.Cut(rest, ".")
@@ -33,7 +25,8 @@ func parseVersion(version string) ([]int32, error) {
 		end = strings.TrimLeft(end, "0123456789")
 		n, err := strconv.ParseInt(strings.TrimSuffix(digits, end), 10, 32)
 		if err != nil {
-			return nil, errVersion{clip(version), clip(part)}
+			return nil, fmt.Errorf("the version %q cannot be compared by a robot: its part %q does not begin with a number, and the robot would "+
+				"abort at every boot; versions are numbers and dots, as in 1.2.4", clip(version), clip(part))
 		}
 		parts = append(parts, int32(n))
 		rest = after
@@ -52,16 +45,10 @@ func newer(offered, running string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range min(len(o), len(r)) {
-		if o[i] != r[i] {
-			return o[i] > r[i], nil
-		}
-	}
-	return len(o) > len(r), nil
+	return slices.Compare(o, r) > 0, nil
 }
 
-// survives reports whether a robot of that version survives the comparison of
-// it with another.
+// survives reports whether a robot of that version survives a comparison.
 func survives(version string) bool {
 	_, err := parseVersion(version)
 	return err == nil

@@ -68,8 +68,9 @@ const (
 	soakStandstill = 100 * time.Millisecond
 	// Nor are pauses judged while other programs have more than this share of the
 	// machine. Appliance, robots and engines take a third of two processors, and
-	// all of them for moments.
-	soakOthers = 0.5
+	// all of them for moments. One program that computes without end, with a higher
+	// priority than theirs, has half of such a machine.
+	soakOthers = 0.4
 
 	// Memory may grow by a tenth from one quiet point to the other. The longer the
 	// run, the less a leak can hide in that. Under a minute caches have not filled

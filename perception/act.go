@@ -2,8 +2,7 @@ package perception
 
 import "time"
 
-// Act is something to be done to a robot. The set is closed: the types of this
-// file.
+// Act is done to a robot. The set is closed: the types of this file and rule.go.
 type Act interface{ act() }
 
 // Say has a text spoken.
@@ -30,8 +29,7 @@ type Lights struct{ Red, Green, Blue int }
 // Play plays a sound by its base name.
 type Play struct{ Sound string }
 
-// RefreshFace lights the mark of a face that is known. The firmware puts it
-// out after 4 s.
+// RefreshFace lights a known face's mark, which the firmware puts out after 4 s.
 type RefreshFace struct{}
 
 // SetState puts the firmware into one of its states.

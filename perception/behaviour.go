@@ -6,9 +6,8 @@ import (
 	"perch/event"
 )
 
-// behaviour is one way of reacting, for one robot. It reads no clock and does
-// nothing itself: it receives every event, in order, and returns the acts to
-// carry out.
+// behaviour reacts for one robot. It reads no clock: it receives every event in
+// order, and returns the acts to carry out.
 type behaviour interface {
 	// name is its key in the configuration.
 	name() string
@@ -36,8 +35,7 @@ func (m moment) perceived() string {
 	return p.Name
 }
 
-// free reports whether the robot has talked with no person for that long, and
-// does not speak now.
+// free reports whether no person talked for that long, and the robot is silent.
 func (m moment) free(after time.Duration) bool {
 	return !m.state.talk.turn && !m.state.talking(m.now, after)
 }

@@ -32,19 +32,16 @@ func newCreature(o Options) *creature {
 	return &creature{tuning: o.Tuning, zone: o.Zone, behaviours: append(behaviours(o.Tuning), ruled(o.Rules)...)}
 }
 
-// talkHolds is how long the head belongs to the brain or the client that moved
-// it.
+// talkHolds is how long a head belongs to the brain or client that moved it.
 const talkHolds = 10 * time.Second
 
-// movesHead reports whether a tool moves the head. A tool that only reads the
-// head's angles does not.
+// movesHead reports whether a tool moves the head, and not only reads its angles.
 func movesHead(tool string) bool {
 	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
 }
 
-// movedAt gives the head to the client that moved it then. The zero time means
-// that no client did.
+// movedAt gives the head to a client that moved it then; the zero time is none.
 func (c *creature) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
 		c.head = head{InATalk, until}
@@ -60,9 +57,7 @@ func (c *creature) take(e event.Envelope) []deed {
 	return c.step(e.At, e.Event)
 }
 
-// tick returns the acts that are due.
-func (c *creature) tick(now time.Time) []deed { return c.step(now, nil) }
-
+// step returns the acts for an event, or those that are due if it is nil.
 func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)

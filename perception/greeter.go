@@ -1,6 +1,8 @@
 package perception
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,16 +48,14 @@ func (g *greeter) step(m moment) []Act {
 	return []Act{Say{Text: g.Hello, Greeting: true}}
 }
 
-// meets reports whether to greet a face without a name. Where the
-// microphone was opened just before, somebody has come to talk, and is not to
-// be talked over.
+// meets reports whether to greet a face without a name. A person who has just
+// opened the microphone wants to talk.
 func (g *greeter) meets(m moment) bool {
 	return g.Hello != "" && m.passed(m.state.talk.listened, g.AfterTalk) &&
 		m.passed(m.state.Woken, g.AfterTalk) && m.passed(g.hello, g.Every) && m.state.Face.Identity == "" && m.state.Face.Since.Equal(m.now)
 }
 
-// person greets one with a name. Being recognized again and again is not
-// coming again.
+// person greets one with a name, once while the person stays.
 func (g *greeter) person(m moment) []Act {
 	face := m.state.Face
 	if face.Identity == "" || !face.Identified.Equal(m.now) {
@@ -85,13 +85,9 @@ func (g *greeter) remember(name string, a acquaintance) {
 		g.known = map[string]acquaintance{}
 	}
 	if _, there := g.known[name]; !there && len(g.known) >= mostGreeted {
-		oldest := name
-		for other, o := range g.known {
-			if oldest == name || o.seen.Before(g.known[oldest].seen) {
-				oldest = other
-			}
-		}
-		delete(g.known, oldest)
+		delete(g.known, slices.MinFunc(slices.Collect(maps.Keys(g.known)), func(a, b string) int {
+			return g.known[a].seen.Compare(g.known[b].seen)
+		}))
 	}
 	g.known[name] = a
 }

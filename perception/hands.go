@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -21,10 +20,8 @@ const (
 
 // hands carry out the acts of behaviours.
 type hands struct {
-	robots  robots
-	outside outside
-	bus     *event.Bus
-	log     *slog.Logger
+	o      Options
+	robots robots
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -37,38 +34,30 @@ type failure struct {
 	by    string
 }
 
-type job struct {
-	deed
-	at time.Time
-}
-
-func (j job) limit() time.Duration {
-	if j.patient {
-		return inPatience
-	}
-	return inTime
-}
-
 func newHands(r robots, o Options) *hands {
-	return &hands{robots: r, outside: o.Outside, bus: o.Bus, log: o.Log, failing: map[failure]bool{}}
+	return &hands{o: o, robots: r, failing: map[failure]bool{}}
 }
 
 // do queues acts, and drops those that do not fit.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
 	for _, d := range deeds {
-		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, job{d, now}) }}) {
+		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
 			h.logOnce(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
 		}
 	}
 }
 
 // work carries out one act, unless it has waited too long.
-func (h *hands) work(ctx context.Context, id device.ID, j job) {
-	var err error
-	if time.Since(j.at) <= j.limit() {
-		err = h.carry(ctx, id, j)
+func (h *hands) work(ctx context.Context, id device.ID, d deed, since time.Time) {
+	limit := inTime
+	if d.patient {
+		limit = inPatience
 	}
-	h.logOnce(failure{id, j.by}, err)
+	var err error
+	if time.Since(since) <= limit {
+		err = h.carry(ctx, id, d)
+	}
+	h.logOnce(failure{id, d.by}, err)
 }
 
 // logOnce logs a failure once, until the act works again.
@@ -76,7 +65,7 @@ func (h *hands) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !h.failing[f] {
-		h.log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
+		h.o.Log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
 	}
 	if err == nil {
 		delete(h.failing, f)
@@ -94,33 +83,30 @@ const (
 )
 
 // carry carries out one act.
-func (h *hands) carry(ctx context.Context, id device.ID, j job) error {
+func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
-	switch a := j.act.(type) {
+	switch a := d.act.(type) {
 	case Say:
-		_, err := h.robots.Say(ctx, id, a.Text)
-		return err
+		_, err = h.robots.Say(ctx, id, a.Text)
 	case Abort:
-		return h.robots.Abort(ctx, id)
+		err = h.robots.Abort(ctx, id)
 	case Play:
-		return h.robots.Play(ctx, id, a.Sound)
+		err = h.robots.Play(ctx, id, a.Sound)
 	case TurnHead:
-		return h.turn(ctx, id, j.by, a)
+		err = h.turn(ctx, id, d.by, a)
 	case Lights:
-		_, err := h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
-		return err
+		_, err = h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
 	case RefreshFace:
-		_, err := h.call(ctx, id, faceTool, nil)
-		return err
+		_, err = h.call(ctx, id, faceTool, nil)
 	case SetState:
-		_, err := h.call(ctx, id, stateTool, map[string]any{"state": a.State})
-		return err
+		_, err = h.call(ctx, id, stateTool, map[string]any{"state": a.State})
 	case CallTool:
-		_, err := h.call(ctx, id, a.Name, a.Arguments)
-		return err
+		_, err = h.call(ctx, id, a.Name, a.Arguments)
+	default:
+		err = h.elsewhere(ctx, id, a)
 	}
-	return h.elsewhere(ctx, id, j.act)
+	return err
 }
 
 // turn turns the head and publishes the turn.
@@ -138,7 +124,7 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	if err != nil {
 		panic(err) // a map of numbers and a name
 	}
-	h.bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
+	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 	return nil
 }
 

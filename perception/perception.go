@@ -110,8 +110,7 @@ type source struct {
 	fromText bool      // it came from a detected text, not from the camera's event
 }
 
-// NewIntake returns an intake that publishes on a bus. The registry says which
-// robots others may speak of.
+// NewIntake returns an intake that publishes on a bus.
 func NewIntake(bus *event.Bus, robots registry, log *slog.Logger) *Intake {
 	return &Intake{bus: bus, robots: robots, log: log, sources: map[device.ID]*source{}}
 }
@@ -122,9 +121,8 @@ func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMes
 	return in.take(id, session, name, data, false)
 }
 
-// Detected takes the text that a robot says has woken it. The forks also wake
-// it by a face and by a hand on the head; any other text is a wake word. It
-// wraps ErrTooMany.
+// Detected takes the text that woke a robot. Forks also send words for a face and a
+// hand. It wraps ErrTooMany.
 func (in *Intake) Detected(id device.ID, session, text string) error {
 	switch text {
 	case "face":
@@ -190,8 +188,7 @@ func (in *Intake) take(id device.ID, session, name string, data json.RawMessage,
 	return nil
 }
 
-// admit returns an error if a robot has sent too much. The beginning is logged
-// once.
+// admit returns an error if a robot sends too much. It logs that once.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	ok, first, before := in.source(id).bucket.take(now)
@@ -217,8 +214,7 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// known reports whether a face is the same that the camera, or the text, has just
-// reported.
+// known reports whether the camera or the text has just reported this face.
 func (s *source) known(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
@@ -261,4 +257,38 @@ func object(data json.RawMessage) (json.RawMessage, error) {
 		return nil, refuse("data: %v", err)
 	}
 	return flat.Bytes(), nil
+}
+
+// How much a robot may perceive.
+const (
+	eventsASecond = 50
+	eventsAtOnce  = 100
+)
+
+// bucket limits events at once and by the second. Its zero value is full.
+type bucket struct {
+	used    float64 // of eventsAtOnce
+	since   time.Time
+	over    bool // a bout of too many, which ends when the bucket is full again
+	dropped int
+}
+
+// take lets one event through, or not. Of one that is not, first says that it
+// begins a bout, and before how many earlier bouts have dropped.
+func (b *bucket) take(now time.Time) (ok, first bool, before int) {
+	if passed := now.Sub(b.since); passed > 0 {
+		b.used = max(0, b.used-passed.Seconds()*eventsASecond)
+		b.since = now
+	}
+	if b.used == 0 {
+		b.over = false
+	}
+	if b.used+1 <= eventsAtOnce {
+		b.used++
+		return true, false, 0
+	}
+	first, before = !b.over, b.dropped
+	b.over = true
+	b.dropped++
+	return false, first, before
 }

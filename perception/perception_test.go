@@ -165,7 +165,7 @@ func TestDetectedTexts(t *testing.T) {
 	}
 }
 
-// TestOneFace: the camera's event and the talk it opens tell of the same face.
+// TestOneFace: the camera's event and the talk it opens are of the same face.
 func TestOneFace(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string // e is the camera's event, t the text, l the face lost, and a number of seconds between
@@ -216,7 +216,7 @@ func TestOneFace(t *testing.T) {
 }
 
 // TestNoMoreThanAllowed: a robot has 100 events at once and 50 a second, its
-// excess is counted, and each bout of it is told of once.
+// excess is counted, and each bout of it is logged once.
 func TestNoMoreThanAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -245,11 +245,11 @@ func TestNoMoreThanAllowed(t *testing.T) {
 			t.Errorf("%d are counted", d.Dropped())
 		}
 		if logged := strings.Count(d.log.String(), "dropped_before=0"); logged != 1 || strings.Count(d.log.String(), "\n") != 1 {
-			t.Errorf("told:\n%s", d.log)
+			t.Errorf("logged:\n%s", d.log)
 		}
 		time.Sleep(2 * time.Second) // it is quiet again
 		if got := send(chan1, 101); got != 100 || !strings.Contains(d.log.String(), "dropped_before=60") || strings.Count(d.log.String(), "\n") != 2 {
-			t.Errorf("%d after a rest; told:\n%s", got, d.log)
+			t.Errorf("%d after a rest; logged:\n%s", got, d.log)
 		}
 		for range 30 { // as much as is allowed, for as long as it likes
 			time.Sleep(time.Second)
@@ -365,6 +365,6 @@ func TestSensesAreBounded(t *testing.T) {
 	s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.RobotSeen{}})
 	s.GoodNight = true
 	if s = Fold(s, event.Envelope{Robot: chan1, At: noon, Event: event.RobotSeen{Waiting: true}}); !s.GoodNight {
-		t.Error("whoever names itself by the MAC of a robot that sleeps has woken it")
+		t.Error("a client with the MAC of a robot that sleeps has woken it")
 	}
 }

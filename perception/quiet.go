@@ -2,9 +2,8 @@ package perception
 
 import "time"
 
-// sleeper puts the robot into its own sleep for the quiet hours, and wakes it
-// afterwards. It does not disturb a talk, and wakes only a robot that it has put
-// to sleep.
+// sleeper has the robot sleep in the quiet hours. It does not disturb a talk, and
+// wakes only a robot that it has sent to sleep.
 type sleeper struct {
 	QuietTuning
 	begun bool // these quiet hours were handled
@@ -15,8 +14,7 @@ type sleeper struct {
 func (*sleeper) name() string     { return "quiet" }
 func (s *sleeper) due() time.Time { return s.again }
 
-// How often the sleeper looks at the clock, and how long after a talk it lets
-// a robot sleep.
+// How often the sleeper looks, and how long after a talk a robot may sleep.
 const (
 	sleeperLooks = 30 * time.Second
 	sleepsAfter  = 30 * time.Second

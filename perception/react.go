@@ -18,8 +18,7 @@ type robots interface {
 	// Say has a text spoken, at once or after the turn under way.
 	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
-	// Play plays a sound by its base name. It returns an error while the robot
-	// speaks.
+	// Play plays a sound by its base name, unless the robot speaks.
 	Play(ctx context.Context, id device.ID, sound string) error
 	Tools(id device.ID) []device.Tool
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
@@ -31,8 +30,7 @@ type Options struct {
 	Rules  []Rule         // the owner's own; nil is none
 	Zone   *time.Location // time zone of the hours; nil is the machine's
 	Bus    *event.Bus
-	// Outside carries out what rules do that is not done to the robot; nil is an
-	// appliance that has nothing of that.
+	// Outside carries out what rules do elsewhere; nil can do none of that.
 	Outside outside
 	Log     *slog.Logger
 }
@@ -61,8 +59,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{}}, nil
 }
 
-// Run reacts until ctx ends or the bus is closed. It returns when nothing is
-// being done any more.
+// Run reacts until ctx ends or the bus is closed, and all acts are done.
 func (b *Behaviours) Run(ctx context.Context, r robots) {
 	ctx, cancel := context.WithCancel(ctx)
 	hands := newHands(r, b.o)
@@ -86,7 +83,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 			now := time.Now()
 			for id, c := range b.herd {
 				c.movedAt(now, b.lastMoved(id))
-				hands.do(ctx, id, now, c.tick(now))
+				hands.do(ctx, id, now, c.step(now, nil))
 			}
 		}
 	}

@@ -139,6 +139,16 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 	return h
 }
 
+// performing runs a test in a bubble with behaviours that run.
+func performing(t *testing.T, change func(*Options), do func(t *testing.T, h *running)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newRunning(t, change)
+		defer h.stop()
+		do(t, h)
+	})
+}
+
 // live plays a script as stage_test.go writes them, in the bubble's time.
 func (h *running) live(t *testing.T, script string) {
 	for line := range strings.SplitSeq(script, ";") {
@@ -175,14 +185,12 @@ func TestBehavioursAct(t *testing.T) {
 			"0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newRunning(t, func(o *Options) {
-					o.Tuning.Gaze.On = false
-					if c.change != nil {
-						c.change(o)
-					}
-				})
-				defer h.stop()
+			performing(t, func(o *Options) {
+				o.Tuning.Gaze.On = false
+				if c.change != nil {
+					c.change(o)
+				}
+			}, func(t *testing.T, h *running) {
 				if c.tools != nil {
 					h.tools = c.tools
 				}
@@ -213,9 +221,7 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 			"1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newRunning(t, func(o *Options) { o.Tuning.Gaze.On = false })
-				defer h.stop()
+			performing(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.live(t, "1s .")
 				h.Moves(c.robot, c.tool)
 				h.live(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
@@ -229,9 +235,7 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 
 // TestMovedHeadsAreBounded: of robots that nobody has, little is kept.
 func TestMovedHeadsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, nil)
-		defer h.stop()
+	performing(t, nil, func(t *testing.T, h *running) {
 		for i := range 1000 {
 			h.Moves(device.ID(fmt.Sprintf("a0b1c2%06x", i)), headTool)
 			time.Sleep(100 * time.Millisecond)
@@ -244,9 +248,7 @@ func TestMovedHeadsAreBounded(t *testing.T) {
 
 // TestATurnOfTheHeadIsPublished, and is known.
 func TestATurnOfTheHeadIsPublished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, nil)
-		defer h.stop()
+	performing(t, nil, func(t *testing.T, h *running) {
 		h.live(t, "1s sound left; 2s .")
 		r := h.bus.ReadFrom(3)
 		e, err := r.Next(t.Context())
@@ -255,7 +257,7 @@ func TestATurnOfTheHeadIsPublished(t *testing.T) {
 		}
 		p := e.Event.(event.Perceived)
 		if p.Name != "head_turn" || string(p.Data) != `{"by":"sound","pitch":0,"yaw":-45}` {
-			t.Errorf("told: %s %s", p.Name, p.Data)
+			t.Errorf("published: %s %s", p.Name, p.Data)
 		}
 		if s := Fold(State{}, e); s.Head.Yaw != -45 {
 			t.Errorf("known: %+v", s.Head)
@@ -266,9 +268,7 @@ func TestATurnOfTheHeadIsPublished(t *testing.T) {
 // TestASlowRobotDelaysNoOther: what it could not do in time is left out, and
 // another robot does not wait for it.
 func TestASlowRobotDelaysNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, nil)
-		defer h.stop()
+	performing(t, nil, func(t *testing.T, h *running) {
 		h.slow = 10 * time.Second
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
 		h.live(t, "1s sound left; 2s pet; 3s .")
@@ -283,34 +283,30 @@ func TestASlowRobotDelaysNoOther(t *testing.T) {
 
 // TestFailuresAreLoggedOnce, until it works again.
 func TestFailuresAreLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, nil)
-		defer h.stop()
+	performing(t, nil, func(t *testing.T, h *running) {
 		h.fail = errors.New("the robot's channel is closed")
 		h.live(t, "1s pet; 11s pet; 21s pet; 31s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 1 || !strings.Contains(h.log.String(), "behaviour=purr") {
-			t.Errorf("told:\n%s", h.log)
+			t.Errorf("logged:\n%s", h.log)
 		}
 		h.fail = nil
 		h.live(t, "41s pet; 50s .")
 		h.fail = errors.New("the robot's channel is closed")
 		h.live(t, "51s pet; 61s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 2 {
-			t.Errorf("told:\n%s", h.log)
+			t.Errorf("logged:\n%s", h.log)
 		}
 	})
 }
 
 // TestTooMuchToDo is left out, and logged.
 func TestTooMuchToDo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, func(o *Options) {
-			o.Tuning.Gaze.On = false
-			do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
-			o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do},
-				{Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
-		})
-		defer h.stop()
+	performing(t, func(o *Options) {
+		o.Tuning.Gaze.On = false
+		do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
+		o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do},
+			{Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
+	}, func(t *testing.T, h *running) {
 		h.slow = time.Second
 		h.live(t, "1s x {}; 100s .")
 		if got := strings.Count(h.all(), "set_led_color map[blue:3 green:2 red:1]"); got != 30 || strings.Count(h.all(), "abort") != 1 {
@@ -318,7 +314,7 @@ func TestTooMuchToDo(t *testing.T) {
 		}
 		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") ||
 			!strings.Contains(got, "32 acts wait") {
-			t.Errorf("told:\n%s", got)
+			t.Errorf("logged:\n%s", got)
 		}
 	})
 }
@@ -386,9 +382,7 @@ func TestBehavioursEnd(t *testing.T) {
 // TestAFloodLeavesRoom: robots that perceive all they may are all heard, and
 // memory is bounded.
 func TestAFloodLeavesRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, func(o *Options) { o.Tuning.Gaze.On = false })
-		defer h.stop()
+	performing(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		board := NewStates(nil)
 		var reading sync.WaitGroup
 		reading.Go(func() { board.Run(t.Context(), h.bus.ReadFrom(1)) })

@@ -36,8 +36,7 @@ type When struct {
 	If    map[string]Compare // on the event's data, by key; all must hold
 }
 
-// Compare is what a value of an event's data must be. What is nil or empty is
-// not asked.
+// Compare is a condition on a value. What is nil or empty is not compared.
 type Compare struct {
 	Is    any      // this text, number or truth
 	Not   any      // anything else, nothing included
@@ -57,8 +56,7 @@ type (
 	Feel struct{ Emotion string }
 	// Publish publishes on a topic of the MQTT broker.
 	Publish struct{ Topic, Payload string }
-	// Notify sends a notification to people. In the quiet
-	// hours it is only shown.
+	// Notify sends a notification, which is only shown in the quiet hours.
 	Notify struct {
 		Text   string
 		Silent bool
@@ -79,16 +77,16 @@ type outside interface {
 
 // elsewhere does what needs more than the robot.
 func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
-	if h.outside == nil {
+	if h.o.Outside == nil {
 		return errors.New("nothing here can do that")
 	}
 	switch a := a.(type) {
 	case Feel:
-		return h.outside.Feel(ctx, id, a.Emotion)
+		return h.o.Outside.Feel(ctx, id, a.Emotion)
 	case Publish:
-		return h.outside.Publish(ctx, a.Topic, a.Payload)
+		return h.o.Outside.Publish(ctx, a.Topic, a.Payload)
 	case Notify:
-		return h.outside.Notify(ctx, id, a.Text, !a.Silent)
+		return h.o.Outside.Notify(ctx, id, a.Text, !a.Silent)
 	}
 	return nil
 }
@@ -197,8 +195,7 @@ func (c *checker) given(key, s string) {
 	}
 }
 
-// ruleHolds is how long a head stays where a rule has turned it, whatever else
-// would turn it.
+// ruleHolds is how long a rule's turn of the head holds.
 const ruleHolds = 5 * time.Second
 
 // rule follows one rule for one robot.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/event"
@@ -82,12 +81,10 @@ func TestARuleHasTheHead(t *testing.T) {
 
 // TestNotifiedInTheQuietHours is shown, and not spoken.
 func TestNotifiedInTheQuietHours(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, func(o *Options) {
-			o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
-			o.Rules = []Rule{{When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{Notify{Text: "The bell"}, Say{Text: "The bell!"}}}}
-		})
-		defer h.stop()
+	performing(t, func(o *Options) {
+		o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
+		o.Rules = []Rule{{When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{Notify{Text: "The bell"}, Say{Text: "The bell!"}}}}
+	}, func(t *testing.T, h *running) {
 		h.live(t, "1s doorbell {}; 2s .")
 		if got := h.all(); got != "1s show The bell" {
 			t.Errorf("done: %s", got)
@@ -97,14 +94,12 @@ func TestNotifiedInTheQuietHours(t *testing.T) {
 
 // TestRulesAct on what is not the robot's, and wait for what comes before.
 func TestRulesAct(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newRunning(t, func(o *Options) {
-			o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
-				Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"},
-				Notify{Text: "The bell"}, Say{Text: "The bell!"},
-			}}}
-		})
-		defer h.stop()
+	performing(t, func(o *Options) {
+		o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
+			Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"},
+			Notify{Text: "The bell"}, Say{Text: "The bell!"},
+		}}}
+	}, func(t *testing.T, h *running) {
 		h.slow = 5 * time.Second
 		h.live(t, "1s doorbell {}; 20s .")
 		want := "1s feel surprised; 1s set_state map[state:talk]; 6s publish door/bell ON; 6s notify The bell; 6s say The bell!"

@@ -8,9 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/device"
 	"perch/event"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	chan1 = device.ID("a0b1c2d3e4f5")
@@ -51,7 +55,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 	}
 }
 
-// play runs a script on virtual time: whenever the creature is due, it is told.
+// play runs a script on virtual time: whenever the creature is due, it takes a step.
 func play(t *testing.T, c *creature, begin, script string) string {
 	t.Helper()
 	start := noon
@@ -77,7 +81,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		}
 		now := start.Add(after)
 		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
-			keep(due, c.tick(due))
+			keep(due, c.step(due, nil))
 			if again := c.due(); again.Equal(due) {
 				t.Fatalf("it is due at %s for ever", due)
 			}

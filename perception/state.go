@@ -3,6 +3,7 @@ package perception
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -96,8 +97,7 @@ func (s State) size() (n int) {
 	return n
 }
 
-// talk is what behaviours must know of the talk under way. It does not outlive
-// the run.
+// talk is the talk under way, as behaviours need it. It is not stored.
 type talk struct {
 	session  string
 	turn     bool      // one is under way
@@ -220,8 +220,7 @@ func (t talk) over(now time.Time) talk {
 	return t
 }
 
-// talking reports whether a person is being talked with, or was until so long
-// ago.
+// talking reports whether a person talks with it, or did until so long ago.
 func (s State) talking(now time.Time, after time.Duration) bool {
 	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
 }
@@ -232,7 +231,8 @@ func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
 // perceive brings in what the robot has sensed.
 func (s State) perceive(p event.Perceived, at time.Time) State {
 	if p.Name == headTurn { // our own doing
-		s.Head = headAt(at, p.Data)
+		f := field(p.Data)
+		s.Head = Head{at, f.Yaw, f.Pitch}
 		return s
 	}
 	if s.stale(at) {
@@ -319,8 +319,7 @@ type fields struct {
 	Pitch     int     `json:"pitch"`
 }
 
-// field reads an event's data. What is of another type than it should be is
-// not there.
+// field reads an event's data. A value of another type is left out.
 func field(data json.RawMessage) (f fields) {
 	// An error leaves out that one field.
 	_ = json.Unmarshal(data, &f)
@@ -349,11 +348,6 @@ const (
 	right  = "right"
 )
 
-func headAt(at time.Time, data json.RawMessage) Head {
-	f := field(data)
-	return Head{at, f.Yaw, f.Pitch}
-}
-
 // identity is the name of who was recognized: words that can be said, for it
 // is spoken, shown and sent to a language model.
 func identity(data json.RawMessage) string {
@@ -373,4 +367,60 @@ func identity(data json.RawMessage) string {
 		return ""
 	}
 	return name.String()
+}
+
+// Who describes the person in front of the robot: "in front of you since 12 s:
+// Ann". It is empty if no face is known to be there.
+func (s State) Who(now time.Time) string {
+	s = s.At(now)
+	if !s.Face.Present {
+		return ""
+	}
+	who := cmp.Or(s.Face.Identity, "somebody you do not know by name")
+	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
+}
+
+// rough is a duration in seconds or minutes, for people.
+func rough(d time.Duration) string {
+	if d < 2*time.Minute {
+		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Minutes()))
+}
+
+// Senses says in a few words each what a robot notices, for people: who is
+// before it, its last sound and touch of the last minute, and what it does by
+// its own state. It is nil where nothing is known.
+func (s State) Senses(now time.Time) (words []string) {
+	s = s.At(now)
+	if s.Stale {
+		return nil
+	}
+	if face := s.Face; face.Present {
+		words = append(words, fmt.Sprintf("%s in front of it since %s", cmp.Or(face.Identity, "a face"), rough(now.Sub(face.Since))))
+	}
+	recent := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < time.Minute }
+	if recent(s.Sound.At) {
+		words = append(words, fmt.Sprintf("a sound %s %s ago", whence(s.Sound.Direction), rough(now.Sub(s.Sound.At))))
+	}
+	switch {
+	case s.Touch.Petting:
+		words = append(words, "stroked")
+	case recent(s.Touch.At):
+		words = append(words, fmt.Sprintf("touched %s ago", rough(now.Sub(s.Touch.At))))
+	}
+	switch {
+	case s.Dancing:
+		words = append(words, "dances")
+	case s.asleep():
+		words = append(words, "sleeps")
+	}
+	return words
+}
+
+func whence(direction string) string {
+	if direction == centre {
+		return "ahead"
+	}
+	return "on the " + direction
 }

@@ -13,16 +13,14 @@ import (
 	"perch/event"
 )
 
-// table stores the states by robot. A state that is put soon may be lost in a
-// power cut.
+// table stores the states by robot; a power cut may lose the latest.
 type table interface {
 	PutSoon(key string, s State)
 	DeleteSoon(key string)
 	All() iter.Seq2[string, State]
 }
 
-// keepEvery is how often changed states are stored. Perceptions come all the time,
-// and an SD card wears.
+// keepEvery is how often changed states are stored, to spare an SD card.
 const keepEvery = 5 * time.Minute
 
 // mostRobots bounds the robots that are kept, and mostKept the bytes of their
@@ -32,9 +30,8 @@ const (
 	mostKept   = 4 << 20
 )
 
-// States owns the state of every robot and the Seq it is true at. The feeds, the
-// mirror and the prompt all read from it, so they cannot disagree. Its methods may
-// be called from any goroutine.
+// States owns the state of every robot and the Seq it is true at. Feeds, mirror and
+// prompt all read it. Any goroutine may call its methods.
 type States struct {
 	kept table
 
@@ -64,8 +61,7 @@ func NewStates(kept table) *States {
 	return b
 }
 
-// Run folds what the bus carries until ctx ends or the bus is closed, and
-// keeps it.
+// Run folds and stores what the bus carries, until ctx or the bus ends.
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
@@ -141,8 +137,7 @@ func (b *States) Take(e event.Envelope) {
 	}
 }
 
-// makeRoom gives up a robot that has sensed nothing yet, such as a stranger that
-// has only checked in. b.mu is held.
+// makeRoom drops a robot that has sensed nothing yet. b.mu is held.
 func (b *States) makeRoom() bool {
 	for id, s := range b.states {
 		if s.Sensed.IsZero() {

@@ -27,8 +27,7 @@ type Tuning struct {
 	Gaze       GazeTuning       `yaml:"gaze"`
 }
 
-// QuietTuning is when nothing speaks or moves by itself. Who talks to a robot
-// is answered as ever.
+// QuietTuning is when nothing speaks or moves by itself. People are answered.
 type QuietTuning struct {
 	Hours Hours `yaml:"hours"` // none by default
 	Sleep bool  `yaml:"sleep"` // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards

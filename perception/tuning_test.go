@@ -89,11 +89,11 @@ func TestTuningCheck(t *testing.T) {
 	}
 	var nothing Tuning
 	if err := nothing.Check(); strings.Count(err.Error(), "\n") < 8 {
-		t.Errorf("not all faults are told at once: %v", err)
+		t.Errorf("not all faults are reported at once: %v", err)
 	}
 }
 
-// TestOneOwnsTheHead, whoever asks, in whatever order.
+// TestOneOwnsTheHead, in whatever order behaviours ask.
 func TestOneOwnsTheHead(t *testing.T) {
 	var h head
 	for i, c := range []struct {

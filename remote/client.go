@@ -165,9 +165,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	at := base.JoinPath(r.Path)
 	if len(r.Query) > 0 {
 		query := at.Query()
-		for name, values := range r.Query {
-			query[name] = values
-		}
+		maps.Copy(query, r.Query)
 		at.RawQuery = query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, at.String(), nil)

@@ -50,7 +50,7 @@ type Condition struct {
 type looked int
 
 const (
-	looksFit  looked = iota // nothing else: no news, for it failed all the same
+	looksFit  looked = iota // fit, as before: it failed all the same
 	looksAway               // it is not there
 	looksBack               // it was away, and is there again
 )
@@ -61,8 +61,8 @@ const (
 	firstRest   = 2 * time.Second
 	LongestRest = time.Minute
 	// restFactor is how many times longer than a failure took a rest is, and
-	// mostRest how many times the longest is: who waits for an engine that hangs
-	// is not to wait for it in the next turn again.
+	// mostRest how many times the longest is: a person who has waited for an engine
+	// that hangs should not wait for it again in the next turn.
 	restFactor  = 2
 	mostRest    = 20
 	reportEvery = 10 * time.Minute
@@ -231,11 +231,7 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 			}
 		}
 		_, again, _ := c.Status()
-		rest := time.NewTimer(again.Sub(c.now()))
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
-			rest.Stop()
+		if Sleep(ctx, again.Sub(c.now())) != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -99,8 +100,7 @@ func (s *Server) Faultf(format string, args ...any) *Fault {
 // Unreachable is the fault of a connection that was not made, or not kept;
 // answering where the answer had begun.
 func (s *Server) Unreachable(err error, answering bool) *Fault {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) && wrapped.Err != nil {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // the outer one repeats the address, query and all
 	}
 	var (
@@ -114,12 +114,7 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 		timeout   net.Error
 	)
 	is := func(all ...error) bool {
-		for _, one := range all {
-			if errors.Is(err, one) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })
 	}
 	text := err.Error() // some libraries do not wrap
 	f := s.fault(CodeUnreachable, "")
@@ -136,7 +131,10 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
 	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):
-		f.Sentence += s.late()
+		f.Sentence += "does not answer; is it switched on, and this machine online?"
+		if s.ConnectWithin > 0 {
+			f.Sentence = s.Name() + " cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
+		}
 	case answering:
 		f.Code, f.Sentence = CodeLost, f.Sentence+"cut the connection in the middle of its answer; see its log"
 	case is(io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE):
@@ -147,13 +145,6 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 		f.Code, f.Sentence = CodeOdd, f.Sentence+"cannot be used: "+s.Quote(text)+"; check the url"
 	}
 	return f
-}
-
-func (s *Server) late() string {
-	if s.ConnectWithin > 0 {
-		return "cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
-	}
-	return "does not answer; is it switched on, and this machine online?"
 }
 
 // StatusText is a status and what came with it, as they may be shown: "HTTP 404: gone".
@@ -199,8 +190,8 @@ func (s *Server) Refused(code string, r Refusal) *Fault {
 	return f
 }
 
-// Unanswerable reports whether it is the request that is refused, and not the
-// one who asks: the same request would be refused by the next server as well.
+// Unanswerable reports whether the request itself is refused, and not the client:
+// the next server would refuse the same request as well.
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,

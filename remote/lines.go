@@ -34,7 +34,7 @@ const mostKept = 1 << 20
 // the line, joined.
 func (l *Lines) Next() ([]byte, error) {
 	if l.line = l.line[:0]; cap(l.line) > mostKept {
-		l.line = nil // one long line is no reason to keep so much for good
+		l.line = nil // one long line should not hold so much memory for good
 	}
 	ends := "\n"
 	if l.CR {

@@ -69,3 +69,28 @@ func TestALongLineIsNotKept(t *testing.T) {
 		t.Errorf("%q, %v", line, err)
 	}
 }
+
+// FuzzLines: no line is longer than it may be, and the stream ends.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("a\nb\n\nc"), 2)
+	f.Add([]byte("\r\n\r\n"), 1)
+	f.Add(bytes.Repeat([]byte("x"), 70<<10), 66<<10)
+	f.Fuzz(func(t *testing.T, data []byte, most int) {
+		from := Lines{R: bufio.NewReader(bytes.NewReader(data)), Most: max(1, min(most, 1<<20)), Ends: 1}
+		for n := 0; ; n++ {
+			line, err := from.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil && !errors.Is(err, ErrTooLong) {
+				t.Fatal(err)
+			}
+			if len(line) > from.Most+1 || bytes.ContainsRune(line, '\n') {
+				t.Fatalf("a line of %d", len(line))
+			}
+			if n > len(data) {
+				t.Fatal("it does not end")
+			}
+		}
+	})
+}

@@ -52,7 +52,7 @@ func (w *Watch) Begin() {
 	}
 }
 
-// run is for who holds the lock.
+// run starts the clock. Its caller holds the lock.
 func (w *Watch) run() {
 	if !w.over && w.since.IsZero() {
 		w.since = time.Now()
@@ -138,6 +138,16 @@ func (w *Watch) Silent() string {
 		return "fell silent for " + w.idle.String() + " in the middle of its answer; see its log"
 	}
 	return "did not begin to answer within " + w.first.String() + "; it may be overloaded, too slow for this model, or stuck"
+}
+
+// Sleep waits for so long, or until ctx ends, and then returns its error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // upload is the body of a request. The watch runs while a piece is being

@@ -69,14 +69,6 @@ func TestDropSendsNoCloseFrame(t *testing.T) {
 	}
 }
 
-func TestDropEndsTheTalkAtTheOtherSide(t *testing.T) {
-	appliance, robot := pair(t, socket.Options{MaxMessage: 100})
-	robot.Drop()
-	if _, _, err := appliance.Receive(); err != io.EOF {
-		t.Errorf("received with %v", err)
-	}
-}
-
 func TestCloseTellsWhy(t *testing.T) {
 	long := strings.Repeat("é", 300)
 	for _, c := range []struct {

@@ -40,10 +40,8 @@ func (p *pacer) wait(over <-chan struct{}) {
 	if early <= 0 {
 		return
 	}
-	timer := time.NewTimer(early)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(early):
 	case <-over:
 	}
 }

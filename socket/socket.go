@@ -45,7 +45,7 @@ type Options struct {
 	// the connection counts as broken; 0 is for ever.
 	Quiet time.Duration
 	// PerSecond is how many messages are received in a second; more wait in the
-	// network, and hold up whoever sends them. As many are taken at once after a
+	// network, and hold up their sender. As many are taken at once after a
 	// second of none. 0 is no limit. What is no message, as pings are, has a limit
 	// of its own at every socket that was accepted.
 	PerSecond int
@@ -187,7 +187,7 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	}
 }
 
-// ended tells the errors of a socket's end apart.
+// ended distinguishes the errors of a socket's end.
 func ended(err error) error {
 	var closed *websocket.CloseError
 	var broken net.Error // a robot that had not read everything leaves with a reset

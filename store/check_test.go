@@ -203,7 +203,7 @@ func TestReplacedWhileWaiting(t *testing.T) {
 func TestBackupFile(t *testing.T) {
 	path := dbPath(t)
 	var copied bytes.Buffer
-	if _, err := BackupFile(path, time.Millisecond, &copied); !errors.Is(err, ErrUnusable) || exists(path) {
+	if _, err := BackupFile(path, time.Millisecond, &copied); !errors.Is(err, ErrUnusable) || Exists(path) {
 		t.Errorf("of none: %v", err)
 	}
 	must(t, os.WriteFile(path, several(t), 0o400))

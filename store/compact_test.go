@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/store/storetest"
 )
 
 // hollow makes a file most of which is free, with some records, and returns its size.
@@ -76,7 +78,7 @@ func TestCompaction(t *testing.T) {
 	if got, _, _ := NewTable[string](db, "texts").Get("later"); got != "later" {
 		t.Error("what was written after the rewriting is not there")
 	}
-	if log.Len() > 0 || exists(path+temporary) {
+	if log.Len() > 0 || Exists(path+temporary) {
 		t.Errorf("rewritten again, or something is left over:\n%s", &log)
 	}
 }
@@ -103,38 +105,33 @@ func TestAFileThatIsHalfFull(t *testing.T) {
 	}
 }
 
-// TestNoRoomToCompact: the file is used as it is.
+// TestNoRoomToCompact: the file is used as it is, also where the room is gone only when it is used.
 func TestNoRoomToCompact(t *testing.T) {
-	dir := smallDisk(t, "8m")
-	path := filepath.Join(dir, "perch.db")
-	before := hollow(t, path)
-	var disk syscall.Statfs_t
-	must(t, syscall.Statfs(dir, &disk))
-	must(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-100_000), 0o600))
-	var log bytes.Buffer
-	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	must(t, filled(db))
-	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "are needed") || exists(path+temporary) {
-		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
+	for words, late := range map[string]bool{"are needed": false, "not rewritten": true} {
+		dir := storetest.SmallDisk(t, "8m")
+		path := filepath.Join(dir, "perch.db")
+		before := hollow(t, path)
+		full := func(string) {
+			free, err := FreeSpace(dir)
+			must(t, err)
+			_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, free), 0o600) // as far as it goes
+		}
+		var log bytes.Buffer
+		o := Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		if late {
+			o.reached = full
+		} else {
+			full("")
+		}
+		db := open(t, path, o)
+		must(t, filled(db))
+		if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), words) || Exists(path+temporary) {
+			t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
+		}
+		if late {
+			must(t, NewTable[string](db, "texts").Put("later", "later"))
+		}
 	}
-}
-
-// TestTheDiskFillsWhileCompacting: room that was there is gone when it is used.
-func TestTheDiskFillsWhileCompacting(t *testing.T) {
-	dir := smallDisk(t, "8m")
-	path := filepath.Join(dir, "perch.db")
-	before := hollow(t, path)
-	var log bytes.Buffer
-	db := open(t, path, Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil)), reached: func(step string) {
-		var disk syscall.Statfs_t
-		must(t, syscall.Statfs(dir, &disk))
-		_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)), 0o600)
-	}})
-	must(t, filled(db))
-	if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), "not rewritten") || exists(path+temporary) {
-		t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
-	}
-	must(t, NewTable[string](db, "texts").Put("later", "later"))
 }
 
 // childCompacts opens "STEP:FILE" and is gone when the rewriting has reached that step.
@@ -159,11 +156,11 @@ func TestKilledWhileCompacting(t *testing.T) {
 			_ = cmd.Wait() // it was killed
 			info, err := os.Stat(path)
 			must(t, err)
-			if (info.Size() < before) != smaller || exists(path+temporary) == smaller {
-				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, exists(path+temporary))
+			if (info.Size() < before) != smaller || Exists(path+temporary) == smaller {
+				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, Exists(path+temporary))
 			}
 			must(t, filled(open(t, path, Options{CompactFrom: -1})))
-			if exists(path + temporary) {
+			if Exists(path + temporary) {
 				t.Error("the leftover stays")
 			}
 		})

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -42,7 +41,7 @@ func locate(path string) (string, error) {
 // initialise makes the file at path unless one is there that may hold data. The new one is built and synced under a
 // temporary name and then renamed, so that a power cut leaves either none or a whole one.
 func initialise(path string, o Options) error {
-	if present(path) && !exists(path+temporary) {
+	if present(path) && !Exists(path+temporary) {
 		return nil
 	}
 	dir, err := lockDirectory(filepath.Dir(path), o.Timeout)
@@ -57,7 +56,7 @@ func initialise(path string, o Options) error {
 	if present(path) {
 		return nil
 	}
-	if o.Expect && !exists(path) {
+	if o.Expect && !Exists(path) {
 		return Missing(path)
 	}
 	return create(path, dir, o)
@@ -68,11 +67,6 @@ func initialise(path string, o Options) error {
 func present(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 4*pageSize
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 func create(path string, dir *os.File, o Options) error {
@@ -134,26 +128,18 @@ func lockDirectory(path string, timeout time.Duration) (*os.File, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	switch err := flock(dir, timeout); err {
-	case nil:
-		return dir, nil
-	case syscall.EWOULDBLOCK:
+	if err := flock(dir, path, timeout); err != nil {
 		_ = dir.Close()
-		return nil, locked(path, err)
-	default:
-		_ = dir.Close()
-		return nil, unusable(path, err)
+		return nil, err
 	}
+	return dir, nil
 }
 
 // syncDirectories makes the new name last, and that of its directory, which may be new as well.
 func syncDirectories(dir *os.File) error {
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // EINVAL: this file system has no such thing
+	if err := SyncDirectory(dir.Name()); err != nil {
 		return unusable(dir.Name(), err)
 	}
-	if parent, err := os.Open(filepath.Dir(dir.Name())); err == nil {
-		_ = parent.Sync() // may belong to someone else; then it is older than we are
-		_ = parent.Close()
-	}
+	_ = SyncDirectory(filepath.Dir(dir.Name())) // may belong to someone else; then it is older than we are
 	return nil
 }

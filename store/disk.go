@@ -27,6 +27,12 @@ func Nearest(dir string) string {
 	}
 }
 
+// Exists reports whether something has this path.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // SyncDirectory makes the names in a directory last.
 func SyncDirectory(name string) error {
 	dir, err := os.Open(name)

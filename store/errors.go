@@ -28,7 +28,7 @@ var (
 var (
 	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
 	// that no longer answers.
-	ErrDamaged error = shown{"database_damaged", 503,
+	ErrDamaged error = Shown{"database_damaged", 503,
 		"the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
@@ -37,16 +37,23 @@ var (
 	ErrRefused = errors.New("record refused")
 )
 
-// shown is an error that says how it is shown to whom the file's name does not concern.
-type shown struct {
+// Shown is an error as it is shown to whom the file's name does not concern.
+type Shown struct {
 	code     string
 	status   int // of HTTP
 	sentence string
 }
 
-func (s shown) Error() string { return s.sentence }
-func (s shown) Code() string  { return s.code }
-func (s shown) Status() int   { return s.status }
+// NewShown makes one. code is for programs, status is of HTTP.
+func NewShown(code string, status int, sentence string) Shown { return Shown{code, status, sentence} }
+
+func (s Shown) Error() string { return s.sentence }
+
+// Code is for programs.
+func (s Shown) Code() string { return s.code }
+
+// Status is of HTTP.
+func (s Shown) Status() int { return s.status }
 
 // failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
 type failure struct {
@@ -69,7 +76,7 @@ func damaged(path string, cause error) error {
 // Missing is the error of a database that should be at path and is not, or holds nothing.
 func Missing(path string) error {
 	state := "is missing"
-	if exists(path) {
+	if Exists(path) {
 		state = "is empty"
 	}
 	return fail(ErrMissing, nil, "the database %s %s; put it back, restore a backup with perch restore, "+

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/store/storetest"
 )
 
 // A card that stops answering makes the kernel raise a fault where the memory map is read. The process must live on.
@@ -56,19 +58,8 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a file system of the size given, which takes the rights of an administrator.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("perch", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("cannot mount here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
-
 func TestFullDisk(t *testing.T) {
-	dir := smallDisk(t, "256k")
+	dir := storetest.SmallDisk(t, "256k")
 	path := filepath.Join(dir, "perch.db")
 	db := open(t, path, Options{})
 	texts := NewTable[string](db, "texts")
@@ -98,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestNoRoomForAFirstStart(t *testing.T) {
-	dir := smallDisk(t, "8k")
+	dir := storetest.SmallDisk(t, "8k")
 	if _, err := Open(filepath.Join(dir, "perch.db"), Options{}); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("Open = %v", err)
 	}
@@ -108,7 +99,7 @@ func TestNoRoomForAFirstStart(t *testing.T) {
 }
 
 func TestReadOnlyDisk(t *testing.T) {
-	dir := smallDisk(t, "1m")
+	dir := storetest.SmallDisk(t, "1m")
 	must(t, open(t, filepath.Join(dir, "perch.db"), Options{}).Close())
 	must(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	for _, name := range []string{"perch.db", "other.db", "deep/perch.db"} {

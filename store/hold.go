@@ -25,10 +25,8 @@ func Hold(path string, timeout time.Duration) (*Held, error) {
 	}
 	if err != nil {
 		err = unusable(path, err)
-	} else if err = flock(file, timeout); err == syscall.EWOULDBLOCK {
-		err = locked(path, err)
-	} else if err != nil {
-		err = unusable(path, err)
+	} else {
+		err = flock(file, path, timeout)
 	}
 	if err != nil {
 		_ = directory.Close()
@@ -48,12 +46,18 @@ func (h *Held) Release() {
 	_ = h.directory.Close()
 }
 
-// flock locks a file. It fails with EWOULDBLOCK when another kept it locked for the whole of timeout.
-func flock(f *os.File, timeout time.Duration) error {
+// flock locks a file or directory that path names. The error is locked's where
+// another process kept it locked for the whole of timeout.
+func flock(f *os.File, path string, timeout time.Duration) error {
 	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EWOULDBLOCK || time.Now().After(end) {
-			return err
+		switch {
+		case err == nil:
+			return nil
+		case err != syscall.EWOULDBLOCK:
+			return unusable(path, err)
+		case time.Now().After(end):
+			return locked(path, err)
 		}
 	}
 }

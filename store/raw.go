@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
@@ -32,11 +33,7 @@ func (r *Raw) All(table string) iter.Seq2[string, []byte] {
 			return
 		}
 		// A bolt cursor skips records when its bucket is changed under it, so the keys are taken first.
-		var all []string
-		for key := range keys(b.Cursor()) {
-			all = append(all, key)
-		}
-		for _, key := range all {
+		for _, key := range slices.Collect(keys(b.Cursor())) {
 			if value := r.Get(table, key); value != nil && !yield(key, value) {
 				return
 			}

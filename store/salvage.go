@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -98,12 +97,9 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 		if err != nil {
 			return nil, 0, unusable(path, err)
 		}
-		if err = flock(file, timeout); err != nil {
+		if err = flock(file, path, timeout); err != nil {
 			_ = file.Close()
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				return nil, 0, locked(path, err)
-			}
-			return nil, 0, unusable(path, err)
+			return nil, 0, err
 		}
 		named, err := os.Stat(path)
 		opened, err2 := file.Stat()
@@ -173,7 +169,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 // free is a name that nothing has.
 func free(path string, now time.Time) string {
 	name := path + damagedMark + now.Format("20060102-150405")
-	for n := 2; exists(name); n++ {
+	for n := 2; Exists(name); n++ {
 		name = fmt.Sprintf("%s%s%s-%d", path, damagedMark, now.Format("20060102-150405"), n)
 	}
 	return name

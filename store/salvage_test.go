@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/store/storetest"
 )
 
 // harm zeroes the page of records of a table that that database has, and returns the file.
@@ -59,7 +61,7 @@ func TestSalvageCutShort(t *testing.T) {
 			if lost := lostOf(t, db, want); db.Salvaged() == nil || len(lost) == 0 || len(lost) > 10 {
 				t.Errorf("%v, lost %v", db.Salvaged(), lost)
 			}
-			if !bytes.Equal(read(t, db.Salvaged().Kept), damaged) || exists(after+temporary) {
+			if !bytes.Equal(read(t, db.Salvaged().Kept), damaged) || Exists(after+temporary) {
 				t.Error("the damaged file is not kept, or the new one left over")
 			}
 		})
@@ -121,7 +123,7 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 // TestNoRoomToSalvage: nothing has changed, and the cause is reported.
 func TestNoRoomToSalvage(t *testing.T) {
 	damaged, _ := harm(t)
-	path := filepath.Join(smallDisk(t, "768k"), "perch.db")
+	path := filepath.Join(storetest.SmallDisk(t, "768k"), "perch.db")
 	must(t, os.WriteFile(path, damaged, 0o600))
 	if _, err := Open(path, Options{Salvage: true}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the disk has") {
 		t.Errorf("Open = %v", err)

@@ -120,7 +120,7 @@ func TestFailingMigrationOfANewFile(t *testing.T) {
 	if _, err := Open(path, Options{Migrations: []Migration{{"bad", func(*Raw) error { return errors.New("bad") }}}}); err == nil {
 		t.Error("opened")
 	}
-	if exists(path) || exists(path+temporary) {
+	if Exists(path) || Exists(path+temporary) {
 		t.Error("half a file is left")
 	}
 	open(t, path, Options{})

@@ -94,7 +94,7 @@ func (c *Converter) Rate(hz int) bool {
 	return true
 }
 
-// Convert passes mono samples on. Its error is that of who takes them, or
+// Convert passes mono samples on. Its error is that of out, or
 // ErrEndless once all there may be was passed on.
 func (c *Converter) Convert(pcm []int16) error {
 	if c.arrival != nil {

@@ -12,10 +12,7 @@ import (
 // it by a frame.
 func talking(t testing.TB) (*voice.Echo, func()) {
 	t.Helper()
-	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEcho(t)
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: 20, seed: 81}
 	a, _ := conversation(t, "en-us", 0, 1)
 	a[0].at = 0
@@ -37,8 +34,7 @@ func talking(t testing.TB) (*voice.Echo, func()) {
 }
 
 func BenchmarkEcho(b *testing.B) {
-	e, frame := talking(b)
-	defer e.Close()
+	_, frame := talking(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		frame()
@@ -46,11 +42,7 @@ func BenchmarkEcho(b *testing.B) {
 }
 
 func BenchmarkEchoSilent(b *testing.B) {
-	e, err := voice.NewEcho()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+	e := newEcho(b)
 	pcm := make([]int16, voice.MicFrame)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -66,11 +58,7 @@ func FuzzEcho(f *testing.F) {
 	f.Add([]byte{0, 9, 3, 9, 3, 9, 3, 9, 3, 9, 3, 8, 2, 4, 200, 5, 9, 250})
 	f.Add([]byte{1, 200, 1, 1, 3, 200, 3, 1, 6, 70, 3, 6})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		e, err := voice.NewEcho()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := newEcho(t)
 		dice := rand.New(rand.NewPCG(uint64(len(script)), 7))
 		hear := func(stamp uint32, n int) {
 			pcm := make([]int16, n)

@@ -2,9 +2,11 @@ package voice_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,25 +24,8 @@ func espeak(t testing.TB, name, text string) []int16 {
 	if err != nil {
 		t.Fatalf("espeak-ng, which make test installs: %v", err)
 	}
-	w, err := voice.NewWAVReader(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pcm := make([]int16, len(out)/2)
-	n := 0
-	for {
-		read, err := w.Read(pcm[n:])
-		n += read
-		if err != nil {
-			break
-		}
-	}
-	return rated(pcm[:n], w.Rate, voice.SpeakerRate)
-}
-
-func rated(pcm []int16, from, to int) []int16 {
-	r := voice.NewResampler(from, to)
-	return append([]int16(nil), r.Resample(append(pcm, make([]int16, 100)...))...)
+	pcm, rate := readWAV(t, out)
+	return slices.Clone(voice.NewResampler(rate, voice.SpeakerRate).Resample(append(pcm, make([]int16, 100)...)))
 }
 
 // loudness is the RMS of what is not silence.
@@ -85,16 +70,10 @@ func (a answer) starts(packet int) time.Duration {
 
 func answered(t testing.TB, at time.Duration, pcm []int16) answer {
 	t.Helper()
-	e, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEncoder(t, voice.SpeakerRate)
 	a := answer{at: at}
 	keep := func(p []byte) error { a.packets = append(a.packets, bytes.Clone(p)); return nil }
-	if err := e.Encode(pcm, keep); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Flush(keep); err != nil {
+	if err := errors.Join(e.Encode(pcm, keep), e.Flush(keep)); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -129,10 +108,7 @@ func played(t testing.TB, answers []answer, length int) []int16 {
 	t.Helper()
 	out := make([]int16, length)
 	for _, a := range answers {
-		d, err := voice.NewDecoder(voice.SpeakerRate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := newDecoder(t, voice.SpeakerRate)
 		rate := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
 		at := 0
 		for i, p := range a.packets {
@@ -250,15 +226,10 @@ func throughRobot(t testing.TB, pcm []int16) []int16 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{e.SetBitrateToAuto(), e.SetComplexity(0), e.SetDTX(true), e.SetVBR(true)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	d, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
+	if err := errors.Join(e.SetBitrateToAuto(), e.SetComplexity(0), e.SetDTX(true), e.SetVBR(true)); err != nil {
 		t.Fatal(err)
 	}
+	d := newDecoder(t, voice.MicRate)
 	var heard []int16
 	var packet [voice.MaxPacket]byte
 	for at := 0; at+voice.MicFrame <= len(pcm); at += voice.MicFrame {
@@ -358,11 +329,7 @@ func talk(t testing.TB, answers []answer, frames []frame) []heard {
 // zero, and does not end by itself.
 func talkUntil(t testing.TB, answers []answer, frames []frame, stop time.Duration) []heard {
 	t.Helper()
-	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := newEcho(t)
 	points, err := voice.NewEndPointer(0)
 	if err != nil {
 		t.Fatal(err)

@@ -219,11 +219,7 @@ func TestWhatIsLeftIsThePerson(t *testing.T) {
 
 func TestWithoutOurSpeechNothingChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := newEcho(t)
 	for range 100 {
 		pcm := noise(voice.FrameDuration, 2000, r)
 		want := slices.Clone(pcm)
@@ -307,11 +303,7 @@ func TestAToolBetweenTwoSentences(t *testing.T) {
 // TestUnheardSpeechIsNotKept is what a robot in auto mode does: its
 // microphone is closed while we speak.
 func TestUnheardSpeechIsNotKept(t *testing.T) {
-	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := newEcho(t)
 	answers, _ := conversation(t, "en-us", 0, 1)
 	pcm := make([]int16, voice.MicFrame)
 	for round := range 3 {
@@ -325,11 +317,7 @@ func TestUnheardSpeechIsNotKept(t *testing.T) {
 }
 
 func TestTwoGoroutines(t *testing.T) {
-	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := newEcho(t)
 	answers, _ := conversation(t, "en-us", 0, 1)
 	var writer sync.WaitGroup
 	writer.Go(func() {

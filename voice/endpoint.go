@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 	"unsafe"
 
@@ -133,12 +134,7 @@ func bit(b bool) uint32 {
 	return 0
 }
 
-func ones(bits uint32, of int) (n int) {
-	for bits &= 1<<of - 1; bits != 0; bits &= bits - 1 {
-		n++
-	}
-	return n
-}
+func ones(recent uint32, of int) int { return bits.OnesCount32(recent & (1<<of - 1)) }
 
 // voiced reports whether a window sounds like a voice and is loud enough.
 func (e *EndPointer) voiced(pcm []int16) bool {

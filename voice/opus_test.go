@@ -10,10 +10,7 @@ import (
 )
 
 func TestEncoderCarriesTheRemainder(t *testing.T) {
-	e, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEncoder(t, voice.SpeakerRate)
 	packets := 0
 	count := func([]byte) error { packets++; return nil }
 	for range 10 { // ten pieces of half a frame are five packets
@@ -36,10 +33,7 @@ func TestEncoderCarriesTheRemainder(t *testing.T) {
 }
 
 func TestEncoderStopsAtAnError(t *testing.T) {
-	e, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEncoder(t, voice.SpeakerRate)
 	stop := errors.New("stop")
 	if err := e.Encode(make([]int16, 10*voice.SpeakerFrame), func([]byte) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("Encode returned %v", err)
@@ -47,16 +41,10 @@ func TestEncoderStopsAtAnError(t *testing.T) {
 }
 
 func TestSoundSurvivesTheCodec(t *testing.T) {
-	e, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := voice.NewDecoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEncoder(t, voice.SpeakerRate)
+	d := newDecoder(t, voice.SpeakerRate)
 	var heard []int16
-	err = e.Encode(tone(voice.SpeakerRate, 440, 8000), func(p []byte) error {
+	err := e.Encode(tone(voice.SpeakerRate, 440, 8000), func(p []byte) error {
 		if len(p) > 500 {
 			t.Errorf("a packet of %d bytes", len(p))
 		}
@@ -76,10 +64,7 @@ func TestSoundSurvivesTheCodec(t *testing.T) {
 }
 
 func TestDecoderRefusesWhatIsNoPacket(t *testing.T) {
-	d, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := newDecoder(t, voice.MicRate)
 	for name, packet := range map[string][]byte{
 		"empty": {}, "too large": make([]byte, voice.MaxPacket+1), "a bad frame count": {0x03, 0x00},
 	} {
@@ -95,10 +80,7 @@ func TestDecoderRefusesWhatIsNoPacket(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0xf8, 0xff, 0xfe})
 	f.Add([]byte{0x03, 0x00})
-	d, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		f.Fatal(err)
-	}
+	d := newDecoder(f, voice.MicRate)
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		if pcm, err := d.Decode(packet); err == nil && len(pcm) > voice.MicRate*120/1000 {
 			t.Errorf("%d samples", len(pcm))
@@ -185,10 +167,7 @@ func FuzzWAV(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	e, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := newEncoder(b, voice.SpeakerRate)
 	pcm := tone(voice.SpeakerRate, 440, 8000)[:voice.SpeakerFrame]
 	out := func([]byte) error { return nil }
 	b.ReportAllocs()
@@ -200,18 +179,12 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	e, err := voice.NewEncoder(voice.MicRate)
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := newEncoder(b, voice.MicRate)
 	var packet []byte
 	if err := e.Encode(tone(voice.MicRate, 440, 8000)[:voice.MicFrame], func(p []byte) error { packet = bytes.Clone(p); return nil }); err != nil {
 		b.Fatal(err)
 	}
-	d, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := newDecoder(b, voice.MicRate)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decode(packet); err != nil {

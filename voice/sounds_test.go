@@ -24,19 +24,57 @@ func flite(t testing.TB, name, text string) []int16 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := voice.NewWAVReader(bytes.NewReader(data))
-	if err != nil || w.Rate != voice.MicRate {
-		t.Fatalf("flite's sound: %v", err)
+	pcm, rate := readWAV(t, data)
+	if rate != voice.MicRate {
+		t.Fatalf("flite's sound has %d Hz", rate)
 	}
-	pcm := make([]int16, len(data)/2)
+	return pcm
+}
+
+// readWAV is a WAV's sound and rate.
+func readWAV(t testing.TB, data []byte) (pcm []int16, rate int) {
+	t.Helper()
+	w, err := voice.NewWAVReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pcm = make([]int16, len(data)/2)
 	n := 0
 	for {
 		read, err := w.Read(pcm[n:])
 		n += read
 		if err != nil {
-			return pcm[:n]
+			return pcm[:n], w.Rate
 		}
 	}
+}
+
+func newEcho(t testing.TB) *voice.Echo {
+	t.Helper()
+	e, err := voice.NewEcho()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func newEncoder(t testing.TB, rate int) *voice.Encoder {
+	t.Helper()
+	e, err := voice.NewEncoder(rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newDecoder(t testing.TB, rate int) *voice.Decoder {
+	t.Helper()
+	d, err := voice.NewDecoder(rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
@@ -84,24 +122,17 @@ func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
 // throughOpus is what arrives of a sound that a robot sends.
 func throughOpus(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
-	e, err := voice.NewEncoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEncoder(t, voice.MicRate)
 	if err := e.LikeRobot(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := newDecoder(t, voice.MicRate)
 	var heard []int16
-	err = e.Encode(pcm, func(packet []byte) error {
+	if err := e.Encode(pcm, func(packet []byte) error {
 		out, err := d.Decode(packet)
 		heard = append(heard, out...)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return heard

@@ -12,12 +12,12 @@ const LongestTranscript = 8 << 10
 // remark is what recognizers write where no person spoke: [BLANK_AUDIO], (music).
 var remark = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
 
-// Spoken is a recognizer's text in one line, or nothing where it is only remarks on
-// the sound.
-func Spoken(text string) string {
+// Spoken is the transcript of a recognizer's text: in one line, or refused where it
+// is only remarks on the sound.
+func Spoken(text string) Transcript {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if strings.Trim(remark.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
-		return ""
+		return Transcript{Refused: true}
 	}
-	return text
+	return Transcript{Text: text}
 }

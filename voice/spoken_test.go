@@ -13,8 +13,9 @@ func FuzzSpoken(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := voice.Spoken(s)
-		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || got != voice.Spoken(got) {
+		spoken := voice.Spoken(s)
+		got := spoken.Text
+		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || spoken != voice.Spoken(got) || spoken.Refused != (got == "") {
 			t.Errorf("%q becomes %q", s, got)
 		}
 	})

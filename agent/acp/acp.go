@@ -26,12 +26,14 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/remote"
 )
 
 // Options of the brain. Zero values stand for the defaults given.
@@ -66,10 +68,8 @@ type Options struct {
 	Tools func(ctx context.Context, t agent.Turn) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
-	Preamble string                        // sent to an agent at the beginning of a session; Preamble()
-	Phrases  func(language string) Phrases // PhrasesIn
-	Log      *slog.Logger                  // needed
-	Now      func() time.Time              // time.Now
+	Log *slog.Logger     // needed
+	Now func() time.Time // time.Now
 }
 
 // StartWithin is how long an agent may take to come up where nothing is said.
@@ -102,62 +102,63 @@ type Brain struct {
 // New checks the options. It starts nothing: the agent is started by the first
 // turn or Check.
 func New(o Options) (*Brain, error) {
-	if len(o.Command) == 0 || o.Command[0] == "" {
-		return nil, errors.New("an agent needs a command, such as [claude-agent-acp]")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
-	if o.Log == nil {
-		return nil, errors.New("an agent needs a log")
+	for _, d := range o.deadlines() {
+		*d.of = cmp.Or(*d.of, d.standard)
 	}
-	for _, kind := range o.AllowKinds {
-		if !slices.Contains(kinds(), kind) {
-			return nil, fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
-		}
-	}
-	for name, d := range map[string]*time.Duration{
-		"idle": &o.Idle, "age": &o.Age, "start": &o.Start, "silence": &o.Silence, "grace": &o.Grace, "turn": &o.Turn, "words": &o.Words,
-	} {
-		if *d < 0 {
-			return nil, fmt.Errorf("an agent's %s is a time, not %v", name, *d)
-		}
-	}
-	if o.Turns < 0 {
-		return nil, fmt.Errorf("a session has at least one turn, not %d", o.Turns)
+	o.Turns = cmp.Or(o.Turns, 50)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	dir, err := filepath.Abs(o.Dir) // the protocol wants it absolute
 	if err != nil {
 		return nil, fmt.Errorf("find the agent's folder: %w", err)
 	}
 	o.Dir = dir
-	o.fill()
 	b := &Brain{o: o, talks: map[string]*talk{}}
 	b.ctx, b.end = context.WithCancel(context.Background())
 	return b, nil
 }
 
-// fill puts the defaults where nothing was said.
-func (o *Options) fill() {
-	or := func(d *time.Duration, standard time.Duration) {
-		if *d == 0 {
-			*d = standard
+// deadline is one of the times in the options.
+type deadline struct {
+	name     string
+	of       *time.Duration
+	standard time.Duration
+}
+
+func (o *Options) deadlines() []deadline {
+	return []deadline{
+		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
+		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
+		{"words", &o.Words, 300 * time.Second},
+	}
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return errors.New("an agent needs a command, such as [claude-agent-acp]")
+	}
+	if o.Log == nil {
+		return errors.New("an agent needs a log")
+	}
+	for _, kind := range o.AllowKinds {
+		if !slices.Contains(kinds(), kind) {
+			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
 		}
 	}
-	or(&o.Idle, 300*time.Second)
-	or(&o.Age, 1800*time.Second)
-	or(&o.Start, StartWithin)
-	or(&o.Silence, 300*time.Second)
-	or(&o.Grace, 5*time.Second)
-	or(&o.Turn, 30*time.Minute)
-	or(&o.Words, 300*time.Second)
-	o.Turns = cmp.Or(o.Turns, 50)
-	if o.Preamble == "" {
-		o.Preamble = Preamble()
+	for _, d := range o.deadlines() {
+		if *d.of < 0 {
+			return fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
+		}
 	}
-	if o.Phrases == nil {
-		o.Phrases = PhrasesIn
+	if o.Turns < 0 {
+		return fmt.Errorf("a session has at least one turn, not %d", o.Turns)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	return nil
 }
 
 // Name is "acp".
@@ -166,6 +167,18 @@ func (*Brain) Name() string { return "acp" }
 // name is how errors and the log call the agent. Its arguments and its
 // environment may hold keys, so they are never shown.
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
+
+// redacted blanks what looks like a key, and the values that the agent's own
+// environment was given, and cuts a text to so many bytes.
+func (b *Brain) redacted(s string, most int) string {
+	s = device.Clip(s, 4*most)
+	for _, entry := range b.o.Env {
+		if _, value, _ := strings.Cut(entry, "="); len(value) >= 8 {
+			s = strings.ReplaceAll(s, value, "***")
+		}
+	}
+	return remote.Redact(s, most)
+}
 
 // Think answers one turn, which may ask for permissions on the way. When ctx
 // ends, the agent is notified and Think returns at once; the session can be
@@ -176,18 +189,15 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Stranger() {
 		return agent.ErrStranger
 	}
-	k, err := b.enter(t.Conversation)
+	k, err := b.enter(ctx, t.Conversation)
 	if err != nil {
 		return err
 	}
 	defer b.leave(k)
-	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	var tools *thinker.TurnTools
+	if b.o.Tools != nil && b.o.Lend != nil {
+		tools = b.o.Tools(ctx, t)
 	}
-	tools := b.toolsOf(ctx, t)
 	defer b.rest(k)
 	for again := true; ; again = false {
 		s, err := b.session(ctx, k, tools)
@@ -210,7 +220,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 		return err
 	}
 	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
-		phrases: b.o.Phrases(t.Language), speech: thinker.NewSpeech(t.Language)}
+		phrases: PhrasesIn(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
 	s.used = b.o.Now()
 	if err != nil {
@@ -242,17 +252,11 @@ func (b *Brain) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // which a lock that is free would not show
 		return err
 	}
-	k, err := b.enter("")
+	k, err := b.enter(ctx, "")
 	if err != nil {
 		return err
 	}
 	defer b.leave(k)
-	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	b.mu.Lock()
 	barred := b.barred
 	b.mu.Unlock()
@@ -260,7 +264,7 @@ func (b *Brain) Check(ctx context.Context) error {
 		return barred
 	}
 	s, err := b.session(ctx, &b.spare, nil)
-	if err == nil && b.o.Lend != nil && s.conn.lends() {
+	if err == nil && b.o.Lend != nil && s.conn.mcp {
 		b.discard(&b.spare) // it has no tools
 	}
 	return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -167,12 +166,12 @@ func TestATurn(t *testing.T) {
 	r.want("think hm;words 😊 Hello you. How are;words you today?", "😊|Hello you.|How are you today?|."+string(agent.Continue))
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")
 	if n := strings.Count(r.received(), "exactly one of these emoji"); n != 1 {
-		t.Errorf("the preamble was told %d times", n)
+		t.Errorf("the preamble was sent %d times", n)
 	}
 	for _, want := range []string{`"protocolVersion":1`, `"readTextFile":false`, `"terminal":false`, `"mcpServers":[]`, `"cwd":"` + r.dir + `"`,
 		`{"text":"where","type":"text"}`} {
 		if !strings.Contains(r.received(), want) {
-			t.Errorf("the agent was not told %s", want)
+			t.Errorf("the agent was not sent %s", want)
 		}
 	}
 	r.want("tool x search failed Find it", "<x search failed Find it>|😊|Done.|.done")
@@ -194,7 +193,7 @@ func TestSplitWritesAndGarbage(t *testing.T) {
 	r := build(t, "plain")
 	r.want("garbage;split These pieces are one sentence.;sleep 20;say  And more.", "😐|These pieces are one sentence.|And more.|.done")
 	if n := strings.Count(r.log.String(), "not of the protocol"); n != 1 {
-		t.Errorf("garbage is told of %d times", n)
+		t.Errorf("garbage is logged %d times", n)
 	}
 	r.want("fs x", "😐|Answer code -32601 message method not found.|.done")
 }
@@ -272,7 +271,7 @@ func TestOnlyAnAdoptedRobotMayAnswer(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatFailsIsNoConsent: whoever asks may fail to.
+// TestAQuestionThatFailsIsNoConsent: the asking may fail.
 func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	r := build(t, "plain")
 	h := &received{on: func(reply agent.Reply) error {
@@ -323,7 +322,7 @@ func TestSessionsRotate(t *testing.T) {
 			false: 3}[r.clock().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) < 900*time.Second]))
 	}
 	r.eventually("the old ones are closed", func() bool { return strings.Count(r.received(), `"session/close"`) == 2 })
-	if n := r.brain.Sessions(); n != 1 {
+	if n, _ := r.brain.Open(); n != 1 {
 		t.Errorf("%d sessions are kept", n)
 	}
 }
@@ -385,43 +384,9 @@ func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := r.brain.Sessions(); n > 64 {
+	if n, _ := r.brain.Open(); n > 64 {
 		t.Errorf("%d sessions are kept", n)
 	}
-}
-
-// TestAFlood: an agent that says more than anybody could speak is stopped, and
-// costs bounded memory.
-func TestAFlood(t *testing.T) {
-	r := build(t, "plain")
-	first := true
-	h := &received{on: func(agent.Reply) error {
-		if first {
-			time.Sleep(500 * time.Millisecond) // the first words are being spoken
-			first = false
-		}
-		return nil
-	}}
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	err := r.brain.Think(ctx, r.turnOf("a", "words Begin. And;shout 300;say End."), h.take)
-	if got := h.String(); err != nil || !strings.HasSuffix(got, "|I was cut off: the answer was too long.|.done") {
-		t.Errorf("it ends with %q, %v", got[max(0, len(got)-200):], err)
-	}
-	if strings.Contains(h.String(), "End.") {
-		t.Error("what was left out was passed over")
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	t.Setenv("PERCH_BRAINS_0_KEY", canary)
-	t.Setenv("NOTIFY_SOCKET", "/run/x")
-	t.Setenv("ELSEWHERE", "kept")
-	r := build(t, "plain")
-	r.want("env PERCH_BRAINS_0_KEY", `😐|It is "".|.done`)
-	r.want("env NOTIFY_SOCKET", `😐|It is "".|.done`)
-	r.want("env ELSEWHERE", `😐|It is "kept".|.done`)
-	r.want("env FAKE_AGENT", `😐|It is "plain".|.done`)
 }
 
 func TestTheOlderDialect(t *testing.T) {
@@ -440,7 +405,7 @@ func TestTheOlderDialect(t *testing.T) {
 	r.eventually("the cancel was heard", func() bool { return strings.Contains(r.received(), `"session/cancel","params":{"session_id":"s1"}`) })
 	for _, want := range []string{`"working_directory":`, `"session_id":"s1"`} {
 		if !strings.Contains(r.received(), want) {
-			t.Errorf("the agent was not told %s", want)
+			t.Errorf("the agent was not sent %s", want)
 		}
 	}
 	r.want("event {\"type\":\"chunk\",\"content\":\"Here.\"}", "😐|Here.|.done")
@@ -473,8 +438,5 @@ func TestOptions(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
-	}
-	if !slices.Contains([]string{"acp"}, (*acp.Brain)(nil).Name()) {
-		t.Error("it has another name")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -27,10 +27,8 @@ const (
 type child struct {
 	conn    *conn
 	program *program.Program
+	greeted atomic.Bool   // it has answered initialize
 	gone    chan struct{} // closed when the process has ended and all its output was read
-
-	mu      sync.Mutex
-	greeted bool // it has answered initialize
 }
 
 // launch is a start under way.
@@ -41,8 +39,8 @@ type launch struct {
 }
 
 // running is a connection to an agent that has been greeted. It starts one
-// where none runs, which goes on where ctx ends meanwhile: the next turn will
-// be glad of it.
+// where none runs, which goes on if ctx ends meanwhile: the next turn can use
+// it.
 func (b *Brain) running(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
 	switch wait := b.again.Sub(b.o.Now()); {
@@ -169,9 +167,7 @@ func (b *Brain) watch(c *child) {
 // obituary is the sentence about a process that ended by itself.
 func (b *Brain) obituary(c *child) error {
 	how, _ := c.program.How()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.greeted {
+	if !c.greeted.Load() {
 		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway,
 			b.name(), how)
 	}
@@ -187,40 +183,36 @@ func (b *Brain) logEnd(c *child) {
 	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
-// greet makes the agent's acquaintance. One that names no version is taken to
-// be from before the protocol.
+// greet sends initialize. An agent that names no version is taken for one from
+// before the protocol.
 func (b *Brain) greet(c *child) error {
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
-	got := make(chan answer, 1)
+	var result json.RawMessage
+	var failure error
+	answered := make(chan struct{})
 	err := c.conn.call("initialize", map[string]any{
 		"protocolVersion": 1,
 		"clientCapabilities": map[string]any{
 			"fs": map[string]any{"readTextFile": false, "writeTextFile": false}, "terminal": false,
 		},
 		"clientInfo": map[string]any{"name": "perch", "title": "Perch", "version": "1"},
-	}, func(result json.RawMessage, err error) { got <- answer{result, err} })
+	}, func(r json.RawMessage, err error) { result, failure = r, err; close(answered) })
 	if err != nil {
 		return err
 	}
-	slow := time.NewTimer(b.o.Start)
-	defer slow.Stop()
 	select {
-	case <-slow.C:
+	case <-time.After(b.o.Start):
 		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
 			agent.ErrAway, b.name(), b.o.Start)
 	case <-b.ctx.Done():
 		return errClosed
-	case a := <-got:
-		if a.err == nil {
-			return b.acquainted(c, a.result)
+	case <-answered:
+		if failure == nil {
+			return b.acquainted(c, result)
 		}
 		if c.conn.why() == nil {
-			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(a.err.Error(), mostTitle))
+			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), mostTitle))
 		}
-		return a.err
+		return failure
 	}
 }
 
@@ -231,7 +223,7 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 			Session struct {
 				Close json.RawMessage `json:"close"`
 			} `json:"sessionCapabilities"`
-			MCP mcpCapabilities `json:"mcpCapabilities"`
+			MCP lenient[struct{ HTTP bool }] `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -242,16 +234,12 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 			agent.ErrAway, b.name(), device.Clip(r.Version.String(), 20))
 	}
 	closing := r.Capabilities.Session.Close
-	c.conn.mu.Lock()
 	c.conn.old = r.Version == nil
 	c.conn.closes = len(closing) > 0 && string(closing) != "null" && string(closing) != "false"
-	c.conn.mcp = r.Capabilities.MCP.HTTP
-	c.conn.mu.Unlock()
-	if b.o.Lend != nil && !c.conn.lends() {
+	c.conn.mcp = r.Capabilities.MCP.value.HTTP
+	if b.o.Lend != nil && !c.conn.mcp {
 		b.o.Log.Warn("an agent has neither the robot's tools nor timers nor memory: it does not know MCP over HTTP", "agent", b.name())
 	}
-	c.mu.Lock()
-	c.greeted = true
-	c.mu.Unlock()
+	c.greeted.Store(true)
 	return nil
 }

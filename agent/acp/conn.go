@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,15 +33,17 @@ type conn struct {
 	done  chan struct{} // closed when it has ended
 	ended func(error)   // called once, before the pending calls end
 
+	// What the agent says of itself in its greeting, which comes before any session.
+	old    bool // speaks the dialect from before the protocol
+	closes bool // knows session/close
+	mcp    bool // and MCP over HTTP
+
 	mu       sync.Mutex
 	over     error // why it ended; nil while it lives
 	last     int64 // id given
 	pending  map[int64]func(json.RawMessage, error)
 	sessions map[string]*session
 	garbage  int
-	old      bool // speaks the dialect from before the protocol
-	closes   bool // knows session/close
-	mcp      bool // and MCP over HTTP
 	stuck    bool // has not obeyed a cancel; ends with the last turn
 }
 
@@ -93,15 +97,16 @@ func (c *conn) write(w io.Writer) {
 
 // read takes what the agent says, until there is no more.
 func (c *conn) read(r io.Reader) {
-	from := newLines(r, mostLine)
+	from := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: mostLine, Ends: 1}
 	for {
-		line, err := from.next()
+		line, err := from.Next()
+		line = bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, remote.ErrTooLong):
 			c.odd(err.Error())
 		case err != nil:
 			return
-		default:
+		case len(line) > 0:
 			c.take(line)
 		}
 	}

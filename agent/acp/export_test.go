@@ -32,16 +32,6 @@ func (b *Brain) Mute() string {
 	return b.again.Sub(b.o.Now()).String()
 }
 
-// Sessions is how many are known to the agent's connection.
-func (b *Brain) Sessions() int {
-	b.mu.Lock()
-	c := b.child.conn
-	b.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.sessions)
-}
-
 // Running reports whether the agent's process is there and the connection
 // stands.
 func (b *Brain) Running() bool {
@@ -50,14 +40,15 @@ func (b *Brain) Running() bool {
 	return b.child != nil && b.child.conn.why() == nil
 }
 
-// Pending is how many of our requests are open.
-func (b *Brain) Pending() int {
+// Open is how many sessions are known to the agent's connection, and how many of
+// our requests have no answer yet.
+func (b *Brain) Open() (sessions, requests int) {
 	b.mu.Lock()
 	c := b.child.conn
 	b.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.pending)
+	return len(c.sessions), len(c.pending)
 }
 
 // Question is what is asked of a person.

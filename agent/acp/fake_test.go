@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -62,8 +61,6 @@ func (f *fake) run() {
 		os.Exit(3)
 	case "mute":
 		time.Sleep(time.Hour)
-	case "stays":
-		signal.Ignore(syscall.SIGTERM)
 	}
 	log, err := os.OpenFile(filepath.Join(f.dir, "heard"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -73,9 +70,6 @@ func (f *fake) run() {
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			if f.mode == "stays" {
-				time.Sleep(time.Hour)
-			}
 			return
 		}
 		_, _ = log.Write(line)
@@ -294,7 +288,7 @@ func (s *script) step(verb, rest string) bool {
 			u["sessionUpdate"], u["title"] = "tool_call", f[3]
 		}
 		s.update(s.session, u)
-	case "named": // a tool with the name that claude-agent-acp tells beside the protocol
+	case "named": // a tool with the name that claude-agent-acp sends beside the protocol
 		id, name, _ := strings.Cut(rest, " ")
 		s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": id, "kind": "other", "status": "pending",
 			"title": name, "_meta": object{"claudeCode": object{"toolName": name}}})
@@ -348,8 +342,6 @@ func (s *script) step(verb, rest string) bool {
 		n := s.prompts[s.session]
 		s.mu.Unlock()
 		s.write(chunk(s.session, "agent_message_chunk", fmt.Sprintf("Session %s turn %d blocks %d.", s.session, n, s.blocks)))
-	case "env":
-		s.write(chunk(s.session, "agent_message_chunk", fmt.Sprintf("It is %q.", os.Getenv(rest))))
 	case "spawn":
 		cmd := exec.Command("sleep", "300")
 		_ = cmd.Start()
@@ -359,7 +351,7 @@ func (s *script) step(verb, rest string) bool {
 		for range n {
 			s.write(object{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": object{}})
 		}
-	case "repeat": // a kind of update, a pause in ms, and the text, until it is told to stop
+	case "repeat": // a kind of update, a pause in ms, and the text, until it is asked to stop
 		f := strings.SplitN(rest+" ", " ", 3)
 		ms, _ := strconv.Atoi(f[1])
 		for i := 0; ; i++ {

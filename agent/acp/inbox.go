@@ -9,8 +9,8 @@ const (
 	mostAsked = 16        // permissions
 )
 
-// inbox holds what has happened in a turn and was not yet taken. Whoever fills
-// it never waits. Text that follows text is joined to it, so an agent that
+// inbox holds what has happened in a turn and was not yet taken. Filling it
+// never waits. Text that follows text is joined to it, so an agent that
 // writes faster than a robot speaks costs no more than its words.
 type inbox struct {
 	some chan struct{} // holds one when there is something new

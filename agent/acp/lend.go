@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,11 +14,11 @@ import (
 // serverName is what an agent calls our tools' server.
 const serverName = "perch"
 
-// ToolEndpoint is an MCP server of a session's own, over HTTP. It takes who shows its
-// bearer, and its tools work within a turn.
+// ToolEndpoint is an MCP server of a session's own, over HTTP. It serves clients that
+// send its bearer token, and its tools work within a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
-	// Begin has the tools of a turn be there until End.
+	// Begin makes the tools of a turn available until End.
 	Begin(ctx context.Context, tools *thinker.TurnTools)
 	// End returns when none of them is at work any more.
 	End()
@@ -27,45 +26,16 @@ type ToolEndpoint interface {
 	Close()
 }
 
-// mcpCapabilities are how an agent comes to MCP servers.
-type mcpCapabilities struct {
-	HTTP bool `json:"http"`
-}
-
-// UnmarshalJSON takes anything: what cannot be read is no capability.
-func (m *mcpCapabilities) UnmarshalJSON(data []byte) error {
-	type plain mcpCapabilities
-	if json.Unmarshal(data, (*plain)(m)) != nil {
-		*m = mcpCapabilities{}
-	}
-	return nil
-}
-
-// toolsOf are what a turn may use, and nil where nothing is lent.
-func (b *Brain) toolsOf(ctx context.Context, t agent.Turn) *thinker.TurnTools {
-	if b.o.Tools == nil || b.o.Lend == nil {
-		return nil
-	}
-	return b.o.Tools(ctx, t)
-}
-
 // endpoint opens one for a session to come, with the tools of its first turn: an
 // agent asks for them when it opens the session. It is nil where nothing is
 // lent.
 func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
-	if tools == nil || !c.lends() {
+	if tools == nil || !c.mcp {
 		return nil
 	}
 	p := b.o.Lend()
 	p.Begin(ctx, tools)
 	return p
-}
-
-// lends reports whether the agent can be lent tools.
-func (c *conn) lends() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mcp
 }
 
 // servers are the MCP servers that a session is opened with.
@@ -78,14 +48,14 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// void ends the place of a session that is over.
+// void closes the tools' endpoint of a session that is over.
 func (s *session) void() {
 	if s.endpoint != nil {
 		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
-// rest ends what was lent for a turn of a talk.
+// rest takes back the tools that were lent for a turn of a talk.
 func (b *Brain) rest(k *talk) {
 	if s := b.kept(k); s != nil && s.endpoint != nil {
 		s.endpoint.End()

@@ -116,7 +116,7 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	}
 	want := `"mcpServers":[{"headers":[{"name":"Authorization","value":"Bearer bearer-1"}],"name":"perch","type":"http","url":"http://127.0.0.1:1/1"}]`
 	if !strings.Contains(r.received(), want) {
-		t.Errorf("the agent was told\n%s, want\n%s", r.received(), want)
+		t.Errorf("the agent was sent\n%s, want\n%s", r.received(), want)
 	}
 	// A turn without the robot has other tools.
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")

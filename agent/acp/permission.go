@@ -10,13 +10,12 @@ import (
 
 // permission is a request that something may be done.
 type permission struct {
-	id       json.RawMessage
-	session  string
-	old      bool // of the older dialect, which wants {"approved":true}
-	call     toolChange
-	allow    string // the option that allows it once; empty where there is none
-	reject   string
-	noOption bool // neither dialect's way to allow it once
+	id      json.RawMessage
+	session string
+	old     bool // of the older dialect, which wants {"approved":true}
+	call    toolChange
+	allow   string // the option that allows it once; empty where there is none, and in the older dialect
+	reject  string
 }
 
 // parsePermission reads a session/request_permission of either dialect. Its
@@ -52,7 +51,6 @@ func parsePermission(m message) (permission, error) {
 			asked.reject = o.ID
 		}
 	}
-	asked.noOption = asked.allow == ""
 	return asked, nil
 }
 
@@ -69,21 +67,13 @@ const (
 // answer sends the answer to the agent. Nothing is ever allowed or rejected for good: what
 // offers no rejection for once is answered as cancelled.
 func (c *conn) answer(p permission, v verdict) {
-	var result any
-	option := ""
-	switch {
-	case v == allowed:
-		option = p.allow
-	case v == refused:
-		option = p.reject
+	outcome := map[string]any{"outcome": "cancelled"}
+	if option := map[verdict]string{allowed: p.allow, refused: p.reject}[v]; option != "" {
+		outcome = map[string]any{"outcome": "selected", "optionId": option}
 	}
-	switch {
-	case p.old:
+	result := map[string]any{"outcome": outcome}
+	if p.old {
 		result = map[string]any{"approved": v == allowed}
-	case option != "":
-		result = map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": option}}
-	default:
-		result = map[string]any{"outcome": map[string]any{"outcome": "cancelled"}}
 	}
 	c.send(message{ID: p.id, Result: encode(result)})
 }

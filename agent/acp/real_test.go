@@ -63,13 +63,10 @@ func TestARealAgent(t *testing.T) {
 				t.Errorf("%v: %s", err, h)
 			}
 		}
-		r.eventually("its prompts were answered", func() bool { return r.brain.Pending() <= 2 })
+		r.eventually("its prompts were answered", func() bool { _, n := r.brain.Open(); return n <= 2 })
 	})
 	turns.Wait()
-	if n := r.brain.Sessions(); n != 3 {
-		t.Errorf("there are %d sessions, not 3", n)
-	}
-	if n := r.brain.Pending(); n != 0 {
-		t.Errorf("%d requests are open", n)
+	if sessions, requests := r.brain.Open(); sessions != 3 || requests != 0 {
+		t.Errorf("there are %d sessions, not 3, and %d requests are open", sessions, requests)
 	}
 }

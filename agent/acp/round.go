@@ -108,9 +108,8 @@ func (r *round) next(ctx context.Context) (item, error) {
 	if r.words {
 		left = min(left, r.brain.o.Words-r.worded)
 	}
-	silence, end := time.NewTimer(r.brain.o.Silence), time.NewTimer(left)
+	silence, end := time.NewTimer(r.brain.o.Silence), time.After(left)
 	defer silence.Stop()
-	defer end.Stop()
 	defer func(began time.Time) {
 		d := time.Since(began)
 		r.waited += d
@@ -135,7 +134,7 @@ func (r *round) next(ctx context.Context) (item, error) {
 		case <-ctx.Done():
 		case <-silence.C:
 			return nil, errSilent
-		case <-end.C:
+		case <-end:
 			return nil, errEndless
 		}
 	}
@@ -170,8 +169,8 @@ func (r *round) phrase(sentence string) error {
 	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}))
 }
 
-// tool shows a tool at work. A tool that merely thinks is no tool to a person who
-// watches; another agent is.
+// tool shows a tool at work. A tool that only thinks is not shown, unless it is
+// another agent.
 func (r *round) tool(change toolChange) error {
 	t := r.follows(change.id)
 	if t == nil {
@@ -181,14 +180,8 @@ func (r *round) tool(change toolChange) error {
 	if t.kind == "think" && !t.agent {
 		return nil
 	}
-	status := event.ToolRunning
-	switch t.status {
-	case toolCompleted:
-		status = event.ToolDone
-	case toolFailed:
-		status = event.ToolFailed
-	}
-	return r.show(t, status)
+	ended := map[string]string{toolCompleted: event.ToolDone, toolFailed: event.ToolFailed}
+	return r.show(t, cmp.Or(ended[t.status], event.ToolRunning))
 }
 
 func (r *round) show(t *tool, status string) error {
@@ -211,10 +204,8 @@ func (r *round) show(t *tool, status string) error {
 
 // follows finds a tool by its id, and follows a new one while there is room.
 func (r *round) follows(id string) *tool {
-	for _, t := range r.seen {
-		if t.id == id {
-			return t
-		}
+	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
+		return r.seen[i]
 	}
 	if len(r.seen) >= mostTools {
 		return nil
@@ -225,15 +216,10 @@ func (r *round) follows(id string) *tool {
 }
 
 func (t *tool) merge(change toolChange) {
-	or := func(to *string, news string) {
-		if news != "" {
-			*to = news
-		}
-	}
-	or(&t.title, change.title)
-	or(&t.kind, change.kind)
-	or(&t.name, change.name)
-	or(&t.status, change.status)
+	t.title = cmp.Or(change.title, t.title)
+	t.kind = cmp.Or(change.kind, t.kind)
+	t.name = cmp.Or(change.name, t.name)
+	t.status = cmp.Or(change.status, t.status)
 	t.agent = t.agent || change.agent
 }
 
@@ -275,7 +261,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	_, lent := r.lent(call.name)
 	r.how = "listed as allowed"
 	switch {
-	case p.noOption:
+	case p.allow == "" && !p.old:
 		r.how = "only to be had for good"
 		return refused, r.phrase(r.phrases.ForGood)
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
@@ -364,20 +350,10 @@ func (r *round) finish(end ended) error {
 			end.reason = "max_tokens"
 		}
 	}
-	sentence := ""
-	switch end.reason {
-	case "refusal":
-		sentence = r.phrases.Refused
-	case "max_tokens":
-		sentence = r.phrases.CutOff
-	case "max_turn_requests":
-		sentence = r.phrases.TooLong
-	case "cancelled":
-		sentence = r.phrases.Stopped
-	default:
-		if !r.spoke {
-			sentence = r.phrases.Done
-		}
+	sentence := map[string]string{"refusal": r.phrases.Refused, "max_tokens": r.phrases.CutOff, "max_turn_requests": r.phrases.TooLong,
+		"cancelled": r.phrases.Stopped}[end.reason]
+	if sentence == "" && !r.spoke {
+		sentence = r.phrases.Done
 	}
 	if sentence != "" {
 		if err := r.phrase(sentence); err != nil {

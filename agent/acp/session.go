@@ -37,7 +37,7 @@ type session struct {
 func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
 	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, endpoint: endpoint}
 	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
-	if c.isOld() {
+	if c.old {
 		params = map[string]any{"working_directory": dir}
 	}
 	err := c.call("session/new", params, func(result json.RawMessage, err error) {
@@ -77,12 +77,6 @@ func (c *conn) admit(s *session, result json.RawMessage) error {
 	return nil
 }
 
-func (c *conn) isOld() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.old
-}
-
 // drop forgets a session, and closes it at the agent where the agent knows how.
 func (c *conn) drop(s *session) {
 	s.void()
@@ -98,14 +92,11 @@ func (c *conn) drop(s *session) {
 }
 
 func (c *conn) shut(s *session) {
-	c.mu.Lock()
-	old, closes := c.old, c.closes
-	c.mu.Unlock()
 	ignore := func(json.RawMessage, error) {}
 	switch {
-	case old:
+	case c.old:
 		_ = c.call("session/stop", map[string]any{"session_id": s.id}, ignore)
-	case closes:
+	case c.closes:
 		_ = c.call("session/close", map[string]any{"sessionId": s.id}, ignore)
 	}
 }
@@ -118,7 +109,7 @@ func (c *conn) prompt(s *session, words []string) (*inbox, error) {
 		blocks = append(blocks, map[string]any{"type": "text", "text": w})
 	}
 	params := map[string]any{"sessionId": s.id, "prompt": blocks}
-	if c.isOld() {
+	if c.old {
 		params = map[string]any{"sessionId": s.id, "session_id": s.id, "prompt": strings.Join(words, "\n\n")}
 	}
 	in := newInbox()
@@ -168,8 +159,7 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errStubborn is why an agent was ended that went on although it was cancelled
-// stop.
+// errStubborn is why an agent was ended that went on although it was cancelled.
 var errStubborn = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
 // cancel ends a turn before its time: the agent is notified, and every permission
@@ -186,7 +176,7 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 	c.mu.Unlock()
 	if running {
 		spelling := "sessionId"
-		if c.isOld() {
+		if c.old {
 			spelling = "session_id"
 		}
 		c.send(message{Method: "session/cancel", Params: encode(map[string]any{spelling: s.id})})
@@ -208,8 +198,8 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 	}
 }
 
-// giveUp leaves a session whose agent did not obey, and the agent as soon as
-// nobody else needs it: what was cancelled must not go on in secret.
+// giveUp leaves a session that did not stop, and ends the agent as soon as no other
+// turn needs it: what was cancelled must not go on unseen.
 func (c *conn) giveUp(s *session) {
 	c.drop(s)
 	c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,39 +25,54 @@ type talk struct {
 	gone    bool // forgotten while it was in use
 }
 
-// enter finds a conversation and keeps it from being dropped until leave.
-func (b *Brain) enter(id string) (*talk, error) {
-	k, dropped, err := b.find(id)
-	if dropped != nil {
-		dropped.conn.drop(dropped)
+// enter waits for the turn of a conversation, which is not dropped until leave.
+func (b *Brain) enter(ctx context.Context, id string) (*talk, error) {
+	k, err := b.find(id)
+	if err != nil {
+		return nil, err
 	}
-	return k, err
+	select {
+	case k.turn <- struct{}{}:
+		return k, nil
+	case <-ctx.Done():
+		b.release(k)
+		return nil, ctx.Err()
+	}
 }
 
-func (b *Brain) find(id string) (k *talk, dropped *session, err error) {
+func (b *Brain) find(id string) (*talk, error) {
+	var oldest *talk
+	defer func() {
+		if oldest != nil {
+			b.discard(oldest) // it takes the lock
+		}
+	}()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, nil, errClosed
+		return nil, errClosed
 	}
 	k, known := b.talks[id]
 	if !known {
-		room := len(b.talks) < mostTalks
-		if !room {
-			room, dropped = b.dropOldest()
-		}
-		if !room {
-			return nil, nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, mostTalks)
+		if len(b.talks) >= mostTalks {
+			if oldest = b.dropOldest(); oldest == nil {
+				return nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, mostTalks)
+			}
 		}
 		k = &talk{turn: make(chan struct{}, 1)}
 		b.talks[id] = k
 	}
 	k.users++
 	k.used = b.o.Now()
-	return k, dropped, nil
+	return k, nil
 }
 
 func (b *Brain) leave(k *talk) {
+	<-k.turn
+	b.release(k)
+}
+
+func (b *Brain) release(k *talk) {
 	b.mu.Lock()
 	k.users--
 	over := k.gone && k.users == 0
@@ -84,26 +100,23 @@ func (b *Brain) Forget(conversation string) {
 	}
 }
 
-// dropOldest makes room for a conversation, and returns the session that it
-// had. Its caller holds the lock.
-func (b *Brain) dropOldest() (bool, *session) {
+// dropOldest makes room for a conversation, and returns the one that made it,
+// or nil. Its caller holds the lock.
+func (b *Brain) dropOldest() (k *talk) {
 	oldest := ""
-	var k *talk
 	for id, other := range b.talks {
 		if other.users == 0 && (k == nil || other.used.Before(k.used)) {
 			oldest, k = id, other
 		}
 	}
-	if k == nil {
-		return false, nil
+	if k != nil {
+		delete(b.talks, oldest)
 	}
-	delete(b.talks, oldest)
-	return true, k.session
+	return k
 }
 
-// session is an open session for a talk: the one it has, while that is fresh,
-// the spare one, or a new one.
-// What its turn may use is there by then.
+// session is an open session for a talk: the one it has, while that is fresh, the
+// spare one, or a new one. The tools of its turn are there by then.
 func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.running(ctx)
 	if err != nil {
@@ -180,13 +193,11 @@ func (b *Brain) discard(k *talk) {
 // ended, unless it is in the middle of other turns: it may be in order after a
 // login, or at the next start.
 func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error) {
-	slow := time.NewTimer(b.o.Start)
-	defer slow.Stop()
 	var err error
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err() // it opens for the next turn
-	case <-slow.C:
+	case <-time.After(b.o.Start):
 		err = fmt.Errorf("%w: %s opened no session in %v", agent.ErrAway, b.name(), b.o.Start)
 	case <-s.opened:
 		switch over := s.conn.why(); {
@@ -218,13 +229,8 @@ func needsLogin(err error) bool {
 	if !errors.As(err, &e) || e.Code != codeAgent {
 		return false
 	}
-	said := strings.ToLower(e.Message)
-	for _, word := range []string{"auth", "login", "log in", "logged in", "sign in", "api key", "api_key", "apikey", "credential"} {
-		if strings.Contains(said, word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"auth", "login", "log in", "logged in", "sign in", "api key", "api_key", "apikey", "credential"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(e.Message), word) })
 }
 
 // errForgotten is returned where the agent does not know the session, and
@@ -260,7 +266,7 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 		return []string{device.Clip(t.Text, mostPrompt)}
 	}
 	s.introduced = true
-	return []string{b.o.Preamble + recent(t), device.Clip(t.Text, mostPrompt)}
+	return []string{Preamble() + recent(t), device.Clip(t.Text, mostPrompt)}
 }
 
 // What is sent.
@@ -286,8 +292,7 @@ func recent(t agent.Turn) string {
 	return to.String()
 }
 
-// Preamble is what an agent receives once per session where the options say
-// nothing else.
+// Preamble is what an agent receives once per session.
 func Preamble() string {
 	var faces strings.Builder
 	for _, e := range agent.OfferedEmotions() {

@@ -60,14 +60,29 @@ func (s sessionID) id() string {
 	return cmp.Or(s.SessionID, s.Old)
 }
 
+// lenient is a field that may be of any type: one of another type is empty.
+type lenient[T any] struct{ value T }
+
+// UnmarshalJSON takes anything.
+func (l *lenient[T]) UnmarshalJSON(data []byte) error {
+	var v T
+	if json.Unmarshal(data, &v) == nil {
+		l.value = v
+	}
+	return nil
+}
+
 // toolCall is a tool as updates and permissions describe it.
 type toolCall struct {
-	ID       string    `json:"toolCallId"`
-	Title    string    `json:"title"`
-	Kind     string    `json:"kind"`
-	Status   string    `json:"status"`
-	RawInput lenient   `json:"rawInput"`
-	Meta     toolsMeta `json:"_meta"`
+	ID     string `json:"toolCallId"`
+	Title  string `json:"title"`
+	Kind   string `json:"kind"`
+	Status string `json:"status"`
+	// RawInput shows of a tool that it is another agent.
+	RawInput lenient[struct {
+		SubAgent string `json:"subagent_type"`
+	}] `json:"rawInput"`
+	Meta lenient[toolsMeta] `json:"_meta"`
 }
 
 // toolsMeta is what claude-agent-acp sends beside the protocol: the name its
@@ -77,29 +92,6 @@ type toolsMeta struct {
 		Tool   string `json:"toolName"`
 		Parent string `json:"parentToolUseId"`
 	} `json:"claudeCode"`
-}
-
-// UnmarshalJSON takes anything; the field is not of the protocol.
-func (m *toolsMeta) UnmarshalJSON(data []byte) error {
-	type plain toolsMeta
-	if json.Unmarshal(data, (*plain)(m)) != nil {
-		*m = toolsMeta{}
-	}
-	return nil
-}
-
-// lenient is what in a tool's arguments shows that it is another agent.
-type lenient struct {
-	SubAgent string `json:"subagent_type"`
-}
-
-// UnmarshalJSON takes anything: arguments may be of any type.
-func (l *lenient) UnmarshalJSON(data []byte) error {
-	type plain lenient
-	if json.Unmarshal(data, (*plain)(l)) != nil {
-		*l = lenient{}
-	}
-	return nil
 }
 
 // change is the news in it. It may wait for long, so it holds no more than is
@@ -113,9 +105,10 @@ func (t toolCall) change() toolChange {
 	if !slices.Contains([]string{toolPending, toolProgress, toolCompleted, toolFailed}, status) {
 		status = ""
 	}
-	sub := t.RawInput.SubAgent != "" || t.Meta.Claude.Tool == "Task" || t.Meta.Claude.Tool == "Agent"
+	name := t.Meta.value.Claude.Tool
+	sub := t.RawInput.value.SubAgent != "" || name == "Task" || name == "Agent"
 	return toolChange{id: device.Clip(t.ID, mostID), title: device.Clip(t.Title, mostRead), kind: kind, status: status,
-		name: device.Clip(t.Meta.Claude.Tool, mostName), agent: sub}
+		name: device.Clip(name, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -134,7 +127,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	}
 	u := p.Update
 	switch {
-	case u.Is == "agent_message_chunk" && u.Meta.Claude.Parent == "":
+	case u.Is == "agent_message_chunk" && u.Meta.value.Claude.Parent == "":
 		it = words(string(u.Content))
 	case u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk":
 		if words(string(u.Content)) == nil {
@@ -179,7 +172,7 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
 		Type, Name string
-		Content    lenientText `json:"content"`
+		Content    lenient[string]
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", nil, errors.New("an event cannot be read")
@@ -187,7 +180,7 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	named := p.Name != "" && len(p.Name) <= mostID
 	switch {
 	case p.Type == "chunk":
-		it = words(string(p.Content))
+		it = words(p.Content.value)
 	case p.Type == "tool_call" && named:
 		it = toolChange{id: p.Name, title: p.Name, kind: "other", status: toolProgress}
 	case p.Type == "tool_result" && named:
@@ -198,26 +191,14 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	return p.id(), it, nil
 }
 
-// lenientText is a string, or nothing.
-type lenientText string
-
-// UnmarshalJSON takes anything.
-func (t *lenientText) UnmarshalJSON(data []byte) error {
-	var s string
-	if json.Unmarshal(data, &s) == nil {
-		*t = lenientText(s)
-	}
-	return nil
-}
-
 // parseEnded reads the result of session/prompt.
 func parseEnded(result json.RawMessage) ended {
 	var r struct {
-		Reason  lenientText `json:"stopReason"`
-		Content lenientText `json:"content"`
+		Reason  lenient[string] `json:"stopReason"`
+		Content lenient[string]
 	}
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: string(r.Reason), content: device.Clip(string(r.Content), mostText)}
+	return ended{reason: r.Reason.value, content: device.Clip(r.Content.value, mostText)}
 }

@@ -1,11 +1,9 @@
 package acp
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	"perch/remote"
@@ -54,25 +52,4 @@ func (m *message) identified() bool {
 func (m *message) number() (int64, bool) {
 	n, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64)
 	return n, err == nil
-}
-
-// lines reads a stream line by line, past those that are blank.
-type lines struct{ remote.Lines }
-
-func newLines(r io.Reader, most int) *lines {
-	return &lines{remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: most, Ends: 1}}
-}
-
-// next is the next line, valid until next is called again. The error is
-// remote.ErrTooLong for a line that is too long, which has been skipped.
-func (l *lines) next() ([]byte, error) {
-	for {
-		line, err := l.Next()
-		if err != nil {
-			return nil, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
-		}
-	}
 }

@@ -1,42 +1,19 @@
 package acp
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/iotest"
-
-	"perch/remote"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestLines(t *testing.T) {
-	long := strings.Repeat("x", 200)
-	text := "one\n\n  \r\ntwo\r\n" + long + "\nthree\n" + long
-	for name, r := range map[string]io.Reader{
-		"whole":   strings.NewReader(text),
-		"by byte": iotest.OneByteReader(strings.NewReader(text)),
-		"halved":  iotest.HalfReader(strings.NewReader(text)),
-	} {
-		var got []string
-		for from := newLines(r, 100); ; {
-			line, err := from.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				got = append(got, err.Error())
-				continue
-			}
-			got = append(got, string(line))
-		}
-		if want := "one|two|" + remote.ErrTooLong.Error() + "|three|" + remote.ErrTooLong.Error(); strings.Join(got, "|") != want {
-			t.Errorf("%s: %q", name, got)
-		}
+// TestBlankLines are passed over: they are no garbage.
+func TestBlankLines(t *testing.T) {
+	c := newConn(silentLog(), func(error) {})
+	c.read(strings.NewReader("\n  \r\n{\"id\":1,\"method\":\"x\"}\r\n\n"))
+	if len(c.out) != 1 || c.garbage != 0 {
+		t.Errorf("%d answers, %d lines of garbage", len(c.out), c.garbage)
 	}
 }
 
@@ -86,31 +63,6 @@ func TestTheEndReportsWhatWasLeftOut(t *testing.T) {
 		t.Error("too early")
 	}
 	if _, over := in.take(); !over {
-		t.Error("nobody is told")
+		t.Error("it is not reported")
 	}
-}
-
-func FuzzLines(f *testing.F) {
-	f.Add([]byte("a\nb\n\nc"), 2)
-	f.Add([]byte("\r\n\r\n"), 1)
-	f.Add(bytes.Repeat([]byte("x"), 70<<10), 66<<10)
-	f.Fuzz(func(t *testing.T, data []byte, most int) {
-		most = max(1, min(most, 1<<20))
-		from := newLines(bytes.NewReader(data), most)
-		for n := 0; ; n++ {
-			line, err := from.next()
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil && !errors.Is(err, remote.ErrTooLong) {
-				t.Fatal(err)
-			}
-			if len(line) > most+1 || bytes.ContainsRune(line, '\n') {
-				t.Fatalf("a line of %d", len(line))
-			}
-			if n > len(data) {
-				t.Fatal("it does not end")
-			}
-		}
-	})
 }

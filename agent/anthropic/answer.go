@@ -27,7 +27,7 @@ const afterEnd = 100 * time.Millisecond
 // errGarbage says that something answered which speaks another language.
 var errGarbage = errors.New("answers with what is not of the Messages API")
 
-// outError is an error of out, which is no fault of the server's.
+// outError is an error of out. The server is not at fault.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }

@@ -44,7 +44,6 @@ type Options struct {
 	Temperature *float64 // 0 to 1; nil leaves it to the model, newer ones take none
 	MaxTokens   int      // of one message, with what is thought; 0 is 4096
 	Effort      string   // "low" to "max"; empty leaves it to the model
-	Thinking    string   // "off" or "adaptive"; empty leaves it to the model
 	Vision      bool     // the model can look at pictures
 	// Extra is merged into each request's body, over what is there.
 	Extra map[string]any
@@ -79,12 +78,11 @@ const (
 
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
-	o.URL = cmp.Or(o.URL, Home)
 	base, err := parseBase(o.URL)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = o.Check()
 	}
-	if err := check(o, base); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
@@ -111,7 +109,7 @@ func New(o Options) (*Engine, error) {
 }
 
 func parseBase(text string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimSpace(text))
+	base, err := url.Parse(strings.TrimSpace(cmp.Or(text, Home)))
 	switch {
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
 		return nil, errors.New("url is no address of a server; leave it out for " + Home)
@@ -123,8 +121,12 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-func check(o Options, base *url.URL) error {
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := parseBase(o.URL)
 	switch {
+	case err != nil:
+		return err
 	case o.Model == "":
 		return errors.New("model is missing; claude-haiku-5-5, say")
 	case o.Key == "" && remote.Address(base) == Home:
@@ -137,8 +139,6 @@ func check(o Options, base *url.URL) error {
 		return errors.New("max_tokens is not negative")
 	case o.FirstWithin < 0 || o.IdleWithin < 0:
 		return errors.New("a deadline is not negative")
-	case o.Thinking != "" && o.Thinking != "off" && o.Thinking != "adaptive":
-		return fmt.Errorf("thinking is off or adaptive, not %q", o.Thinking)
 	}
 	for key := range o.Extra {
 		switch key {
@@ -168,7 +168,9 @@ const mostTries = 5
 // Continue implements agent.Model.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
-		used := e.learned()
+		e.mu.Lock()
+		used := e.habits
+		e.mu.Unlock()
 		a := &answer{out: out}
 		stop, err := e.once(ctx, p, used, a)
 		if err == nil {

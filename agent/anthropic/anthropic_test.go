@@ -24,15 +24,14 @@ import (
 // canary is a key that must never come back.
 const canary = "canary0123456789abcdef"
 
-// bodyTransport answers each request with a body, without a network.
-type bodyTransport func(*http.Request) (int, io.Reader)
+// roundTrip is a transport without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
 
-func (c bodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	status, body := c(r)
-	if r.Body != nil {
-		r.Body.Close()
-	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}, nil
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// streamed is an answer to a request.
+func streamed(r *http.Request, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}
 }
 
 // server is a fake one that keeps what it was asked.
@@ -136,7 +135,7 @@ func record(t testing.TB, name string) []byte {
 func read(t testing.TB, body io.Reader) received {
 	t.Helper()
 	o := options("http://proxy.example/anthropic/v1/")
-	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { return streamed(r, body), nil })
 	return listen(t, engine(t, o), hello())
 }
 
@@ -213,7 +212,7 @@ func TestRequest(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	half := 0.5
 	o := options(s.URL + "/v1/")
-	o.Vision, o.Temperature, o.Effort, o.Thinking, o.Extra = true, &half, "low", "off", map[string]any{"top_k": 5}
+	o.Vision, o.Temperature, o.Effort, o.Extra = true, &half, "low", map[string]any{"top_k": 5}
 	p := withTools()
 	p.Messages = []thinker.Message{
 		{Role: thinker.RoleAssistant, Text: "Lost history."},
@@ -228,7 +227,7 @@ func TestRequest(t *testing.T) {
 	}
 	var want map[string]any
 	if err := json.Unmarshal([]byte(`{"model":"claude-haiku-5-5","stream":true,"max_tokens":4096,"temperature":0.5,"top_k":5,
-		"output_config":{"effort":"low"},"thinking":{"type":"disabled"},
+		"output_config":{"effort":"low"},
 		"system":[{"type":"text","text":"Be short.","cache_control":{"type":"ephemeral"}}],
 		"tools":[{"name":"get_weather","description":"The weather.","cache_control":{"type":"ephemeral"},
 			"input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}}],

@@ -8,13 +8,7 @@ import (
 )
 
 // habits are what a model turned out not to take.
-type habits struct{ noTemperature, noThinking, noEffort bool }
-
-func (e *Engine) learned() habits {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.habits
-}
+type habits struct{ noTemperature, noEffort bool }
 
 // learn finds out of a refusal what to leave out, and says whether the request
 // is worth repeating. Each finding is logged once.
@@ -32,8 +26,6 @@ func (e *Engine) learn(err error, used habits) bool {
 		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.Effort != "" && !used.noEffort && strings.Contains(reason, "effort"):
 		next.noEffort, what = true, "the model takes no such effort; it is left out from now on"
-	case e.o.Thinking != "" && !used.noThinking && strings.Contains(reason, "thinking"):
-		next.noThinking, what = true, "the model's thinking cannot be set so; that is left to it from now on"
 	default:
 		return false
 	}
@@ -41,7 +33,6 @@ func (e *Engine) learn(err error, used habits) bool {
 	before := e.habits
 	e.habits = habits{
 		noTemperature: before.noTemperature || next.noTemperature,
-		noThinking:    before.noThinking || next.noThinking,
 		noEffort:      before.noEffort || next.noEffort,
 	}
 	news := e.habits != before

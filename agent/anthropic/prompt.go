@@ -30,13 +30,6 @@ func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 	if e.o.Effort != "" && !used.noEffort {
 		params.OutputConfig.Effort = sdk.OutputConfigEffort(e.o.Effort)
 	}
-	if e.o.Thinking != "" && !used.noThinking {
-		if e.o.Thinking == "off" {
-			params.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
-		} else {
-			params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
-		}
-	}
 	params.Tools = offered(p.Tools)
 	called := map[string]bool{}
 	for _, m := range p.Messages {
@@ -76,9 +69,7 @@ func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
-		text := m.Text
-		text = cmp.Or(text, nothing)
-		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, text, m.Failed)), nil
+		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, nothing), m.Failed)), nil
 	}
 	if one, ok := e.kept.find(m.Calls); ok && len(m.Calls) > 0 {
 		return one.param, one.tools

@@ -7,8 +7,8 @@
 // turn to turn, and turns run side by side on it: a new one costs the look-up
 // of a .local name, TCP, perhaps TLS, an upgrade and a login, all of it after
 // the person has finished speaking. One that has been quiet for a while is
-// asked for a sign of life first, for a command must never be given twice, and
-// therefore nothing is tried again that may have arrived. What only hears or
+// asked for a sign of life first, because a command must never be given twice: nothing
+// that may have arrived is sent again. What only hears or
 // speaks has no such need, and keeps none.
 package assist
 
@@ -69,29 +69,14 @@ const longestName = 200 // of a pipeline, an agent and a language, in bytes
 
 // New checks the options and returns the brain. It opens no connection.
 func New(o Options) (*Brain, error) {
-	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
-		if len(name) > longestName {
-			return nil, fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
-		}
-	}
-	switch {
-	case o.Pipeline != "" && o.Agent != "":
-		return nil, errors.New("pipeline and agent are two answers to one question; a pipeline has its agent")
-	case o.Pipeline != "" && o.REST:
-		return nil, errors.New("with rest there is no pipeline; set agent, or leave rest out")
-	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
-		return nil, errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	for d, standard := range map[*time.Duration]time.Duration{
 		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
 		&o.TurnWithin: 5 * time.Minute,
 	} {
-		if *d < 0 {
-			return nil, errors.New("a deadline cannot be negative")
-		}
-		if *d == 0 {
-			*d = standard
-		}
+		*d = cmp.Or(*d, standard)
 	}
 	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	if o.Now == nil {
@@ -102,6 +87,27 @@ func New(o Options) (*Brain, error) {
 		return nil, err
 	}
 	return &Brain{o: o, client: client, talks: &talks{now: o.Now, kept: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
+		if len(name) > longestName {
+			return fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
+		}
+	}
+	switch {
+	case o.Pipeline != "" && o.Agent != "":
+		return errors.New("pipeline and agent are two answers to one question; a pipeline has its agent")
+	case o.Pipeline != "" && o.REST:
+		return errors.New("with rest there is no pipeline; set agent, or leave rest out")
+	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
+		return errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
+	}
+	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.QuietFor, o.TurnWithin) < 0 {
+		return errors.New("a deadline cannot be negative")
+	}
+	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }
 
 // isEntity reports whether an agent is an entity: then a pipeline's place will
@@ -144,8 +150,7 @@ func (b *Brain) check(ctx context.Context) error {
 			path = "api/states/" + b.o.Agent
 		}
 		err := b.client.Call(ctx, b.o.ConnectWithin, "GET", path, nil, nil)
-		var fault *hass.Fault
-		if errors.As(err, &fault) && fault.Status == 404 && b.o.Agent != "" {
+		if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Status == 404 && b.o.Agent != "" {
 			return b.client.Fault("has no conversation agent " + b.client.Quote(b.o.Agent) + "; check agent")
 		}
 		return err

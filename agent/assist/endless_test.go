@@ -60,8 +60,8 @@ func TestEndlessAnswers(t *testing.T) {
 }
 
 // TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name is
-// passed over, and Home Assistant is not even asked. A guest without a robot is
-// answered.
+// passed over, and Home Assistant is not even asked. A program without a robot
+// is answered.
 func TestStrangersDoNotControlTheHome(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)

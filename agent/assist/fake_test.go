@@ -57,7 +57,7 @@ type peer struct {
 func (p *peer) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.SendText(fmt.Appendf(nil, format, args...)) // whoever has left has left
+	_ = p.SendText(fmt.Appendf(nil, format, args...)) // the other side may have left
 }
 
 // event sends an event of a run.

@@ -1,6 +1,8 @@
 package assist
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -49,13 +51,8 @@ func (k *talks) keep(conversation, id string) {
 		return
 	}
 	if _, known := k.kept[conversation]; !known && len(k.kept) >= mostTalks {
-		oldest, first := "", true
-		for name, t := range k.kept {
-			if first || t.used.Before(k.kept[oldest].used) {
-				oldest, first = name, false
-			}
-		}
-		delete(k.kept, oldest)
+		all := slices.Collect(maps.Keys(k.kept))
+		delete(k.kept, slices.MinFunc(all, func(a, b string) int { return k.kept[a].used.Compare(k.kept[b].used) }))
 	}
 	k.kept[conversation] = talk{id, k.now()}
 }

@@ -3,10 +3,10 @@ package assist
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +74,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // sentence; it is no failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of out. It is no fault of Home Assistant's, and is
+// listenerError is an error of out. Home Assistant is not at fault, and the error is
 // returned as it is.
 type listenerError struct{ error }
 
@@ -109,10 +109,8 @@ func (r *round) words() string { return device.Clip(r.turn.Text, mostAsked) }
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
-	language := o.Language
-	language = cmp.Or(language, r.turn.Language)
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
-		Text: r.words(), Language: language, Agent: o.Agent, Conversation: conversation,
+		Text: r.words(), Language: cmp.Or(o.Language, r.turn.Language), Agent: o.Agent, Conversation: conversation,
 	})
 }
 
@@ -185,18 +183,8 @@ func (r *round) progress(e hass.Event) (lives bool, err error) {
 	if err != nil || !there {
 		return false, nil // the answer comes whole at the end as well
 	}
-	lives = d.Content != "" || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role || thinks(e)
+	lives = d.Content != "" || d.Thinks || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
 	return lives, r.take(d)
-}
-
-// thinks reports whether a piece is a thought, which is never spoken.
-func thinks(e hass.Event) bool {
-	var data struct {
-		Delta struct {
-			Thought string `json:"thinking_content"`
-		} `json:"chat_log_delta"`
-	}
-	return json.Unmarshal(e.Data, &data) == nil && data.Delta.Thought != ""
 }
 
 func (r *round) take(d hass.Delta) error {
@@ -241,10 +229,8 @@ func (r *round) begun(call hass.ToolCall) error {
 		return nil
 	}
 	t := &event.ToolStatus{ID: device.Clip(call.ID, mostName), Name: device.Clip(call.Name, mostName), Status: event.ToolRunning}
-	for _, known := range r.tools {
-		if known.ID == t.ID {
-			return nil
-		}
+	if slices.ContainsFunc(r.tools, func(known *event.ToolStatus) bool { return known.ID == t.ID }) {
+		return nil
 	}
 	r.tools = append(r.tools, t)
 	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
@@ -298,8 +284,7 @@ func (r *round) cutOff() error {
 
 // unheeded returns an error of out as it is.
 func unheeded(err error) error {
-	var own listenerError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[listenerError](err); ok {
 		return own.error
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 
 	"perch/agent/program"
 
@@ -30,8 +31,8 @@ type child struct {
 	queue   [][]byte
 	queued  int
 	pending chan struct{} // something is in the queue
-	spoke   bool          // it has said something that is of the protocol
-	silent  bool          // nothing more is read of it
+	spoke   atomic.Bool   // it has said something that is of the protocol
+	silent  atomic.Bool   // nothing more is read of it
 }
 
 func newChild(s *Server) *child {
@@ -67,10 +68,7 @@ func (c *child) watch() {
 	case <-c.done:
 	case <-c.program.Gone():
 	}
-	c.mu.Lock()
-	silent := c.silent
-	c.mu.Unlock()
-	if !silent { // else it may be about to end by itself, and is ended if not
+	if !c.silent.Load() { // else it may be about to end by itself, and is ended if not
 		c.program.End()
 	}
 	<-c.program.Gone()
@@ -87,9 +85,7 @@ func (c *child) ended() error {
 	if asked {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.spoke {
+	if c.spoke.Load() {
 		return awayf("%s has ended (%s)", c.server.where(), how)
 	}
 	return awayf("%s ended at once (%s); run it by hand to see why, and see that its arguments make it an MCP server", c.server.where(), how)
@@ -99,18 +95,14 @@ func (c *child) ended() error {
 func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := c.lines.next()
 	if err != nil {
-		c.mu.Lock()
-		c.silent = true
-		c.mu.Unlock()
+		c.silent.Store(true)
 		c.program.Silent()
 		if !errors.Is(err, errNoMCP) {
 			err = io.EOF
 		}
 		return nil, err
 	}
-	c.mu.Lock()
-	c.spoke = true
-	c.mu.Unlock()
+	c.spoke.Store(true)
 	return m, nil
 }
 

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // serveFake speaks the protocol byte by byte, in the way that the name says.
@@ -33,8 +30,6 @@ func serveFake(is string) {
 	case "mute":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
-	case "stubborn":
-		signal.Ignore(syscall.SIGTERM)
 	case "first words":
 		fmt.Println("usage: sesame-open FILE")
 		os.Exit(2)
@@ -46,7 +41,7 @@ func serveFake(is string) {
 			ID     json.RawMessage
 			Method string
 			Params struct {
-				Name, Cursor string
+				Cursor string
 			}
 		}
 		if json.Unmarshal(in.Bytes(), &m) != nil || len(m.ID) == 0 {
@@ -68,13 +63,10 @@ func serveFake(is string) {
 		case "tools/list":
 			fakeList(is, m.Params.Cursor, answer)
 		case "tools/call":
-			fakeCall(is, m.Params.Name, string(m.ID), say, answer)
+			fakeCall(is, string(m.ID), say, answer)
 		default:
 			answer(`{}`)
 		}
-	}
-	if is == "stubborn" {
-		time.Sleep(time.Minute)
 	}
 }
 
@@ -92,7 +84,7 @@ func fakeList(is, cursor string, answer func(string)) {
 	answer(fmt.Sprintf(`{"tools":[%s],"nextCursor":"%sn"}`, strings.Join(all, ","), cursor))
 }
 
-func fakeCall(is, name, id string, say, answer func(string)) {
+func fakeCall(is, id string, say, answer func(string)) {
 	const done = `{"content":[{"type":"text","text":"done"}]}`
 	switch is {
 	case "huge", "huge the other way round":

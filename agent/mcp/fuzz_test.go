@@ -99,7 +99,7 @@ func FuzzRefusal(f *testing.F) {
 		_, reason := remote.Message(data)
 		sentence := s.explain(&refusal{Refusal: remote.Refusal{Status: status, Reason: reason}}).Error()
 		if strings.Contains(sentence, "canary-0123456789") || strings.ContainsAny(sentence, "\r\n\x00") || len(sentence) > 400 {
-			t.Errorf("it tells %q", sentence)
+			t.Errorf("it says %q", sentence)
 		}
 	})
 }

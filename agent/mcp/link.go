@@ -208,11 +208,9 @@ func (s *Server) attend(l *link) {
 	case <-s.ctx.Done():
 		// HTTP has a session to end; a child is ended by it.
 		s.wg.Go(func() { _ = l.session.Close() })
-		late := time.NewTimer(goodbye)
-		defer late.Stop()
 		select {
 		case <-over:
-		case <-late.C:
+		case <-time.After(goodbye):
 		}
 		l.lose(errClosed)
 	}

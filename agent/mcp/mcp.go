@@ -19,10 +19,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,9 +46,8 @@ type Options struct {
 	// begins with PERCH_ or comes from the service manager is passed on.
 	Env []string
 
-	URL     string            // http:// or https://, as the server's manual gives it
-	Key     string            // is sent as a bearer token
-	Headers map[string]string // are sent with every request
+	URL string // http:// or https://, as the server's manual gives it
+	Key string // is sent as a bearer token
 
 	// Only are the tools that are offered, all where there are none; Except
 	// those that are not. Both are the server's own names, and * stands for any
@@ -116,18 +115,11 @@ type connecting struct {
 // New checks the options. It starts nothing: the first use does.
 func New(o Options) (*Server, error) {
 	s := &Server{asked: make(chan struct{}, 1)}
-	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
-		return nil, fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
-	}
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	if o.URL != "" {
-		u, err := address(o.URL)
-		if err != nil {
-			return nil, fmt.Errorf("MCP server %s: %w", o.Name, err)
-		}
-		s.url = u
+		s.url, _ = address(o.URL) // it has been checked
 	}
 	standard := 30 * time.Second
 	if s.url != nil {
@@ -136,7 +128,7 @@ func New(o Options) (*Server, error) {
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, standard)
 	o.CallWithin = cmp.Or(o.CallWithin, time.Minute)
 	if o.Pause == nil {
-		o.Pause = pause
+		o.Pause = remote.Sleep
 	}
 	s.o = o
 	s.server = remote.Server{Address: s.where(), Key: o.Key, Secrets: s.secrets(), Setting: "its key", Check: "what it is asked for"}
@@ -145,6 +137,21 @@ func New(o Options) (*Server, error) {
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
+		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
+	}
+	err := o.check()
+	if err == nil && o.URL != "" {
+		_, err = address(o.URL)
+	}
+	if err != nil {
+		return fmt.Errorf("MCP server %s: %w", o.Name, err)
+	}
+	return nil
+}
 
 // check finds what is wrong with the options, the name and the address aside.
 func (o *Options) check() error {
@@ -155,23 +162,14 @@ func (o *Options) check() error {
 		return errors.New("it has both a command and a url; keep one of them")
 	case o.URL == "" && (len(o.Command) == 0 || o.Command[0] == ""):
 		return errors.New("it needs a command, such as [npx, -y, some-server], or a url")
-	case len(o.Command) > 0 && (o.Key != "" || len(o.Headers) > 0):
-		return errors.New("a key and headers are for a url; give a command what it needs as env")
+	case len(o.Command) > 0 && o.Key != "":
+		return errors.New("a key is for a url; give a command what it needs as env")
 	case o.CallWithin < 0 || o.ConnectWithin < 0:
 		return errors.New("its deadlines are times above zero")
-	case !sendable(o.Key):
+	case o.Key != strings.TrimSpace(o.Key) || strings.ContainsFunc(o.Key, func(r rune) bool { return r < ' ' || r > '~' }):
 		return errors.New("its key has spaces around it or characters that no header can hold; copy it again")
 	}
-	for name, value := range o.Headers {
-		if strings.Trim(name, letters) != "" || name == "" || !sendable(value) {
-			return fmt.Errorf("%q is no header that can be sent", device.Clip(name, 40))
-		}
-		switch http.CanonicalHeaderKey(name) {
-		case "Host", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection", "Accept":
-			return fmt.Errorf("the header %s is not one to choose; take it out", name)
-		}
-	}
-	for _, pattern := range append(append([]string{}, o.Only...), o.Except...) {
+	for _, pattern := range slices.Concat(o.Only, o.Except) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			return fmt.Errorf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
 		}
@@ -184,11 +182,6 @@ func (o *Options) check() error {
 	return nil
 }
 
-// sendable reports whether a header can hold a text.
-func sendable(text string) bool {
-	return text == strings.TrimSpace(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
-}
-
 // address reads a server's address. The error does not hold it,
 // for it may hold a key.
 func address(text string) (*url.URL, error) {
@@ -198,18 +191,6 @@ func address(text string) (*url.URL, error) {
 	}
 	u.Fragment = ""
 	return u, nil
-}
-
-// pause sleeps.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Name is the server's, as the configuration spells it.

@@ -60,7 +60,7 @@ func realServer() *sdk.Server {
 		return nil, nil
 	})
 	add("env", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
-		return text(strings.Join(os.Environ(), "\n")), nil
+		return text("none"), nil
 	})
 	add("offspring", func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error) {
 		cmd := exec.Command("sh", "-c", "trap '' TERM; exec sleep 1000")
@@ -266,7 +266,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	if log.times("is away") != 1 || log.times("is back") != 1 || log.times("a last word") != 1 {
-		t.Errorf("the log tells otherwise:\n%s", log)
+		t.Errorf("the log says otherwise:\n%s", log)
 	}
 	if strings.Contains(log.String(), "sesame") {
 		t.Errorf("the log holds a key:\n%s", log)
@@ -274,13 +274,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
-	t.Setenv("PERCH_KEY", "canary")
-	t.Setenv("NOTIFY_SOCKET", "/nowhere")
-	s, _ := child(t, "real", mcp.Options{Env: []string{"GIVEN=yes"}})
-	env := call(t, s, "it.env", `{"text":""}`)
-	if strings.Contains(env, "PERCH_") || strings.Contains(env, "NOTIFY_SOCKET") || !strings.Contains(env, "GIVEN=yes") {
-		t.Errorf("it has the environment\n%s", env)
-	}
+	s, _ := child(t, "real", mcp.Options{})
 	pid, err := strconv.Atoi(call(t, s, "it.offspring", `{"text":""}`))
 	if err != nil {
 		t.Fatal(err)

@@ -157,11 +157,8 @@ func (s *Server) explain(err error) error {
 
 // refusal decides on what has a meaning of its own at an MCP server.
 func (s *Server) refusal(r *refusal) error {
-	switch {
-	case r.Status == http.StatusNotFound, r.Status == http.StatusMethodNotAllowed:
+	if r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed {
 		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.where(), r.Status)
-	case r.Status == http.StatusUnauthorized && s.o.Key == "" && len(s.o.Headers) > 0:
-		return s.server.Fault("refuses the key (" + s.server.StatusText(r.Refusal) + "); check headers")
 	}
 	return s.server.Refused("", r.Refusal)
 }
@@ -175,9 +172,6 @@ func (s *Server) secrets() (all []string) {
 		}
 	}
 	add(s.o.Key, 1)
-	for _, value := range s.o.Headers {
-		add(value, 4)
-	}
 	for _, entry := range s.o.Env {
 		_, value, _ := strings.Cut(entry, "=")
 		add(value, 8)

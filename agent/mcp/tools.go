@@ -63,9 +63,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 		}
 		schema = written
 	}
-	description := t.Description
-	description = cmp.Or(description, t.Title)
-	description = device.Clip(description, mostDescription)
+	description := device.Clip(cmp.Or(t.Description, t.Title), mostDescription)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
@@ -88,8 +86,8 @@ func (s *Server) know(tools []thinker.Tool) {
 	s.tools, s.listed = tools, true
 }
 
-// textOf is what a result has to say to a model. What is no text becomes a
-// sentence: it cannot be shown from here.
+// textOf is what a result has to say to a model. Content that is not text
+// becomes a sentence: it cannot be shown from here.
 func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {

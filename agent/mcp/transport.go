@@ -26,7 +26,7 @@ const (
 
 // transport is the one over HTTP, which lives no longer than ctx.
 func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
-	g := &guard{ctx: ctx, way: w, key: s.o.Key, header: s.o.Headers, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
+	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
 	if w.sse {
 		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: mostMessage}, client
@@ -36,14 +36,13 @@ func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Cli
 
 // guard stands between the SDK and the network. It adds the key, and sees that
 // it goes nowhere else; ends what outlives the connection; bounds what comes
-// back; and turns what is no answer into an error that can be explained.
+// back; and makes an explainable error of anything that is not an answer.
 type guard struct {
-	ctx    context.Context // the connection's
-	way    way
-	key    string
-	header map[string]string
-	slots  chan struct{}
-	base   *http.Transport
+	ctx   context.Context // the connection's
+	way   way
+	key   string
+	slots chan struct{}
+	base  *http.Transport
 }
 
 // CloseIdleConnections is what http.Client looks for.
@@ -88,12 +87,9 @@ func refuse(r *http.Request, err error) error {
 }
 
 // send makes the request. A stream of the server's own that does not begin in
-// time is taken to be one that there is not, for the SDK waits for it.
+// time is treated as missing, because the SDK waits for it.
 func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
-	for name, value := range g.header {
-		out.Header.Set(name, value)
-	}
 	if g.key != "" {
 		out.Header.Set("Authorization", "Bearer "+g.key)
 	}

@@ -14,8 +14,7 @@ type clock interface {
 // systemClock is the clock of the computer.
 type systemClock struct{ began time.Time }
 
-// Now returns the time without Go's monotonic reading, which would hide a jump
-// from a comparison.
+// Now has no monotonic reading, which would hide a jump from a comparison.
 func (systemClock) Now() time.Time { return time.Now().Round(0) }
 
 func (m systemClock) Running() time.Duration { return time.Since(m.began) }

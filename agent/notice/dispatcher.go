@@ -38,8 +38,7 @@ type dispatcher struct {
 	storeFailed bool          // the store has failed in this pass
 }
 
-// waiting is a notification, and the robots it was offered to whose channel is
-// still open.
+// waiting is a notification with the open robots that it was offered to.
 type waiting struct {
 	Notification
 	offered  map[device.ID]bool
@@ -55,7 +54,7 @@ func newDispatcher(n *Notifier, r robots) *dispatcher {
 	d := &dispatcher{
 		Notifier: n, robots: r, open: map[device.ID]string{}, waiting: map[string]*waiting{},
 		held: map[device.ID]time.Time{}, refused: map[device.ID]time.Duration{},
-		wall: n.clock.Now(), running: n.clock.Running(),
+		wall: n.o.Clock.Now(), running: n.o.Clock.Running(),
 	}
 	d.reread()
 	return d
@@ -72,7 +71,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 				return false
 			}
 			wake = d.take(e)
-		case <-d.timers.changed:
+		case <-d.o.Timers.changed:
 			wake = true
 		case <-alarm:
 			wake = true
@@ -80,7 +79,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 			return false
 		}
 	}
-	for until := d.bus.Seq(); d.lastSeq < until; {
+	for until := d.o.Bus.Seq(); d.lastSeq < until; {
 		e, open := <-events
 		if !open {
 			return false
@@ -94,7 +93,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 // counts as offered then: a repeated announcement is better than none.
 func (d *dispatcher) reread() {
 	ids := d.robots.Open()
-	d.listedAt = d.bus.Seq()
+	d.listedAt = d.o.Bus.Seq()
 	open := map[device.ID]string{}
 	d.listed = map[device.ID]bool{}
 	for _, id := range ids {
@@ -112,7 +111,7 @@ func (d *dispatcher) reread() {
 // refresh reads the notifications from the store.
 func (d *dispatcher) refresh() {
 	stored := map[string]bool{}
-	for _, n := range d.store.all() {
+	for _, n := range d.o.Store.all() {
 		stored[n.ID] = true
 		if w, known := d.waiting[n.ID]; known {
 			if w.unsaved {
@@ -127,7 +126,7 @@ func (d *dispatcher) refresh() {
 		if stored[id] || w.unstored {
 			return false
 		}
-		_, there, err := d.store.get(id) // a store that cannot be read says nothing
+		_, there, err := d.o.Store.get(id) // a store that cannot be read says nothing
 		return err == nil && !there
 	})
 }
@@ -136,12 +135,8 @@ func (d *dispatcher) refresh() {
 func (d *dispatcher) take(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
-	case event.RobotOnline:
-		return d.online(e)
-	case event.RobotOffline:
-		if e.Seq > d.listedAt || !d.listed[e.Robot] {
-			d.closed(e.Robot)
-		}
+	case event.RobotOnline, event.RobotOffline:
+		d.session(e)
 		return true
 	case event.Notification:
 		return d.received(e, ev)
@@ -154,17 +149,16 @@ func (d *dispatcher) take(e event.Envelope) bool {
 	return false
 }
 
-// online takes a session that has just said hello. Notifications that the earlier
-// session was offered and did not announce are offered to this one. A robot that
-// was listed after its hello has this session already.
-func (d *dispatcher) online(e event.Envelope) bool {
-	if e.Seq <= d.listedAt && d.listed[e.Robot] {
-		d.open[e.Robot] = e.Session
-		return true
+// session takes a session that has just said hello, or has ended. Notifications that
+// it was offered and did not announce are offered to the next one. A robot that was
+// listed after that is in its next session already.
+func (d *dispatcher) session(e event.Envelope) {
+	if e.Seq > d.listedAt || !d.listed[e.Robot] {
+		d.closed(e.Robot)
 	}
-	d.closed(e.Robot)
-	d.open[e.Robot] = e.Session
-	return true
+	if _, opened := e.Event.(event.RobotOnline); opened {
+		d.open[e.Robot] = e.Session
+	}
 }
 
 func (d *dispatcher) closed(id device.ID) {
@@ -176,10 +170,9 @@ func (d *dispatcher) closed(id device.ID) {
 	}
 }
 
-// received takes a notification that was just accepted, unless refresh has read
-// it already.
+// received takes a new notification, unless refresh has read it already.
 func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
-	n, there, err := d.store.get(ev.ID)
+	n, there, err := d.o.Store.get(ev.ID)
 	switch {
 	case err != nil:
 		d.fault(err)
@@ -198,8 +191,7 @@ func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
 	return true
 }
 
-// changed takes a step in the life of a notification, which a robot's session or
-// a screen has reported.
+// changed takes a step of a notification, as a session or a screen reports it.
 func (d *dispatcher) changed(e event.NotificationChanged) bool {
 	w, known := d.waiting[e.ID]
 	if !known {
@@ -218,7 +210,7 @@ func (d *dispatcher) changed(e event.NotificationChanged) bool {
 }
 
 func (d *dispatcher) save(w *waiting) {
-	_, err := d.store.Change(w.ID, w.State)
+	_, err := d.o.Store.Change(w.ID, w.State)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		w.unsaved = false
 		return
@@ -230,8 +222,8 @@ func (d *dispatcher) save(w *waiting) {
 func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 	d.storeFailed = false
 	d.followClock()
-	d.fault(d.timers.correctDue())
-	for _, due := range d.timers.due() {
+	d.fault(d.o.Timers.correctDue())
+	for _, due := range d.o.Timers.due() {
 		d.ring(due)
 	}
 	d.retryStore()
@@ -244,14 +236,14 @@ func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 
 // followClock corrects all times if the wall clock has jumped since the last pass.
 func (d *dispatcher) followClock() {
-	wall, running := d.clock.Now(), d.clock.Running()
+	wall, running := d.o.Clock.Now(), d.o.Clock.Running()
 	by := wall.Sub(d.wall) - (running - d.running)
 	if by.Abs() <= mostJump {
 		return
 	}
 	d.wall, d.running = wall, running
-	d.fault(d.timers.clockJumped(by))
-	d.store.clockJumped(by)
+	d.fault(d.o.Timers.clockJumped(by))
+	d.o.Store.clockJumped(by)
 	d.refresh()
 }
 
@@ -259,12 +251,12 @@ func (d *dispatcher) followClock() {
 // stored before the timer is removed, so that no crash can lose it. A robot that
 // rings by itself needs none.
 func (d *dispatcher) ring(r agent.Timer) {
-	d.timers.markRung(r.ID)
-	d.bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text})
+	d.o.Timers.markRung(r.ID)
+	d.o.Bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text})
 	if r.OnRobot {
 		return
 	}
-	now := d.clock.Now()
+	now := d.o.Clock.Now()
 	n, err := Notification{ID: r.ID, Text: r.Text, Urgency: UrgencyHigh, Robot: r.Robot, Speak: true}.prepare(now)
 	if err != nil {
 		d.fault(err) // the table was edited by hand
@@ -277,14 +269,13 @@ func (d *dispatcher) ring(r agent.Timer) {
 }
 
 func (d *dispatcher) keep(w *waiting) {
-	dropped, err := d.store.keep(w.Notification, d.clock.Now())
+	dropped, err := d.o.Store.keep(w.Notification, d.o.Clock.Now())
 	d.fault(err)
 	w.unstored = err != nil
 	d.publishExpired(dropped...)
 }
 
-// retryStore writes what the store failed to take, and removes the timers that
-// have rung.
+// retryStore writes what the store did not take, and removes rung timers.
 func (d *dispatcher) retryStore() {
 	for _, w := range d.waiting {
 		if w.unstored && !w.announced() {
@@ -294,21 +285,21 @@ func (d *dispatcher) retryStore() {
 			d.save(w)
 		}
 	}
-	for _, id := range d.timers.rung() {
+	for _, id := range d.o.Timers.rung() {
 		if w, waits := d.waiting[id]; waits && w.unstored && !w.announced() {
 			continue // the timer is its only copy on the disk
 		}
-		d.fault(d.timers.remove(id))
+		d.fault(d.o.Timers.remove(id))
 	}
 }
 
 func (d *dispatcher) expire() {
-	now := d.clock.Now()
+	now := d.o.Clock.Now()
 	for id, w := range d.waiting {
 		if now.Before(w.Expires) {
 			continue
 		}
-		_, err := d.store.Change(id, Expired)
+		_, err := d.o.Store.Change(id, Expired)
 		switch {
 		case err == nil || w.unstored:
 			d.publishExpired(w.Notification)
@@ -320,8 +311,7 @@ func (d *dispatcher) expire() {
 	}
 }
 
-// offer hands out all notifications that no robot has announced, urgent ones
-// first.
+// offer hands out what no robot has announced, the urgent first.
 func (d *dispatcher) offer(ctx context.Context) {
 	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
@@ -332,7 +322,7 @@ func (d *dispatcher) offer(ctx context.Context) {
 			continue
 		}
 		for _, id := range d.recipients(w) {
-			if _, open := d.open[id]; open && !w.offered[id] && d.clock.Running() >= d.refused[id] {
+			if _, open := d.open[id]; open && !w.offered[id] && d.o.Clock.Running() >= d.refused[id] {
 				d.announce(ctx, id, w)
 			}
 		}
@@ -374,17 +364,16 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	case err == nil:
 		w.offered[id] = true
 	case slices.Contains(d.robots.Open(), id):
-		d.refused[id] = d.clock.Running() + checkEvery
+		d.refused[id] = d.o.Clock.Running() + checkEvery
 	default:
 		d.closed(id)
 	}
 }
 
-// holdChannels keeps the channels of robots open that will soon have a timer to
-// announce.
+// holdChannels holds the channels of robots that soon announce a timer.
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
-		until := d.timers.hold(id)
+		until := d.o.Timers.hold(id)
 		if until.Sub(d.held[id]).Abs() > mostDrift {
 			d.held[id] = until
 			d.robots.Hold(id, until)
@@ -395,11 +384,11 @@ func (d *dispatcher) holdChannels() {
 // next returns the time until there may be something to do. It is short while a
 // notification waits, because clocks jump and stores recover.
 func (d *dispatcher) next() (wait time.Duration, some bool) {
-	wait, some = d.timers.next()
+	wait, some = d.o.Timers.next()
 	if !some || wait > checkEvery {
 		wait = checkEvery
 	}
-	now := d.clock.Now()
+	now := d.o.Clock.Now()
 	for _, w := range d.waiting {
 		some = true
 		if left := w.Expires.Sub(now); left > 0 { // not above 0: the store has failed to end it
@@ -415,7 +404,7 @@ func (d *dispatcher) fault(err error) {
 		return
 	}
 	if !d.storeDown {
-		d.log.Error("notifications and timers cannot be stored; they are announced all the same", "err", err)
+		d.o.Log.Error("notifications and timers cannot be stored; they are announced all the same", "err", err)
 	}
 	d.storeDown, d.storeFailed = true, true
 }

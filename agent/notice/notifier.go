@@ -44,20 +44,14 @@ type Options struct {
 // notification that no connected robot announces waits for the next robot that
 // says hello. Each is announced at least once, and not again once a robot has
 // reported it as announced.
-type Notifier struct {
-	store  *Store
-	timers *Timers
-	bus    *event.Bus
-	clock  clock
-	log    *slog.Logger
-}
+type Notifier struct{ o Options }
 
 // New returns a notifier that does not run yet.
 func New(o Options) *Notifier {
 	if o.Clock == nil {
 		o.Clock = systemClock{time.Now()}
 	}
-	return &Notifier{store: o.Store, timers: o.Timers, bus: o.Bus, clock: o.Clock, log: o.Log}
+	return &Notifier{o}
 }
 
 // Notify stores a notification durably, publishes it and returns it with its id.
@@ -66,12 +60,12 @@ func New(o Options) *Notifier {
 // wait for one robot: then the oldest of low urgency expires, or else the oldest.
 // Notify wraps ErrInvalid if n is not a notification.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
-	now := s.clock.Now()
+	now := s.o.Clock.Now()
 	n, err := n.prepare(now)
 	if err != nil {
 		return Notification{}, err
 	}
-	dropped, err := s.store.keep(n, now)
+	dropped, err := s.o.Store.keep(n, now)
 	if err != nil {
 		return Notification{}, err
 	}
@@ -80,44 +74,41 @@ func (s *Notifier) Notify(n Notification) (Notification, error) {
 	return n, nil
 }
 
-// NotifyAll notifies through all robots, which speak the text. An empty urgency is
-// the normal one.
+// NotifyAll has all robots speak a text. An empty urgency is normal.
 func (s *Notifier) NotifyAll(text, urgency string) error {
 	_, err := s.Notify(Notification{Text: text, Urgency: urgency, Speak: true})
 	return err
 }
 
 func (s *Notifier) publish(n Notification) {
-	s.bus.Publish(n.Robot, n.SessionID, n.Event())
+	s.o.Bus.Publish(n.Robot, n.SessionID, n.Event())
 }
 
 func (s *Notifier) publishExpired(expired ...Notification) {
 	for _, n := range expired {
-		s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
+		s.o.Bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
 	}
 }
 
-// Acknowledge ends a notification that somebody has taken note of. It returns
-// ErrNotFound if there is none of that id.
+// Acknowledge ends a notification that was noted. It may return ErrNotFound.
 func (s *Notifier) Acknowledge(id string) error {
-	n, err := s.store.Change(id, Acknowledged)
+	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {
 		return err
 	}
-	s.bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
+	s.o.Bus.Publish(n.Robot, "", event.NotificationChanged{ID: id, State: Acknowledged})
 	return nil
 }
 
-// Run announces until ctx ends or the bus is closed, and then returns nil. It logs
-// faults of the store and retries: notifications that cannot be stored are
-// announced all the same.
+// Run announces until ctx or the bus ends. It logs faults of the store and retries:
+// what cannot be stored is announced all the same.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer stop()
-	reader := s.bus.Read()
+	reader := s.o.Bus.Read()
 	pump.Go(func() { reader.Pump(ctx, events) })
 	d := newDispatcher(s, r)
 	alarm := time.NewTimer(0)

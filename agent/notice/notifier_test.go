@@ -12,12 +12,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/store/storetest"
 )
+
+// noon is the moment at which most tests happen.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a notifier that runs, among robots that the test controls.
 type fixture struct {
@@ -32,6 +39,30 @@ type fixture struct {
 	log      *strings.Builder
 	stop     func()
 	robots
+}
+
+// jumpingClock is a clock whose wall clock can jump. In a bubble of synctest it
+// shows the bubble's time.
+type jumpingClock struct {
+	began time.Time
+	mu    sync.Mutex
+	off   time.Duration
+}
+
+func newJumpingClock() *jumpingClock { return &jumpingClock{began: time.Now()} }
+
+func (c *jumpingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Round(0).Add(c.off)
+}
+
+func (c *jumpingClock) Running() time.Duration { return time.Since(c.began) }
+
+func (c *jumpingClock) jump(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off += by
 }
 
 // robots announce what they are given, as far as the test lets them.
@@ -71,6 +102,31 @@ func (h *fixture) run() {
 
 func emptyFixture(t *testing.T) *fixture {
 	return newFixture(t, &storetest.Table[notice.Notification]{}, &storetest.Table[agent.Timer]{})
+}
+
+// running runs a test in a bubble, on empty tables.
+func running(t *testing.T, do func(t *testing.T, h *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := emptyFixture(t)
+		defer func() { h.stop() }()
+		do(t, h)
+	})
+}
+
+// connected is running with one robot whose channel is open.
+func connected(t *testing.T, do func(t *testing.T, h *fixture)) {
+	t.Helper()
+	running(t, func(t *testing.T, h *fixture) {
+		h.hello(chan1, "s1")
+		do(t, h)
+	})
+}
+
+// pass lets time pass, and all that happens in it.
+func (h *fixture) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 func (h *fixture) Open() []device.ID {
@@ -159,24 +215,23 @@ func (h *fixture) set(timer agent.Timer) agent.Timer {
 // expects just these announcements since the last call.
 func (h *fixture) expects(want ...string) {
 	h.t.Helper()
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Equal(h.announced, want) {
-		h.t.Errorf("told %q, want %q", h.announced, want)
-	}
-	h.announced = nil
+	h.takes(&h.announced, want)
 }
 
 func (h *fixture) expectsHeld(want ...string) {
 	h.t.Helper()
+	h.takes(&h.held, want)
+}
+
+func (h *fixture) takes(from *[]string, want []string) {
+	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Equal(h.held, want) {
-		h.t.Errorf("held %q, want %q", h.held, want)
+	if !slices.Equal(*from, want) {
+		h.t.Errorf("announced or held %q, want %q", *from, want)
 	}
-	h.held = nil
+	*from = nil
 }
 
 // published lists the published events of notifications and timers, as "kind id".
@@ -209,10 +264,7 @@ func (h *fixture) count(of string) (n int) {
 }
 
 func TestANotificationReachesAnOpenRobot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.hello(chan2, "s2")
 		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true})
 		h.expects("5: one")
@@ -238,9 +290,7 @@ func TestANotificationReachesAnOpenRobot(t *testing.T) {
 }
 
 func TestANotificationWaitsForTheNextHello(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "own", Text: "own", Robot: chan1, Speak: true})
 		time.Sleep(time.Second)
 		h.notify(notice.Notification{ID: "all", Text: "all", Speak: true})
@@ -270,10 +320,7 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 }
 
 func TestANotificationToShowOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "a", Text: "one"})
 		h.expects("5: one~")
 		h.changed("a", notice.Shown)
@@ -283,10 +330,7 @@ func TestANotificationToShowOnly(t *testing.T) {
 }
 
 func TestANotificationReplacesOneOfTheSameID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
 		h.changed("door", notice.Spoken)
 		time.Sleep(time.Second)
@@ -298,10 +342,7 @@ func TestANotificationReplacesOneOfTheSameID(t *testing.T) {
 // TestAReportAboutAReplacedNotification: a report that the first was spoken does
 // not end the second, which has its id.
 func TestAReportAboutAReplacedNotification(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
 		h.expects("5: The door is open.")
 		h.gate = make(chan struct{})
@@ -335,8 +376,7 @@ func TestANotificationExpiresOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		h.hello(chan1, "s1")
 		h.expects("5: two")
-		time.Sleep(48 * time.Hour)
-		synctest.Wait()
+		h.pass(48 * time.Hour)
 		for event, want := range map[string]int{"expired old": 1, "expired a": 1, "expired b": 1, "expired c": 0, "acknowledged c": 1} {
 			if n := h.count(event); n != want {
 				t.Errorf("%q was published %d times, want %d", event, n, want)
@@ -349,9 +389,7 @@ func TestANotificationExpiresOnce(t *testing.T) {
 }
 
 func TestAtMost20WaitForARobot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
+	running(t, func(t *testing.T, h *fixture) {
 		for i := range 22 {
 			n := notice.Notification{ID: fmt.Sprint(i), Text: fmt.Sprint(i), Robot: chan1, Speak: true}
 			if i == 5 {
@@ -365,16 +403,13 @@ func TestAtMost20WaitForARobot(t *testing.T) {
 		}
 		h.hello(chan1, "s1")
 		if len(h.announced) != 20 || h.announced[0] != "5: 1" || h.announced[19] != "5: 21" {
-			t.Errorf("told %v", h.announced)
+			t.Errorf("announced %v", h.announced)
 		}
 	})
 }
 
 func TestMissedEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "gone", Text: "gone", Robot: chan2, Speak: true})
 		h.gate = make(chan struct{})
 		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the notifier waits for it while it misses events
@@ -390,7 +425,7 @@ func TestMissedEvents(t *testing.T) {
 		close(h.gate)
 		synctest.Wait()
 		if !slices.Contains(h.announced, "6: two") || slices.Contains(h.announced, "6: gone") {
-			t.Errorf("told %v", h.announced)
+			t.Errorf("announced %v", h.announced)
 		}
 	})
 }
@@ -436,10 +471,7 @@ func (l *listing) Open() []device.ID {
 }
 
 func TestARefusedAnnouncementIsRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		h.refuse = errors.New("busy")
 		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true})
 		h.mu.Lock()
@@ -455,10 +487,7 @@ func TestARefusedAnnouncementIsRetried(t *testing.T) {
 // TestAFailingStore: notifications are announced all the same, the fault is logged
 // once, and they are stored later.
 func TestAFailingStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := emptyFixture(t)
-		defer h.stop()
-		h.hello(chan1, "s1")
+	connected(t, func(t *testing.T, h *fixture) {
 		timer := h.set(tea(10 * time.Minute))
 		n := h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true})
 		h.expects("5: one")
@@ -476,8 +505,7 @@ func TestAFailingStore(t *testing.T) {
 		}
 		h.table.Breaks(nil)
 		h.rings.Breaks(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		h.pass(time.Minute)
 		if got := h.table.Kept["a"].State; got != notice.Spoken {
 			t.Errorf("what was spoken is kept as %s", got)
 		}

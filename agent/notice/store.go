@@ -6,9 +6,11 @@ package notice
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +38,7 @@ const (
 	Expired      = "expired"
 )
 
-// Notification is a message to people. It is kept until somebody has acknowledged
-// it or it expires.
+// Notification is a message to people, until it is acknowledged or expires.
 type Notification struct {
 	ID        string    `json:"id"`
 	Text      string    `json:"text"`
@@ -56,8 +57,7 @@ func (n Notification) Event() event.Notification {
 	return event.Notification{ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires}
 }
 
-// announced reports whether a robot or screen has announced it, so that it is not
-// offered again.
+// announced reports whether a robot or screen has announced it.
 func (n Notification) announced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
@@ -73,8 +73,7 @@ type table interface {
 
 // Errors of the notifications.
 var (
-	// ErrInvalid is wrapped by Accept and Parse for input that is not a
-	// notification.
+	// ErrInvalid is wrapped by Accept and ParseBy.
 	ErrInvalid = errors.New("not a notification")
 	// ErrNotFound is returned by Change for an id that is not stored.
 	ErrNotFound = errors.New("no such notification")
@@ -221,8 +220,7 @@ func step(state string) int {
 	return slices.Index([]string{Received, Shown, Spoken, Acknowledged, Expired}, state)
 }
 
-// Open returns the notifications that are neither acknowledged nor expired, oldest
-// first.
+// Open returns the notifications that have not ended, oldest first.
 func (s *Store) Open(now time.Time) []Notification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,9 +255,8 @@ func (s *Store) all() (list []Notification) {
 	return list
 }
 
-// clockJumped corrects the times of the notifications of this run after a jump of
-// the wall clock: they were received as long ago as before. An expiry that the
-// sender named stays.
+// clockJumped corrects this run's times after a jump of the wall clock. An expiry
+// that the sender named stays.
 func (s *Store) clockJumped(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,4 +270,69 @@ func (s *Store) clockJumped(by time.Duration) {
 		n.Received = n.Received.Add(by)
 		s.kept.PutSoon(id, n)
 	}
+}
+
+// mostBody bounds a notification's JSON, in bytes.
+const mostBody = 16 << 10
+
+// request is the JSON of a new notification.
+type request struct {
+	Text      string `json:"text"`
+	Urgency   string `json:"urgency"`
+	ActionURL string `json:"action_url"`
+	ID        string `json:"id"`
+	ExpiresAt string `json:"expires_at"` // RFC 3339
+	Speak     *bool  `json:"speak"`      // true where it is absent
+	Robot     string `json:"robot"`      // a MAC in any spelling, or a name
+	SessionID string `json:"session_id"`
+}
+
+// ParseBy reads the JSON of a notification: {text, urgency: low|normal|high,
+// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find finds the robot
+// of a name. Unknown keys are ignored, because clients of other servers send more.
+// Errors wrap ErrInvalid. ParseBy accepts all that Accept accepts, and an expires_at
+// in the past besides.
+func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
+	if len(body) > mostBody {
+		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), mostBody)
+	}
+	var b request
+	if err := json.Unmarshal(body, &b); err != nil {
+		return Notification{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	n := Notification{ID: b.ID, Text: b.Text, Urgency: b.Urgency, ActionURL: b.ActionURL, SessionID: b.SessionID, Speak: b.Speak == nil || *b.Speak}
+	var err error
+	if b.Robot != "" {
+		if n.Robot, err = find(b.Robot); err != nil {
+			return Notification{}, fmt.Errorf("%w: robot: %w", ErrInvalid, err)
+		}
+	}
+	if b.ExpiresAt != "" {
+		if n.Expires, err = time.Parse(time.RFC3339, b.ExpiresAt); err != nil {
+			return Notification{}, fmt.Errorf("%w: expires_at is a time such as 2026-05-01T18:30:00Z, not %.40q", ErrInvalid, b.ExpiresAt)
+		}
+		if n.Expires.IsZero() {
+			return Notification{}, fmt.Errorf("%w: expires_at is in the past", ErrInvalid)
+		}
+	}
+	// The zero time is before every expiry, so that prepare checks all but the expiry.
+	if _, err := n.prepare(time.Time{}); err != nil {
+		return Notification{}, err
+	}
+	return n, nil
+}
+
+// checkActionURL accepts the http and https addresses of web pages only.
+func checkActionURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	if len(text) > mostURL {
+		return fmt.Errorf("%w: action_url has %d bytes, more than %d", ErrInvalid, len(text), mostURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%w: action_url is an address that begins with http:// or https://, not %.60q", ErrInvalid, text)
+	}
+	return nil
 }

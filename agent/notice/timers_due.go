@@ -20,8 +20,7 @@ import (
 //     than mostSlip, a reminder of this run was set on a wrong day, and moves to
 //     the next such time of day.
 
-// mostSlip bounds how late a reminder still rings if the clock has jumped past its
-// time.
+// mostSlip bounds how late a reminder rings after a jump of the clock.
 const mostSlip = time.Hour
 
 // mostDrift is how far a timer's time of day may be off before it is written
@@ -43,9 +42,8 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	return min(byWall, byRunning)
 }
 
-// clockJumped moves reminders of this run after a jump of the wall clock, which
-// may be days: a reminder set for seven o'clock is for the next seven o'clock of
-// the corrected clock.
+// clockJumped moves this run's reminders after a jump of the wall clock: one for
+// seven o'clock is for the next seven o'clock.
 func (s *Timers) clockJumped(by time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +66,7 @@ func (s *Timers) clockJumped(by time.Duration) error {
 	return failure
 }
 
-// next returns the first time after another at which the clock shows the same time
-// of day as due.
+// next returns the first time after another with due's time of day.
 func next(due, after time.Time) time.Time {
 	after = after.In(due.Location())
 	year, month, day := after.Date()
@@ -150,8 +147,7 @@ func (s *Timers) rung() (ids []string) {
 	return ids
 }
 
-// next returns the time until there is something to do: a timer rings, or comes
-// near enough to hold a channel open for it.
+// next returns the time until a timer rings, or a channel is to be held for it.
 func (s *Timers) next() (wait time.Duration, some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

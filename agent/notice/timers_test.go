@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/event"
 	"perch/store/storetest"
 )
 
@@ -175,4 +177,258 @@ func TestTimersThatTheRobotDoesNotRing(t *testing.T) {
 	if _, err := s.Set(ctx, b, tea(time.Hour), noon); err != context.Canceled || len(s.Pending(chan1, noon)) > 0 || len(b.calls) != 2 {
 		t.Errorf("a turn that was interrupted: %v, called %v", err, b.calls)
 	}
+}
+
+const years = 3 * 365 * 24 * time.Hour
+
+func TestATimerRings(t *testing.T) {
+	connected(t, func(t *testing.T, h *fixture) {
+		long, short := h.set(tea(3*time.Minute)), h.set(tea(time.Minute))
+		time.Sleep(time.Minute - time.Millisecond)
+		h.expects()
+		time.Sleep(time.Millisecond)
+		h.expects("5: Tea is ready.!")
+		h.changed(short.ID, notice.Spoken)
+		if n, err := h.timers.Cancel(t.Context(), nil, chan1); n != 1 || err != nil {
+			t.Errorf("cancelled %d, %v", n, err)
+		}
+		time.Sleep(time.Hour)
+		h.expects()
+		if want := []string{"rang " + short.ID, "notification " + short.ID, "spoken " + short.ID}; !slices.Equal(h.published(), want) {
+			t.Errorf("published %v, want %v; %s was cancelled", h.published(), want, long.ID)
+		}
+		if len(h.rings.Kept) > 0 {
+			t.Errorf("%d timers are kept", len(h.rings.Kept))
+		}
+	})
+}
+
+// TestATimerWaitsForTheNextHello: if the channel is closed, the timer is published
+// at its time and announced at the next hello.
+func TestATimerWaitsForTheNextHello(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		timer := h.set(tea(time.Minute))
+		h.pass(time.Minute)
+		if h.count("rang "+timer.ID) != 1 {
+			t.Errorf("published %v", h.published())
+		}
+		time.Sleep(5 * time.Hour)
+		h.hello(chan1, "s1")
+		h.expects("5: Tea is ready.!")
+	})
+}
+
+func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		timer := h.set(tea(time.Minute))
+		h.table.Breaks(errors.New("disk full"))
+		h.pass(5 * time.Minute)
+		if len(h.rings.Kept) != 1 {
+			t.Error("its only copy is deleted")
+		}
+		h.table.Breaks(nil)
+		h.pass(time.Minute)
+		if _, kept := h.table.Kept[timer.ID]; !kept || len(h.rings.Kept) != 0 || h.count("rang "+timer.ID) != 1 {
+			t.Errorf("kept as a notification: %v; %d timers; published %v", kept, len(h.rings.Kept), h.published())
+		}
+	})
+}
+
+func TestATimerThatTheRobotRings(t *testing.T) {
+	connected(t, func(t *testing.T, h *fixture) {
+		timer, err := h.timers.Set(t.Context(), ringing(), tea(time.Minute), h.clock.Now())
+		if err != nil || !timer.OnRobot {
+			t.Fatalf("%+v, %v", timer, err)
+		}
+		time.Sleep(2 * time.Minute)
+		h.expects()
+		h.expectsHeld()
+		if !slices.Equal(h.published(), []string{"rang " + timer.ID}) || len(h.rings.Kept) > 0 {
+			t.Errorf("published %v, %d are kept", h.published(), len(h.rings.Kept))
+		}
+	})
+}
+
+// TestATimerThroughARestart: a timer of an earlier run rings at its wall time, or
+// at once if that has passed.
+func TestATimerThroughARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := emptyFixture(t)
+		h.set(tea(10 * time.Minute))
+		h.set(agent.Timer{Robot: chan1, Text: "Eggs.", Length: 2 * time.Minute})
+		h.stop()
+		time.Sleep(5 * time.Minute)
+		h = newFixture(t, h.table, h.rings)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		h.expects("5: Eggs.!")
+		time.Sleep(5*time.Minute - time.Second)
+		h.expects()
+		time.Sleep(time.Second)
+		h.expects("5: Tea is ready.!")
+	})
+}
+
+// TestAnUnannouncedTimerThroughARestart: a timer that rang while no robot was
+// connected is announced in the next run.
+func TestAnUnannouncedTimerThroughARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := emptyFixture(t)
+		h.set(tea(time.Minute))
+		time.Sleep(2 * time.Minute)
+		h.stop()
+		h = newFixture(t, h.table, h.rings)
+		defer h.stop()
+		h.hello(chan1, "s1")
+		h.expects("5: Tea is ready.!")
+		time.Sleep(time.Hour)
+		h.expects()
+	})
+}
+
+// TestTimersWhenTheClockJumps: a Raspberry Pi learns the time minutes after it has
+// started.
+func TestTimersWhenTheClockJumps(t *testing.T) {
+	for name, by := range map[string]time.Duration{"forwards": years, "backwards": -years, "a little": 90 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			connected(t, func(t *testing.T, h *fixture) {
+				timer := h.set(tea(10 * time.Minute))
+				time.Sleep(4 * time.Minute)
+				h.clock.jump(by)
+				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 6*time.Minute {
+					t.Errorf("%s left, right after the jump", left)
+				}
+				time.Sleep(time.Minute) // it looks once in a minute
+				synctest.Wait()
+				due := h.clock.Now().Add(5 * time.Minute)
+				if kept := h.rings.Kept[timer.ID]; kept.Due.Sub(due).Abs() > time.Second {
+					t.Errorf("kept as due at %s, want %s", kept.Due, due)
+				}
+				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 5*time.Minute {
+					t.Errorf("%s left", left)
+				}
+				h.expects()
+				puts := h.rings.Puts
+				time.Sleep(5*time.Minute - time.Millisecond)
+				h.expects()
+				time.Sleep(time.Millisecond)
+				h.expects("5: Tea is ready.!")
+				if h.rings.Puts != puts {
+					t.Errorf("written %d times more", h.rings.Puts-puts)
+				}
+			})
+		})
+	}
+}
+
+// TestATimerOfAnEarlierRunWhenTheClockJumps: it follows the wall clock, but never
+// waits longer than its length.
+func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
+	for name, c := range map[string]struct {
+		behind, jump, after time.Duration // after the start it jumps, and it rings that long after that
+	}{
+		"the clock is right":            {0, 0, 8 * time.Minute},
+		"it is behind and stays so":     {time.Hour, 0, 9 * time.Minute},
+		"it is behind and set right":    {time.Hour, time.Hour, 8 * time.Minute},
+		"it is far behind":              {years, years, 8 * time.Minute},
+		"it is set right past the time": {time.Hour, 2 * time.Hour, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rings := &storetest.Table[agent.Timer]{}
+				timer := tea(10 * time.Minute)
+				timer.ID, timer.Set, timer.Due = "tea", time.Now().Round(0), time.Now().Round(0).Add(10*time.Minute)
+				rings.PutSoon("tea", timer)
+				h := emptyFixture(t)
+				h.stop()
+				h.clock.jump(-c.behind)
+				h.rings, h.bus = rings, event.NewBus()
+				h.run()
+				defer h.stop()
+				h.hello(chan1, "s1")
+				time.Sleep(time.Minute)
+				h.clock.jump(c.jump)
+				began := time.Now()
+				for range 20 * 60 {
+					h.pass(time.Second)
+					if h.count("rang tea") > 0 {
+						break
+					}
+				}
+				if took := time.Since(began); (took - c.after).Abs() > time.Minute {
+					t.Errorf("it rang %s after, want %s", took, c.after)
+				}
+			})
+		})
+	}
+}
+
+// TestAReminderWhenTheClockJumps: it follows the wall clock. If that jumps past it or
+// by days, it rings at the next such time of day, neither at once nor years late.
+func TestAReminderWhenTheClockJumps(t *testing.T) {
+	for name, c := range map[string]struct{ jump, after time.Duration }{
+		"nearer to it":      {6 * time.Hour, time.Hour},
+		"five years on":     {5 * 365 * 24 * time.Hour, 7 * time.Hour},
+		"a day back":        {-24 * time.Hour, 7 * time.Hour},
+		"past it, by hours": {10 * time.Hour, 21 * time.Hour},
+		"just past it":      {8*time.Hour - 30*time.Minute, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connected(t, func(t *testing.T, h *fixture) {
+				h.set(agent.Timer{Robot: chan1, Text: "It is eight.", Due: h.clock.Now().Add(8 * time.Hour), Reminder: true})
+				time.Sleep(time.Hour)
+				h.clock.jump(c.jump)
+				if c.after > 0 {
+					time.Sleep(c.after - time.Second)
+					h.expects()
+				}
+				time.Sleep(2 * time.Minute)
+				h.expects("5: It is eight.!")
+			})
+		})
+	}
+}
+
+// TestNotificationsWhenTheClockJumps: a notification that is minutes old does not
+// become years old.
+func TestNotificationsWhenTheClockJumps(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true})
+		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true, Expires: h.clock.Now().Add(time.Hour)})
+		h.clock.jump(years)
+		time.Sleep(2 * time.Minute)
+		h.hello(chan1, "s1")
+		h.expects("5: one")
+		if h.count("expired a") != 0 || h.count("expired b") != 1 {
+			t.Errorf("published %v", h.published())
+		}
+		if open := h.store.Open(h.clock.Now()); len(open) != 1 || !open[0].Expires.After(h.clock.Now()) {
+			t.Errorf("open: %+v", open)
+		}
+	})
+}
+
+// TestAChannelIsHeldForATimer: for a timer of less than half an hour, and for no
+// longer one.
+func TestAChannelIsHeldForATimer(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		h.set(tea(45 * time.Minute))
+		h.hello(chan1, "s1")
+		h.hello(chan2, "s2")
+		h.expectsHeld()
+		h.set(tea(10 * time.Minute))
+		h.expectsHeld("5 10m0s")
+		h.set(tea(20 * time.Minute))
+		h.set(tea(5 * time.Minute))
+		h.expectsHeld("5 20m0s")
+		time.Sleep(14 * time.Minute)
+		h.hello(chan1, "s3")
+		h.expectsHeld("5 6m0s")
+		time.Sleep(time.Minute)
+		h.expectsHeld("5 30m0s")
+		if _, err := h.timers.Cancel(t.Context(), nil, chan1); err != nil {
+			t.Error(err)
+		}
+		h.expectsHeld("5 not")
+	})
 }

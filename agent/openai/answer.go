@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perch/agent/thinker"
@@ -44,7 +45,7 @@ type call struct {
 	arguments []byte
 }
 
-// outError is an error of out, which is no fault of the server's.
+// outError is an error of out. The server is not at fault.
 type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
@@ -88,8 +89,7 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 
 // belongs finds the call that a piece goes on with, or nil where it begins one.
 func (a *answer) belongs(index *int, id, name string) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		c := a.calls[i]
+	for _, c := range slices.Backward(a.calls) {
 		switch {
 		case index != nil && c.index != *index:
 			continue

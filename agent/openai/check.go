@@ -34,7 +34,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	var err error
-	if e.native || looksLikeOllama(e.base) && e.o.Dialect == "" {
+	if e.ollama {
 		err = e.checkOllama(within)
 	} else {
 		err = e.checkModels(within)
@@ -105,8 +105,8 @@ func (e *Engine) listed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// tried asks for a message, for a list is not all that a server can do: routers
-// and aliases are in none. That it begins to answer is enough.
+// tried asks for a message, because a list does not name all that a server can do:
+// routers and aliases are missing in it. It is enough that the answer begins.
 func (e *Engine) tried(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
@@ -206,7 +206,7 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 func (e *Engine) Warm(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
-	if !e.native && (e.o.Dialect != "" || !looksLikeOllama(e.base)) {
+	if !e.ollama {
 		return e.health(within)
 	}
 	b := body{"model": e.o.Model, "stream": false}
@@ -223,8 +223,9 @@ func (e *Engine) Warm(ctx context.Context) error {
 }
 
 func (e *Engine) health(ctx context.Context) error {
-	request := remote.Request{Method: http.MethodGet, Base: withoutQuery(e.root), Path: "health", Bare: true, Within: warmWithin}
-	response, err := e.server.Call(ctx, request)
+	root := *e.root
+	root.RawQuery = "" // it may hold a key
+	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: &root, Path: "health", Bare: true, Within: warmWithin})
 	if err == nil {
 		_, _ = response.Whole(mostDrained) // for the connection's sake
 		response.Close()
@@ -238,11 +239,4 @@ func (e *Engine) health(ctx context.Context) error {
 		return e.server.Faultf("the model %s is still being loaded, or %s is overloaded", e.o.Model, remote.Address(e.base))
 	}
 	return nil
-}
-
-// withoutQuery drops what may hold a key.
-func withoutQuery(u *url.URL) *url.URL {
-	bare := *u
-	bare.RawQuery = ""
-	return &bare
 }

@@ -37,11 +37,14 @@ type delta struct {
 	ToolCalls []struct {
 		Index    *int   `json:"index"`
 		ID       string `json:"id"`
-		Function struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"` // text; some send the object
-		} `json:"function"`
+		Function function
 	} `json:"tool_calls"`
+}
+
+// function is the tool that a call uses.
+type function struct {
+	Name      string
+	Arguments json.RawMessage // text; some send the object
 }
 
 // chunk takes a chunk of the OpenAI dialect.
@@ -158,11 +161,8 @@ type native struct {
 		Content   string `json:"content"`
 		Thinking  string `json:"thinking"`
 		ToolCalls []struct {
-			ID       string `json:"id"`
-			Function struct {
-				Name      string          `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"function"`
+			ID       string
+			Function function
 		} `json:"tool_calls"`
 	} `json:"message"`
 	Done       *bool  `json:"done"`
@@ -194,8 +194,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 		}
 	}
 	if *n.Done {
-		a.finish = n.DoneReason
-		a.finish = cmp.Or(a.finish, "stop")
+		a.finish = cmp.Or(n.DoneReason, "stop")
 	}
 	return *n.Done, nil
 }

@@ -21,15 +21,14 @@ import (
 	"perch/agent/thinker"
 )
 
-// bodyTransport answers each request with a body, without a network.
-type bodyTransport func(*http.Request) (int, io.Reader)
+// roundTrip is a transport without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
 
-func (c bodyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	status, body := c(r)
-	if r.Body != nil {
-		r.Body.Close()
-	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(body), Request: r}, nil
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// streamed is an answer to a request.
+func streamed(r *http.Request, body io.Reader) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(body), Request: r}
 }
 
 func options(url string) openai.Options { return openai.Options{URL: url, Model: "qwen3:4b"} }
@@ -74,8 +73,8 @@ func (h received) text() string {
 func (h received) calls() []string {
 	var calls []string
 	for _, p := range h.Pieces {
-		if strings.HasPrefix(p, "call ") {
-			calls = append(calls, strings.TrimPrefix(p, "call "))
+		if call, ok := strings.CutPrefix(p, "call "); ok {
+			calls = append(calls, call)
 		}
 	}
 	return calls
@@ -105,7 +104,7 @@ func read(t testing.TB, native bool, body io.Reader) received {
 	if native {
 		o.Dialect = openai.DialectOllama
 	}
-	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) { return http.StatusOK, body })
+	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { return streamed(r, body), nil })
 	return listen(engine(t, o), hello())
 }
 
@@ -276,9 +275,9 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 			}
 			o.Model = c.model
 			at := 0
-			o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) {
+			o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 				at++
-				return http.StatusOK, strings.NewReader(c.bodies[at-1] + "data: [DONE]\n\n")
+				return streamed(r, strings.NewReader(c.bodies[at-1]+"data: [DONE]\n\n")), nil
 			})
 			e := engine(t, o)
 			var last received
@@ -330,12 +329,12 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestListenersError: the error of whoever listens comes back as it is, and
+// TestListenersError: the error of the listener comes back as it is, and
 // nothing is said after it.
 func TestListenersError(t *testing.T) {
 	o := options("http://pi.example/v1")
-	o.Transport = bodyTransport(func(*http.Request) (int, io.Reader) {
-		return http.StatusOK, bytes.NewReader(record(t, "openai_text.sse"))
+	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		return streamed(r, bytes.NewReader(record(t, "openai_text.sse"))), nil
 	})
 	mine, spoken := errors.New("mine"), 0
 	_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { spoken++; return mine })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,12 +34,6 @@ type finding struct {
 	reason string // by the server
 }
 
-func (e *Engine) learned() habits {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.habits
-}
-
 // mostTries bounds how often a request is sent anew without what the server
 // turned out not to take.
 const mostTries = 5
@@ -54,7 +49,9 @@ const longestPause = 2 * time.Second
 // always what it fails at.
 func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var findings []finding
-	used := e.learned()
+	e.mu.Lock()
+	used := e.habits
+	e.mu.Unlock()
 	patience := min(longestPause, e.o.FirstWithin)
 	for try := 1; ; try++ {
 		stop, err := e.once(ctx, p, used, out)
@@ -69,7 +66,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 		}
 		if pause, asked := r.pause(); asked && pause <= patience {
 			patience -= pause
-			if err := wait(ctx, pause); err != nil {
+			if err := remote.Sleep(ctx, pause); err != nil {
 				return "", err
 			}
 			continue
@@ -79,17 +76,6 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 			return stop, err
 		}
 		findings, used = append(findings, found), used.and(found.habits)
-	}
-}
-
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -125,9 +111,7 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 		f.newLimit, f.what = true, "the server calls max_tokens max_completion_tokens"
 	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
 		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
-	case e.o.ReasoningEffort != "" && !used.noThinking &&
-		(strings.Contains(reason, "does not support thinking") || strings.Contains(reason, "reasoning_effort") ||
-			strings.Contains(reason, "think value")):
+	case e.o.ReasoningEffort != "" && !used.noThinking && mentions(reason, "does not support thinking", "reasoning_effort", "think value"):
 		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"
 	default:
 		return finding{}, false
@@ -141,16 +125,11 @@ func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) 
 // endpoints found that support tool use"). LM Studio only says that the model's
 // template failed, which tools are one reason for.
 func aboutTools(reason string) bool {
-	if strings.Contains(reason, "rendering prompt with jinja template") {
-		return true
-	}
-	if !strings.Contains(reason, "tool") && !strings.Contains(reason, "function call") {
-		return false
-	}
-	for _, word := range []string{"support", "require", "jinja", "not allowed", "not enabled"} {
-		if strings.Contains(reason, word) {
-			return true
-		}
-	}
-	return false
+	return mentions(reason, "rendering prompt with jinja template") ||
+		mentions(reason, "tool", "function call") && mentions(reason, "support", "require", "jinja", "not allowed", "not enabled")
+}
+
+// mentions reports whether a text holds one of the words.
+func mentions(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

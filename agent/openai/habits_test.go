@@ -88,7 +88,7 @@ func TestModelsWithoutTools(t *testing.T) {
 				t.Errorf("%+v", asked)
 			}
 			if n := strings.Count(log.String(), "the model cannot use tools"); n != 1 || strings.Contains(log.String(), "canary") {
-				t.Errorf("told %d times:\n%s", n, &log)
+				t.Errorf("logged %d times:\n%s", n, &log)
 			}
 			err := e.Check(t.Context())
 			if !errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.says) {

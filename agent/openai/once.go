@@ -46,8 +46,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	var inside *refusal
-	if errors.As(err, &inside) {
+	if inside, ok := errors.AsType[*refusal](err); ok {
 		inside.midway = a.spoken > 0
 	}
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *reading) all() error {
 	return r.events()
 }
 
-// first is the first character that is no white space.
+// first is the first character that is not white space.
 func (r *reading) first() (byte, error) {
 	for {
 		next, err := r.in.Peek(1)

@@ -74,6 +74,7 @@ type Engine struct {
 	o      Options
 	base   *url.URL // without a slash at its end
 	root   *url.URL // base without /v1: where Ollama and llama.cpp keep the rest
+	ollama bool     // it is Ollama, as far as the address or the options say
 	native bool     // Ollama's own API
 	server *remote.Client
 	calls  atomic.Uint64 // ids invented
@@ -93,21 +94,17 @@ const (
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
 	base, err := parseBase(o.URL)
+	if err == nil {
+		err = o.Check()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := check(o); err != nil {
-		return nil, err
-	}
 	o.Extra = maps.Clone(o.Extra)
-	e := &Engine{o: o, base: base, root: rootOf(base)}
-	ollama := o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
-	wants := o.NumCtx != 0 || o.KeepAlive != ""
-	if wants && !ollama {
-		return nil, fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
-			"set dialect to ollama, or leave them out", remote.Address(base))
-	}
-	e.native = o.Dialect == DialectOllama || ollama && wants
+	root := *base
+	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
+	e := &Engine{o: o, base: base, root: &root, ollama: o.isOllama(base)}
+	e.native = o.Dialect == DialectOllama || e.ollama && o.wantsOllama()
 	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
 	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
 	e.o.Log = cmp.Or(e.o.Log, slog.New(slog.DiscardHandler))
@@ -133,14 +130,21 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-func rootOf(base *url.URL) *url.URL {
-	root := *base
-	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
-	return &root
+// wantsOllama reports whether an option belongs to Ollama's own API.
+func (o Options) wantsOllama() bool { return o.NumCtx != 0 || o.KeepAlive != "" }
+
+// isOllama reports whether the server is Ollama, as far as its address or the
+// options say.
+func (o Options) isOllama(base *url.URL) bool {
+	return o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 }
 
-func check(o Options) error {
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := parseBase(o.URL)
 	switch {
+	case err != nil:
+		return err
 	case o.Model == "":
 		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
 	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 2):
@@ -155,7 +159,14 @@ func check(o Options) error {
 	if _, err := keepAlive(o.KeepAlive); err != nil {
 		return err
 	}
-	return checkExtra(o.Extra)
+	if err := checkExtra(o.Extra); err != nil {
+		return err
+	}
+	if o.wantsOllama() && !o.isOllama(base) {
+		return fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
+			"set dialect to ollama, or leave them out", remote.Address(base))
+	}
+	return nil
 }
 
 func checkExtra(extra map[string]any) error {

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"perch/agent/thinker"
-	"perch/device"
 )
 
 // body is what is posted. Maps, because what a server does not take is left out
@@ -18,11 +17,26 @@ const unseen = "(There is a picture here, which you cannot see.)"
 
 // encode is the request for a prompt.
 func (e *Engine) encode(p thinker.Prompt, used habits) body {
-	b := body{"model": e.o.Model, "stream": true}
+	var messages []body
+	if p.System != "" {
+		messages = append(messages, body{"role": "system", "content": p.System})
+	}
+	names := map[string]string{} // of tools, by call
+	for _, m := range p.Messages {
+		for _, c := range m.Calls {
+			names[c.ID] = c.Name
+		}
+		if e.native {
+			messages = append(messages, e.nativeMessage(m, names))
+		} else {
+			messages = append(messages, e.chatMessage(m))
+		}
+	}
+	b := body{"model": e.o.Model, "stream": true, "messages": messages}
 	if e.native {
-		e.encodeNative(b, p, used)
+		e.nativeSettings(b, used)
 	} else {
-		e.encodeChat(b, p, used)
+		e.chatSettings(b, used)
 	}
 	if tools := offered(p.Tools); len(tools) > 0 && !used.noTools {
 		b["tools"] = tools
@@ -44,15 +58,7 @@ func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	return b
 }
 
-func (e *Engine) encodeChat(b body, p thinker.Prompt, used habits) {
-	var messages []body
-	if p.System != "" {
-		messages = append(messages, body{"role": "system", "content": p.System})
-	}
-	for _, m := range p.Messages {
-		messages = append(messages, e.chatMessage(m))
-	}
-	b["messages"] = messages
+func (e *Engine) chatSettings(b body, used habits) {
 	if e.o.Temperature != nil && !used.noTemperature {
 		b["temperature"] = *e.o.Temperature
 	}
@@ -110,13 +116,10 @@ func (e *Engine) parts(m thinker.Message) []body {
 			parts = append(parts, body{"type": "text", "text": unseen})
 			continue
 		}
-		parts = append(parts, body{"type": "image_url", "image_url": body{"url": dataURL(picture)}})
+		data := "data:" + picture.Type + ";base64," + base64.StdEncoding.EncodeToString(picture.Data)
+		parts = append(parts, body{"type": "image_url", "image_url": body{"url": data}})
 	}
 	return parts
-}
-
-func dataURL(p device.Picture) string {
-	return "data:" + p.Type + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 }
 
 // result is what a tool answered; these APIs have no other place for failure.
@@ -127,19 +130,7 @@ func result(m thinker.Message) string {
 	return m.Text
 }
 
-func (e *Engine) encodeNative(b body, p thinker.Prompt, used habits) {
-	var messages []body
-	if p.System != "" {
-		messages = append(messages, body{"role": "system", "content": p.System})
-	}
-	names := map[string]string{} // of tools, by call
-	for _, m := range p.Messages {
-		for _, c := range m.Calls {
-			names[c.ID] = c.Name
-		}
-		messages = append(messages, e.nativeMessage(m, names))
-	}
-	b["messages"] = messages
+func (e *Engine) nativeSettings(b body, used habits) {
 	options := body{}
 	if e.o.NumCtx > 0 {
 		options["num_ctx"] = e.o.NumCtx

@@ -37,11 +37,6 @@ func (e *Engine) look(ctx context.Context, p thinker.Prompt, out func(thinker.Pi
 // input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
 func aboutPictures(r *refusal) bool {
-	spoken := strings.ToLower(r.Reason)
-	for _, word := range []string{"image", "vision", "multimodal", "mmproj"} {
-		if strings.Contains(spoken, word) && r.Status != 401 && r.Status != 403 && r.Status != 429 {
-			return true
-		}
-	}
-	return false
+	return r.Status != 401 && r.Status != 403 && r.Status != 429 &&
+		mentions(strings.ToLower(r.Reason), "image", "vision", "multimodal", "mmproj")
 }

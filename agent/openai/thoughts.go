@@ -133,9 +133,6 @@ func beginning(text string, tags []string) int {
 	return len(text)
 }
 
-// thinkers are parts of the names of models whose templates open a thought.
-var thinkers = []string{"-r1", "qwq", "think", "reason", "magistral", "-z1"}
-
 // manner is what is known of how a model's thoughts come.
 type manner int
 
@@ -151,12 +148,8 @@ func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.manner == mannerUnknown && !e.native && !looksLikeOllama(e.base) {
-		name := strings.ToLower(e.o.Model)
-		for _, part := range thinkers {
-			if strings.Contains(name, part) {
-				return true
-			}
-		}
+		// Parts of the names of models whose templates open a thought.
+		return mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
 	}
 	return e.manner == mannerOpened
 }

@@ -4,8 +4,8 @@
 // all it has started, as far as that can be found: see reach.go.
 //
 // Who runs what: one goroutine reads the standard error, one waits for the
-// process, and one sees it to its end. Whoever started it reads and writes on
-// goroutines of his own. Gone is closed when all three and the process have
+// process, and one sees it to its end. Its caller reads and writes on
+// goroutines of its own. Gone is closed when all three and the process have
 // ended, and the pipes are closed by then.
 package program
 
@@ -89,12 +89,10 @@ func Start(o Options) (*Program, error) {
 
 // bare is the cause without the path.
 func bare(err error) error {
-	var e *os.PathError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
 	}
-	var f *exec.Error
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*exec.Error](err); ok {
 		return f.Err
 	}
 	return err
@@ -121,26 +119,19 @@ func inherited(environ []string) []string {
 // because those of os/exec have Wait and a reader race for the last words.
 func (p *Program) pipes() (theirs []*os.File, err error) {
 	var in, out, complaint *os.File
-	if in, p.stdin, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, in)
-	if p.stdout, out, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
-	}
-	theirs = append(theirs, out)
-	if p.stderr, complaint, err = os.Pipe(); err != nil {
-		return theirs, fmt.Errorf("make a pipe: %w", err)
+	for _, ends := range [][2]**os.File{{&in, &p.stdin}, {&p.stdout, &out}, {&p.stderr, &complaint}} {
+		if *ends[0], *ends[1], err = os.Pipe(); err != nil {
+			err = fmt.Errorf("make a pipe: %w", err)
+			break
+		}
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, complaint
-	return append(theirs, complaint), nil
+	return []*os.File{in, out, complaint}, err
 }
 
 func (p *Program) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
-		if f != nil {
-			_ = f.Close()
-		}
+		_ = f.Close() // one that was not made is nil, which is an error
 	}
 }
 
@@ -153,9 +144,9 @@ func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // Silent notes that its output has ended, or will not be read any further.
-// Whoever reads it has to call this when he has made use of all he has read: a
+// Its reader has to call this when it has made use of all it has read: a
 // process that ends by itself is gone only then. One that goes on is ended
-// after half a second, for it cannot be talked to any more.
+// after half a second, because it cannot be reached any more.
 func (p *Program) Silent() { p.hush() }
 
 // End begins its end, and does not wait for it: its input is closed, and its

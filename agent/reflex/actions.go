@@ -19,10 +19,10 @@ type action func(context.Context, *command) (string, error)
 // actions are the actions that an intent may name. The empty name only answers.
 func actions() map[string]action {
 	return map[string]action{
-		"": func(_ context.Context, c *command) (string, error) { return c.intent.answer, nil },
+		"": func(_ context.Context, c *command) (string, error) { return c.intent.Answer, nil },
 
-		"volume":     level(volumeTool),
-		"brightness": level(brightnessTool),
+		"volume":     level(levelTool("volume")),
+		"brightness": level(levelTool("brightness")),
 		"look":       withTool(headTool, look),
 		"nod":        withTool(headTool, moves("pitch", 45, 15, 45, 20)),
 		"shake":      withTool(headTool, moves("yaw", -25, 25, -25, 0)),
@@ -57,7 +57,7 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 			}
 			return c.brain.book.phrases["tool_failed"], nil
 		}
-		return c.intent.answer, nil
+		return c.intent.Answer, nil
 	}
 }
 
@@ -82,7 +82,7 @@ func level(find toolFinder) action {
 // if the robot does not answer.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	const halfWay = 50
-	tool, ok := statusTool(c.turn.Body.Tools())
+	tool, ok := find(c.turn.Body.Tools(), "get device status")
 	if !ok {
 		return halfWay
 	}
@@ -145,10 +145,8 @@ func moves(axis string, angles ...int) func(context.Context, *command, bodyTool)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -172,30 +170,30 @@ func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
 		return c.brain.book.phrases["no_tool"], nil
 	}
-	return c.intent.answer, c.turn.Body.Reboot(ctx)
+	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }
 
 // remember answers only after the fact is on the disk.
 func remember(_ context.Context, c *command) (string, error) {
-	c.body = sentenceCase(c.fill(c.intent.body))
-	e := agent.Entry{Key: c.fill(c.intent.key), Name: c.fill(c.intent.key), Type: c.intent.kind, Body: c.body,
+	c.body = sentenceCase(c.fill(c.intent.Body))
+	e := agent.Entry{Key: c.fill(c.intent.Key), Name: c.fill(c.intent.Key), Type: c.intent.Type, Body: c.body,
 		Robot: c.turn.Robot, Source: c.brain.Name()}
 	if _, err := c.brain.memory.Of(c.turn).Remember(e, c.turn.Now); err != nil {
 		return "", err
 	}
-	return c.intent.answer, nil
+	return c.intent.Answer, nil
 }
 
 func recall(_ context.Context, c *command) (string, error) {
-	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.key), c.turn.Now)
+	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.Key), c.turn.Now)
 	if err := c.brain.memory.Of(c.turn).Err(); !found && err != nil {
 		return "", err
 	}
 	if !found {
-		return c.intent.missing, nil
+		return c.intent.Missing, nil
 	}
 	c.body = e.Body
-	return c.intent.answer, nil
+	return c.intent.Answer, nil
 }
 
 func sentenceCase(s string) string {

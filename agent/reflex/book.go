@@ -41,15 +41,8 @@ type Book struct {
 }
 
 type intent struct {
-	name      string
+	fileIntent
 	sentences []sentence
-	action    string
-	value     string // given to the action if no slot has a value
-	kind      string // of a memory
-	key, body string // of a memory
-	answer    string
-	missing   string // the answer if nothing is remembered
-	end       string
 	source    string
 }
 
@@ -61,7 +54,8 @@ type answer struct {
 
 type sentence struct {
 	tree   node
-	source string // "en.yaml:12"
+	slots  []string // their names, in the order of the text
+	source string   // "en.yaml:12"
 }
 
 type list struct {
@@ -159,12 +153,6 @@ func (b *Book) add(name string, text []byte) error {
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func sortRules(rules []Rule) {
-	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
-}
-
 func (b *Book) addList(name string, f fileList, source string) {
 	l := b.lists[name]
 	l.source = source
@@ -172,7 +160,7 @@ func (b *Book) addList(name string, f fileList, source string) {
 	for i, e := range f.entries {
 		it := item{spoken: strings.ToLower(e.spoken), value: cmp.Or(e.value, strings.ToLower(e.spoken))}
 		if l.numbers {
-			it.value = itoa(i)
+			it.value = strconv.Itoa(i)
 		}
 		it.words = strings.Fields(it.spoken)
 		l.items = append(l.items, it)
@@ -194,13 +182,11 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error
 	for _, f := range fs {
-		in := intent{name: f.name, action: f.Action, value: f.Value, kind: f.Type, key: f.Key, body: f.Body,
-			answer: f.Answer, missing: f.Missing, end: f.End, source: source(file, f.line)}
-		var err error
-		if in.sentences, err = readSentences(file, f.Sentences); err != nil {
+		sentences, err := readSentences(file, f.Sentences)
+		if err != nil {
 			faults = append(faults, err)
 		}
-		added = append(added, in)
+		added = append(added, intent{f, sentences, source(file, f.line)})
 	}
 	b.intents = append(added, b.intents...)
 	return errors.Join(faults...)
@@ -215,7 +201,7 @@ func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
 			continue
 		}
-		all = append(all, sentence{tree, source(file, s.line)})
+		all = append(all, sentence{tree, slots(tree), source(file, s.line)})
 	}
 	return all, errors.Join(faults...)
 }

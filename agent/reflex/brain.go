@@ -3,6 +3,7 @@ package reflex
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,13 +77,13 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		return say(out, b.book.phrases["unknown"], agent.Continue)
 	}
 	c := &command{brain: b, turn: t, out: out, recognized: u}
-	answer, err := actions()[u.intent.action](ctx, c)
+	answer, err := actions()[u.intent.Action](ctx, c)
 	if err != nil {
 		return err
 	}
 	end := agent.Continue
-	if u.intent.end != "" {
-		end = agent.End(u.intent.end)
+	if u.intent.End != "" {
+		end = agent.End(u.intent.End)
 	}
 	return say(out, c.fill(answer), end)
 }
@@ -143,13 +144,13 @@ func (c *command) fill(text string) string {
 func (c *command) date() string {
 	b, now := c.brain.book, c.turn.Now
 	return strings.NewReplacer("{weekday}", b.weekdays[now.Weekday()], "{month}", b.months[now.Month()-1],
-		"{day}", itoa(now.Day())).Replace(b.dateFormat)
+		"{day}", strconv.Itoa(now.Day())).Replace(b.dateFormat)
 }
 
 // value is the value for the action: of a slot, or of the intent.
 func (c *command) value() string {
-	if c.intent.value != "" {
-		return c.intent.value
+	if c.intent.Value != "" {
+		return c.intent.Value
 	}
 	for name, it := range c.taken {
 		if c.brain.book.lists[name].numbers || it.value != it.spoken {

@@ -22,14 +22,14 @@ func (b *Book) check() error {
 		if len(in.sentences) == 0 {
 			fault("it has no sentences")
 		}
-		if in.answer == "" {
+		if in.Answer == "" {
 			fault("it has no answer")
 		}
-		if _, known := actions()[in.action]; !known {
-			fault("there is no action %q", in.action)
+		if _, known := actions()[in.Action]; !known {
+			fault("there is no action %q", in.Action)
 		}
-		if !slices.Contains([]string{"", string(agent.HangUp), string(agent.Sleep)}, in.end) {
-			fault("end is hang_up or sleep, not %q", in.end)
+		if !slices.Contains([]string{"", string(agent.HangUp), string(agent.Sleep)}, in.End) {
+			fault("end is hang_up or sleep, not %q", in.End)
 		}
 		b.checkSlots(in, fault)
 		b.checkValue(in, fault)
@@ -64,9 +64,9 @@ func (b *Book) checkAnswers() error {
 	kinds := map[string]bool{}
 	for _, a := range b.answers {
 		kinds[a.kind] = true
-		slots(a.tree, func(name string) {
+		for _, name := range a.slots {
 			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, name))
-		})
+		}
 	}
 	if len(kinds) > 0 && !(kinds["yes"] && kinds["no"]) {
 		faults = append(faults, fmt.Errorf("%s: answers need both a yes and a no", b.answers[0].source))
@@ -81,16 +81,14 @@ var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	common := map[string]int{}
 	for _, s := range in.sentences {
-		here := map[string]bool{}
-		slots(s.tree, func(name string) { here[name] = true })
-		for name := range here {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(s.slots))) {
 			common[name]++
 			if _, known := b.lists[name]; !known {
 				fault("%s: there is no list %q", s.source, name)
 			}
 		}
 	}
-	for _, text := range []string{in.answer, in.missing, in.key, in.body} {
+	for _, text := range []string{in.Answer, in.Missing, in.Key, in.Body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
 			filled := slices.Contains([]string{"time", "date", "name", "body", "left"}, p[1])
 			if !filled && common[p[1]] < len(in.sentences) {
@@ -102,36 +100,34 @@ func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 
 // checkValue checks that actions have the numbers that they need.
 func (b *Book) checkValue(in intent, fault func(string, ...any)) {
-	need := map[string]int{"look": 2, "lights": 3}[in.action]
-	if need == 0 || in.value == "" {
+	need := map[string]int{"look": 2, "lights": 3}[in.Action]
+	if need == 0 || in.Value == "" {
 		return
 	}
-	if n, err := numbers(in.value); err != nil || len(n) != need {
-		fault("action %q needs a value of %d numbers, not %q", in.action, need, in.value)
+	if n, err := numbers(in.Value); err != nil || len(n) != need {
+		fault("action %q needs a value of %d numbers, not %q", in.Action, need, in.Value)
 	}
 }
 
 // checkTimer checks that a timer has a length and a text.
 func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
-	if in.action != "timer" && in.action != "reminder" {
+	if in.Action != "timer" && in.Action != "reminder" {
 		return
 	}
 	for _, s := range in.sentences {
-		here := map[string]bool{}
-		slots(s.tree, func(name string) { here[name] = true })
-		if !here[b.numbers] || !here[unitsList] {
-			fault("%s: action %q needs the slots {%s} and {%s}", s.source, in.action, b.numbers, unitsList)
+		if !slices.Contains(s.slots, b.numbers) || !slices.Contains(s.slots, unitsList) {
+			fault("%s: action %q needs the slots {%s} and {%s}", s.source, in.Action, b.numbers, unitsList)
 		}
 	}
-	if in.body == "" {
-		fault("action %q needs a body, which is what is said when the time has come", in.action)
+	if in.Body == "" {
+		fault("action %q needs a body, which is what is said when the time has come", in.Action)
 	}
 }
 
 // numbers reads numbers separated by spaces.
 func numbers(text string) ([]int, error) {
 	var all []int
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		n, err := strconv.Atoi(f)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no number", f)

@@ -60,11 +60,11 @@ type fileIntent struct {
 	line      int
 	Sentences []fileSentence
 	Action    string
-	Value     string
-	Type      string
-	Key, Body string
+	Value     string // given to the action if no slot has a value
+	Type      string // of a memory
+	Key, Body string // of a memory
 	Answer    string
-	Missing   string
+	Missing   string // the answer if nothing is remembered
 	End       string
 }
 

@@ -1,6 +1,10 @@
 package reflex
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Rule is a rule of the grammar of a recognizer, which then recognizes the
 // sentences of this brain only. Body is an expansion in the Java Speech Grammar
@@ -18,10 +22,10 @@ func (b *Book) Rules() []Rule {
 	used := map[string]bool{}
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			slots(s.tree, func(name string) { used[name] = true })
-			var body strings.Builder
-			s.tree.jsgf(&body)
-			rules = append(rules, Rule{Name: "s" + itoa(len(rules)), Body: body.String(), Source: s.source, Top: true})
+			for _, name := range s.slots {
+				used[name] = true
+			}
+			rules = append(rules, s.rule("s"+strconv.Itoa(len(rules))))
 		}
 	}
 	for name, l := range b.lists {
@@ -34,8 +38,15 @@ func (b *Book) Rules() []Rule {
 		}
 		rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(spoken, " | "), Source: l.source})
 	}
-	sortRules(rules)
+	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
 	return rules
+}
+
+// rule is a whole utterance.
+func (s sentence) rule(name string) Rule {
+	var body strings.Builder
+	s.tree.jsgf(&body)
+	return Rule{Name: name, Body: body.String(), Source: s.source, Top: true}
 }
 
 // Answers is the grammar of answers to a question of yes or no, and of words that
@@ -44,9 +55,7 @@ func (b *Book) Rules() []Rule {
 func (b *Book) Answers() []Rule {
 	rules := make([]Rule, len(b.answers))
 	for i, a := range b.answers {
-		var body strings.Builder
-		a.tree.jsgf(&body)
-		rules[i] = Rule{Name: a.kind + itoa(i), Body: body.String(), Source: a.source, Top: true}
+		rules[i] = a.rule(a.kind + strconv.Itoa(i))
 	}
 	return rules
 }

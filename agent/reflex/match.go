@@ -1,6 +1,7 @@
 package reflex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -110,15 +111,7 @@ func (it item) begins(words []string, numbers bool) bool {
 	if numbers && len(words) > 0 && words[0] == it.value {
 		return true
 	}
-	if len(words) < len(it.words) {
-		return false
-	}
-	for i, w := range it.words {
-		if words[i] != w {
-			return false
-		}
-	}
-	return true
+	return len(words) >= len(it.words) && slices.Equal(words[:len(it.words)], it.words)
 }
 
 func (it item) width(words []string, numbers bool) int {

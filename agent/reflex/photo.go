@@ -30,7 +30,7 @@ func photo(ctx context.Context, c *command, t bodyTool) error {
 	}
 	said, failed := answered(result.Text)
 	if said == "" && !failed && len(result.Pictures) > 0 {
-		c.intent.answer = c.brain.book.Phrase("blind")
+		c.intent.Answer = c.brain.book.Phrase("blind")
 		return nil
 	}
 	face, words := agent.SplitEmotion(said)
@@ -38,7 +38,7 @@ func photo(ctx context.Context, c *command, t bodyTool) error {
 		return errors.New("nothing came back of the picture")
 	}
 	if failed || strings.HasPrefix(said, face.Emoji) {
-		c.intent.answer = face.Emoji + " {body}" // the answer has a face of its own, or tells of a failure
+		c.intent.Answer = face.Emoji + " {body}" // the answer has a face of its own, or reports a failure
 	}
 	return nil
 }

@@ -285,21 +285,15 @@ func TestWhatARobotCannotDo(t *testing.T) {
 }
 
 func TestTheOwnersSentences(t *testing.T) {
-	own := filepath.Join(t.TempDir(), "own.yaml")
-	text := `
+	b, err := load(t, `
 lists:
   thing: [violin]
   pet: [rex, bella]
 intents:
   pets:
-    sentences: ["where is [our] {pet}", "what time is it"]
+    sentences: ["where is [our] {pet}"]
     answer: "😆 Look under the bed for {pet}."
-`
-	text = strings.Replace(text, `, "what time is it"`, "", 1)
-	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b, err := reflex.Load("en", own)
+`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,11 +329,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		"{":                             "own.yaml",
 		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 16 deep",
 	} {
-		own := filepath.Join(t.TempDir(), "own.yaml")
-		if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := reflex.Load("en", own); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave  %v\nwant  %s", text, err, want)
 		}
 	}

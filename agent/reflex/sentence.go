@@ -2,6 +2,7 @@ package reflex
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -139,23 +140,11 @@ func (p *parser) take(s string) bool {
 	return found
 }
 
-func isWord(s string) bool {
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && r != '\'' {
-			return false
-		}
-	}
-	return s != ""
-}
+const letters = "abcdefghijklmnopqrstuvwxyz"
 
-func isName(s string) bool {
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && r != '_' {
-			return false
-		}
-	}
-	return s != ""
-}
+func isWord(s string) bool { return s != "" && strings.Trim(s, letters+"'") == "" }
+
+func isName(s string) bool { return s != "" && strings.Trim(s, letters+"_") == "" }
 
 // empty reports whether a node matches no words at all.
 func empty(n node) bool {
@@ -163,36 +152,28 @@ func empty(n node) bool {
 	case option:
 		return true
 	case sequence:
-		for _, part := range n {
-			if !empty(part) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(n, func(part node) bool { return !empty(part) })
 	case choice:
-		for _, part := range n {
-			if empty(part) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(n, empty)
 	}
 	return false
 }
 
-// slots calls f for every slot in n.
-func slots(n node, f func(name string)) {
+// slots are the names of the slots in n, in the order of the text.
+func slots(n node) (names []string) {
+	var parts []node
 	switch n := n.(type) {
 	case slot:
-		f(string(n))
+		return []string{string(n)}
 	case option:
-		slots(n.of, f)
+		parts = []node{n.of}
 	case sequence:
-		for _, part := range n {
-			slots(part, f)
-		}
+		parts = n
 	case choice:
-		for _, part := range n {
-			slots(part, f)
-		}
+		parts = n
 	}
+	for _, part := range parts {
+		names = append(names, slots(part)...)
+	}
+	return names
 }

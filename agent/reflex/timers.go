@@ -39,7 +39,7 @@ func setTimer(reminder bool) action {
 			return "", err
 		}
 		c.left = b.length(length)
-		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.body), Length: length, Reminder: reminder}
+		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.Body), Length: length, Reminder: reminder}
 		if t.Length == 0 {
 			return b.phrases["bad_timer"], nil
 		}
@@ -50,7 +50,7 @@ func setTimer(reminder bool) action {
 		case errors.Is(err, agent.ErrTimer):
 			return b.phrases["bad_timer"], nil
 		}
-		return c.intent.answer, err
+		return c.intent.Answer, err
 	}
 }
 
@@ -79,11 +79,11 @@ func (c *command) robot() agent.Body {
 func timeLeft(_ context.Context, c *command) (string, error) {
 	pending := c.brain.timers.Pending(c.turn.Robot, c.turn.Now)
 	if len(pending) == 0 {
-		return c.intent.missing, nil
+		return c.intent.Missing, nil
 	}
 	next := pending[max(slices.IndexFunc(pending, func(t agent.Timer) bool { return !t.Reminder }), 0)]
 	c.left = c.brain.book.length(max(next.Due.Sub(c.turn.Now), time.Second))
-	return c.intent.answer, nil
+	return c.intent.Answer, nil
 }
 
 // cancelTimers cancels the timers, or the reminders: cancelling an egg timer must
@@ -97,7 +97,7 @@ func cancelTimers(reminders bool) action {
 			}
 		}
 		if len(ids) == 0 {
-			return c.intent.missing, nil
+			return c.intent.Missing, nil
 		}
 		_, err := c.brain.timers.Cancel(ctx, c.robot(), c.turn.Robot, ids...)
 		switch {
@@ -106,7 +106,7 @@ func cancelTimers(reminders bool) action {
 		case err != nil:
 			return c.brain.book.phrases["tool_failed"], nil
 		}
-		return c.intent.answer, nil
+		return c.intent.Answer, nil
 	}
 }
 
@@ -116,7 +116,7 @@ func (b *Book) length(left time.Duration) string {
 	var parts []string
 	for _, of := range b.units() {
 		if n := seconds / of; n > 0 && len(parts) < 2 {
-			parts = append(parts, itoa(n)+" "+b.unit(n, of))
+			parts = append(parts, strconv.Itoa(n)+" "+b.unit(n, of))
 			seconds -= n * of
 		}
 	}
@@ -142,5 +142,5 @@ func (b *Book) unit(n, of int) string {
 	if n == 1 {
 		words = append(slices.Clone(b.lists[unitList].items), words...)
 	}
-	return words[slices.IndexFunc(words, func(it item) bool { return it.value == itoa(of) })].spoken
+	return words[slices.IndexFunc(words, func(it item) bool { return it.value == strconv.Itoa(of) })].spoken
 }

@@ -38,10 +38,10 @@ func (still) Now() time.Time         { return noon }
 func (still) Running() time.Duration { return 0 }
 
 // asked has a text answered by a brain, and returns the spoken answer.
-func asked(t *testing.T, b *reflex.Brain, body agent.Body, text string) (string, error) {
+func asked(t *testing.T, b *reflex.Brain, text string) (string, error) {
 	t.Helper()
 	var said []string
-	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon, Body: body}, func(r agent.Reply) error {
+	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon}, func(r agent.Reply) error {
 		if say, ok := r.(agent.Say); ok {
 			said = append(said, say.Text)
 		}
@@ -73,7 +73,7 @@ func TestTimersBySentence(t *testing.T) {
 		{"cancel the reminders", "There is no reminder."},
 		{"set a timer for 1 minutes of tea", "I do not know what to say to that. Say help to hear what I can do."},
 	} {
-		if said, err := asked(t, b, nil, step.heard); err != nil || said != step.said {
+		if said, err := asked(t, b, step.heard); err != nil || said != step.said {
 			t.Errorf("%q: %q, %v; want %q", step.heard, said, err, step.said)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTimersBySentence(t *testing.T) {
 		t.Errorf("kept %v", table)
 	}
 	for i := range 21 {
-		said, err := asked(t, b, nil, "set a timer for two hours")
+		said, err := asked(t, b, "set a timer for two hours")
 		if full := strings.HasPrefix(said, "I have too many timers"); err != nil || full != (i == 20) {
 			t.Errorf("timer %d: %q, %v", i+1, said, err)
 		}
@@ -97,7 +97,7 @@ func TestWhatATimerSays(t *testing.T) {
 		"remind me in thirty seconds to drink some water": {Text: "It is time to drink some water.", Length: 30 * time.Second, Reminder: true},
 	} {
 		clear(table)
-		if _, err := asked(t, b, nil, heard); err != nil {
+		if _, err := asked(t, b, heard); err != nil {
 			t.Fatal(err)
 		}
 		for _, got := range table {
@@ -115,12 +115,12 @@ func TestWhatATimerSays(t *testing.T) {
 // set.
 func TestATimerThatIsNotStored(t *testing.T) {
 	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(kept(nil), still{}))
-	if said, err := asked(t, b, nil, "set a timer for ten minutes"); err == nil || said != "" {
+	if said, err := asked(t, b, "set a timer for ten minutes"); err == nil || said != "" {
 		t.Errorf("%q, %v", said, err)
 	}
 	b = reflex.New(book(t), "Chan", remembered{}, nil)
 	for _, heard := range []string{"set a timer for ten minutes", "cancel the timer", "how much time is left", "remind me in one hour to call home"} {
-		if said, err := asked(t, b, nil, heard); err != nil || said != "I have nothing to do that with." {
+		if said, err := asked(t, b, heard); err != nil || said != "I have nothing to do that with." {
 			t.Errorf("%q without timers: %q, %v", heard, said, err)
 		}
 	}

@@ -31,12 +31,11 @@ func (t bodyTool) clamp(i, n int) int {
 // toolFinder looks for a tool.
 type toolFinder func([]device.Tool) (bodyTool, bool)
 
-func volumeTool(tools []device.Tool) (bodyTool, bool) {
-	return find(tools, "set volume", []string{"volume", "level", "value"})
-}
-
-func brightnessTool(tools []device.Tool) (bodyTool, bool) {
-	return find(tools, "set brightness", []string{"brightness", "level", "value"})
+// levelTool looks for the tool that sets the volume or the brightness.
+func levelTool(of string) toolFinder {
+	return func(tools []device.Tool) (bodyTool, bool) {
+		return find(tools, "set "+of, []string{of, "level", "value"})
+	}
 }
 
 func headTool(tools []device.Tool) (bodyTool, bool) {
@@ -55,10 +54,6 @@ func lightTool(tools []device.Tool) (bodyTool, bool) {
 		}
 	}
 	return bodyTool{}, false
-}
-
-func statusTool(tools []device.Tool) (bodyTool, bool) {
-	return find(tools, "get device status")
 }
 
 // photoTool finds the tool that takes a picture and answers a question about it.
@@ -100,7 +95,7 @@ func findOf(kind string, tools []device.Tool, words string, arguments ...[]strin
 // hasWords reports whether a tool's name contains all the words.
 func hasWords(tool, words string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		if !slices.Contains(parts, w) {
 			return false
 		}

@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
 	"perch/device"
-	"perch/event"
 )
 
 // senses answer what a robot perceives.
@@ -69,10 +69,7 @@ const (
 // the model asks for, and makes replies of what the model writes.
 type Brain struct {
 	Options
-	leftOut struct { // tools that are not offered
-		mu     sync.Mutex
-		logged string // their names, as they were last logged
-	}
+	leftOut atomic.Value // the names of the tools that are not offered, as they were last logged
 }
 
 // New returns a brain of a model.
@@ -125,8 +122,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// See has the model look at a picture, within ModelWithin. It returns ErrBlind if
-// the model cannot.
+// See has the model look at a picture, within ModelWithin, or returns ErrBlind.
 func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
@@ -141,14 +137,12 @@ func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
 	return text, err
 }
 
-// endless is the error of a model that writes nothing for too long, so that the
-// next brain is asked.
+// endless is a silent model's error, which has the next brain asked.
 func (k *Brain) endless() error {
 	return fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", agent.ErrAway, k.ModelWithin)
 }
 
-// Warm prepares the model for a turn that is about to come, if the model can be
-// prepared.
+// Warm prepares the model for the next turn, if it can be prepared.
 func (k *Brain) Warm(ctx context.Context) error {
 	if w, ok := k.Model.(interface{ Warm(context.Context) error }); ok {
 		return w.Warm(ctx)
@@ -156,8 +150,7 @@ func (k *Brain) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check returns the reason, in one sentence, why the model would not answer. A
-// model without a check counts as ready.
+// Check returns why the model would not answer. Without a check it is ready.
 func (k *Brain) Check(ctx context.Context) error {
 	if c, ok := k.Model.(interface{ Check(context.Context) error }); ok {
 		return c.Check(ctx)
@@ -165,8 +158,7 @@ func (k *Brain) Check(ctx context.Context) error {
 	return nil
 }
 
-// Limits returns in one sentence what the model turned out to be unable to do,
-// such as to use tools.
+// Limits returns what the model cannot do, such as to use tools.
 func (k *Brain) Limits() error {
 	if l, ok := k.Model.(interface{ Limits() error }); ok {
 		return l.Limits()
@@ -249,9 +241,8 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 	return m, stop, err
 }
 
-// modelClock measures the time that a model takes of a turn. It rests while the
-// turn waits for something else. Only the model's goroutine uses it, but for the
-// timer.
+// modelClock measures a model's time in a turn, without other waits. Only the
+// model's goroutine and the timer use it.
 type modelClock struct {
 	ctx    context.Context // the model's
 	cancel context.CancelCauseFunc
@@ -316,6 +307,3 @@ func (r *turnRun) end(why string) error {
 	}
 	return r.send(append(replies, agent.Done{End: cmp.Or(r.after, agent.Continue)})...)
 }
-
-// status reports a running tool.
-func (r *turnRun) status(s event.ToolStatus) error { return r.send(agent.ToolStatus{ToolStatus: s}) }

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/agent/thinker"
@@ -21,6 +23,11 @@ import (
 	"perch/event"
 	"perch/store/storetest"
 )
+
+// noon is the moment at which most tests happen.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // model answers with a script, one entry for each message. The last entry repeats.
 type model struct {
@@ -147,7 +154,7 @@ func TestToolsAreRunAndReported(t *testing.T) {
 		"self.robot.turn running self.robot.turn done self.robot.turn running self.robot.turn done nonsense running nonsense failed " +
 			"self.robot.turn running self.robot.turn failed self.robot.turn running self.robot.turn done")
 	if s := strings.Join(statuses(got), " "); s != strings.Join(want, " ") {
-		t.Errorf("told %s", s)
+		t.Errorf("reported %s", s)
 	}
 	if s := says(got); !slices.Equal(s, []string{"Look.", "I did."}) {
 		t.Errorf("said %q", s)
@@ -251,24 +258,34 @@ func TestAFailingReceiverEndsTheTurn(t *testing.T) {
 	}
 }
 
-// slowSource is a source of slow tools.
-type slowSource struct{ wait time.Duration }
-
-func (slowSource) Tools(context.Context) []thinker.Tool {
-	return []thinker.Tool{
-		{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "odd", Schema: json.RawMessage(`{`)},
-		{Name: strings.Repeat("long", 40), Schema: json.RawMessage(`{"type":"object"}`)},
-	}
+// source is a source of tools that a test makes up.
+type source struct {
+	tools func(context.Context) []thinker.Tool
+	call  func(ctx context.Context, name string, args json.RawMessage) (string, error)
 }
 
-func (s slowSource) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-time.After(s.wait):
-		return name + string(args), nil
-	}
+func (s source) Tools(ctx context.Context) []thinker.Tool { return s.tools(ctx) }
+
+func (s source) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	return s.call(ctx, name, args)
+}
+
+// slowSource has tools that take a while.
+func slowSource(wait time.Duration) source {
+	return source{func(context.Context) []thinker.Tool {
+		return []thinker.Tool{
+			{Name: "self.robot.turn", Schema: json.RawMessage(`{"type":"object"}`)},
+			{Name: "odd", Schema: json.RawMessage(`{`)},
+			{Name: strings.Repeat("long", 40), Schema: json.RawMessage(`{"type":"object"}`)},
+		}
+	}, func(ctx context.Context, name string, args json.RawMessage) (string, error) {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(wait):
+			return name + string(args), nil
+		}
+	}}
 }
 
 // TestAnAnswerThatCannotBeSpoken: a model that writes only code, or an unknown
@@ -304,33 +321,20 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	}
 }
 
-// hangingSource is a source that does not answer.
-type hangingSource struct{}
-
-func (hangingSource) Tools(ctx context.Context) []thinker.Tool {
-	<-ctx.Done()
-	return nil
-}
-
-func (hangingSource) Call(context.Context, string, json.RawMessage) (string, error) { return "", nil }
-
-// largeSource is a source with more tools than are offered.
-type largeSource struct{ hangingSource }
-
-func (largeSource) Tools(context.Context) (all []thinker.Tool) {
-	for i := range 160 {
-		all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
-	}
-	return all
-}
-
 // TestHangingSources: they delay a turn hardly, however many they are. Tools that
 // are left out are logged once.
 func TestHangingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		m := &model{script: []message{{texts: []string{"One."}}, {texts: []string{"Two."}}, {texts: []string{"Three."}}}}
-		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hangingSource{}, largeSource{}, hangingSource{}, hangingSource{}},
+		hanging := source{tools: func(ctx context.Context) []thinker.Tool { <-ctx.Done(); return nil }}
+		large := source{tools: func(context.Context) (all []thinker.Tool) {
+			for i := range 160 {
+				all = append(all, thinker.Tool{Name: fmt.Sprint("tool", i), Schema: json.RawMessage(`{}`)})
+			}
+			return all
+		}}
+		k := thinker.New(thinker.Options{Model: m, Sources: []thinker.ToolSource{hanging, large, hanging, hanging},
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		began := time.Now()
 		for range 3 {
@@ -345,7 +349,7 @@ func TestHangingSources(t *testing.T) {
 			t.Errorf("%d tools are offered", n)
 		}
 		if n := strings.Count(log.String(), "level=WARN"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, &log)
+			t.Errorf("logged %d times:\n%s", n, &log)
 		}
 	})
 }
@@ -376,12 +380,12 @@ func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
-		t.Errorf("told %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
+		t.Errorf("given %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
 	}
 	m = &model{script: []message{{texts: []string{"😊 Hello."}}}}
 	o.Model = m
 	if _, err := think(t, o, agent.Turn{}); err != nil || strings.Contains(m.asked[0].System, who) || len(m.asked[0].Tools) > 0 {
-		t.Errorf("without a robot: %v, told %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
+		t.Errorf("without a robot: %v, given %s, offered %+v", err, m.asked[0].System, m.asked[0].Tools)
 	}
 }
 
@@ -392,7 +396,7 @@ func TestToolsOfSources(t *testing.T) {
 		m := &model{script: []message{{calls: use}, {texts: []string{"Done."}}}}
 		began := time.Now()
 		o := thinker.Options{Model: m}
-		o.Sources = append(o.Sources, slowSource{10 * time.Second})
+		o.Sources = append(o.Sources, slowSource(10*time.Second))
 		if _, err := think(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +456,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		}
 		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") ||
 			!strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
-			t.Errorf("%v; told: %s", err, m.asked[2].System)
+			t.Errorf("%v; given: %s", err, m.asked[2].System)
 		}
 	})
 	bare := &model{script: []message{{texts: []string{"Hi."}}}}
@@ -484,7 +488,7 @@ func TestThePrompt(t *testing.T) {
 	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199",
 		noon.Format("2 January 2006, 15:04")} {
 		if !strings.Contains(p.System, want) {
-			t.Errorf("not told %q", want)
+			t.Errorf("the prompt has no %q", want)
 		}
 	}
 	if at := strings.Index(p.System, "- Fact"); at < 0 || len(p.System)-at > 4*512+200 || strings.Contains(p.System, "Fact 100 ") ||
@@ -495,5 +499,37 @@ func TestThePrompt(t *testing.T) {
 	if n < 7 || n > 11 || p.Messages[0].Role != thinker.RoleUser || p.Messages[n-1].Text != "Hello" || p.Messages[n-2].Text != "😆 ..." ||
 		p.Messages[n-3].Text != "question 19" {
 		t.Errorf("%d messages: %+v", n, p.Messages)
+	}
+}
+
+// TestAPersonaInThePrompt: a robot's own persona replaces the household's, and its
+// name is a line of the prompt.
+func TestAPersonaInThePrompt(t *testing.T) {
+	household := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
+	for _, c := range []struct {
+		turn      agent.Turn
+		want, not []string
+	}{
+		{agent.Turn{}, []string{"You are kind.", "Your name is Chan.", "code en"}, []string{"called"}},
+		{agent.Turn{Name: "Kitchen"}, []string{"You are kind.", `"Kitchen"`}, nil},
+		{agent.Turn{Name: "Kitchen", Persona: &agent.Persona{Name: "Cook", Text: "You cook.", Language: "fr"}},
+			[]string{"You cook.", "Your name is Cook.", "code fr", `"Kitchen"`}, []string{"kind", "Chan"}},
+	} {
+		m := &model{script: []message{{texts: []string{"Hi."}}}}
+		c.turn.Body = &arm{}
+		if _, err := think(t, thinker.Options{Model: m, Persona: household}, c.turn); err != nil {
+			t.Fatal(err)
+		}
+		given := m.asked[0].System
+		for _, w := range c.want {
+			if !strings.Contains(given, w) {
+				t.Errorf("the prompt of %q has no %q: %s", c.turn.Name, w, given)
+			}
+		}
+		for _, n := range c.not {
+			if strings.Contains(given, n) {
+				t.Errorf("the prompt of %q has %q: %s", c.turn.Name, n, given)
+			}
+		}
 	}
 }

@@ -230,8 +230,7 @@ func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.l
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// cell separates two cells of a table. The bar that closes a row separates
-// nothing.
+// cell separates two cells; the bar that closes a row separates nothing.
 func (s *Speech) cell(rest string, end bool) bool {
 	after := strings.TrimLeft(rest, " \t|")
 	if after == "" && !end && len(rest) < mostRow {

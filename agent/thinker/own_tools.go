@@ -29,24 +29,26 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 	if k.Memory != nil {
 		offer("remember", "Keep a fact about the people of the house, for good. Only what they will still want known in a month.",
 			`{"fact":{"type":"string","description":"one sentence that can be understood alone"}},"required":["fact"]`,
-			func(_ context.Context, args json.RawMessage) (string, error) { return k.remember(t, args) })
+			with(func(_ context.Context, a struct{ Fact string }) (string, error) { return k.remember(t, a.Fact) }))
 		offer("recall", "Look for what was remembered, by words that stand in it.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
-			func(_ context.Context, args json.RawMessage) (string, error) { return k.recall(t, args) })
+			with(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
 	}
 	if k.Timers != nil && !t.Untrusted {
 		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
-			func(ctx context.Context, args json.RawMessage) (string, error) { return k.setTimer(ctx, t, args) })
+			with(func(ctx context.Context, a timerArguments) (string, error) { return k.setTimer(ctx, t, a) }))
 		offer("cancel_timer", "Cancel a timer or reminder by its id, or all of them.",
 			`{"id":{"type":"string","description":"left out for all"}}`,
-			func(ctx context.Context, args json.RawMessage) (string, error) { return k.cancelTimer(ctx, t, args) })
+			with(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
 	}
 	if k.Notify != nil && !t.Untrusted {
 		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
-			func(_ context.Context, args json.RawMessage) (string, error) { return k.notify(args) })
+			with(func(_ context.Context, a struct{ Text, Urgency string }) (string, error) {
+				return "It will be told.", k.Notify(a.Text, a.Urgency)
+			}))
 	}
 	if k.Senses != nil && t.Body != nil {
 		look := offer("get_perception",
@@ -58,12 +60,17 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 		offer("end_talk",
 			"End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
 			`{"asleep":{"type":"boolean"}}`,
-			func(_ context.Context, args json.RawMessage) (string, error) { return endTalk(args, after) })
+			with(func(_ context.Context, a struct{ Asleep bool }) (string, error) {
+				if *after = agent.HangUp; a.Asleep {
+					*after = agent.Sleep
+				}
+				return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
+			}))
 	}
 	if len(k.Deep) > 0 {
 		deep := offer("think_hard",
 			"Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
-			`{"question":{"type":"string"}},"required":["question"]`, k.thinkHard)
+			`{"question":{"type":"string"}},"required":["question"]`, with(k.thinkHard))
 		deep.together, deep.agent = true, true
 	}
 	return all
@@ -77,12 +84,8 @@ func (k *Brain) perception(t agent.Turn) (string, error) {
 	return string(text), nil
 }
 
-func (k *Brain) remember(t agent.Turn, args json.RawMessage) (string, error) {
-	var a struct{ Fact string }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
-	fact := agent.Speakable(a.Fact)
+func (k *Brain) remember(t agent.Turn, fact string) (string, error) {
+	fact = agent.Speakable(fact)
 	if fact == "" || len(fact) > mostFact {
 		return "", fmt.Errorf("a fact has 1 to %d bytes", mostFact)
 	}
@@ -92,14 +95,10 @@ func (k *Brain) remember(t agent.Turn, args json.RawMessage) (string, error) {
 	return "Remembered.", nil
 }
 
-func (k *Brain) recall(t agent.Turn, args json.RawMessage) (string, error) {
-	var a struct{ Query string }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
-	words := strings.Fields(a.Query)
+func (k *Brain) recall(t agent.Turn, query string) (string, error) {
+	words := strings.Fields(query)
 	memory := k.Memory.Of(t)
-	found := memory.Search(a.Query, t.Now)
+	found := memory.Search(query, t.Now)
 	if len(found) == 0 && len(words) > 1 { // no entry has all the words
 		seen := map[string]bool{}
 		for _, w := range words[:min(len(words), mostRecalled)] {
@@ -124,14 +123,12 @@ func (k *Brain) recall(t agent.Turn, args json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
-func (k *Brain) setTimer(ctx context.Context, t agent.Turn, args json.RawMessage) (string, error) {
-	var a struct {
-		Seconds  json.Number
-		At, Text string
-	}
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
+type timerArguments struct {
+	Seconds  json.Number
+	At, Text string
+}
+
+func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (string, error) {
 	timer := agent.Timer{Robot: t.Robot, Text: a.Text, Reminder: a.At != ""}
 	if a.At != "" {
 		at, err := time.Parse("15:04", strings.TrimSpace(a.At))
@@ -157,14 +154,10 @@ func (k *Brain) setTimer(ctx context.Context, t agent.Turn, args json.RawMessage
 	return fmt.Sprintf("Set. It rings at %s. Its id is %s.", set.Due.In(t.Now.Location()).Format(time.TimeOnly), set.ID), nil
 }
 
-func (k *Brain) cancelTimer(ctx context.Context, t agent.Turn, args json.RawMessage) (string, error) {
-	var a struct{ ID string }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
+func (k *Brain) cancelTimer(ctx context.Context, t agent.Turn, id string) (string, error) {
 	var ids []string
-	if a.ID != "" {
-		ids = []string{a.ID}
+	if id != "" {
+		ids = []string{id}
 	}
 	gone, err := k.Timers.Cancel(ctx, t.Body, t.Robot, ids...)
 	if err != nil {
@@ -173,34 +166,8 @@ func (k *Brain) cancelTimer(ctx context.Context, t agent.Turn, args json.RawMess
 	return fmt.Sprintf("%d cancelled.", gone), nil
 }
 
-func (k *Brain) notify(args json.RawMessage) (string, error) {
-	var a struct{ Text, Urgency string }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
-	if err := k.Notify(a.Text, a.Urgency); err != nil {
-		return "", err
-	}
-	return "It will be told.", nil
-}
-
-func endTalk(args json.RawMessage, after *agent.End) (string, error) {
-	var a struct{ Asleep bool }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
-	if *after = agent.HangUp; a.Asleep {
-		*after = agent.Sleep
-	}
-	return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
-}
-
 // thinkHard returns the answer of the first deep model that gives one in time.
-func (k *Brain) thinkHard(ctx context.Context, args json.RawMessage) (string, error) {
-	var a struct{ Question string }
-	if err := arguments(args, &a); err != nil {
-		return "", err
-	}
+func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (string, error) {
 	if strings.TrimSpace(a.Question) == "" {
 		return "", errors.New("it needs a question")
 	}
@@ -243,15 +210,18 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	return "", errors.Join(failures...)
 }
 
-// arguments reads a tool's arguments. The model reads its error.
-func arguments(args json.RawMessage, into any) error {
-	err := json.Unmarshal(args, into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("the argument %.60s may not be a JSON %s", strings.ToLower(wrong.Field), wrong.Value)
+// with runs a tool with its arguments. The model reads its error.
+func with[A any](run func(ctx context.Context, a A) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+	return func(ctx context.Context, args json.RawMessage) (string, error) {
+		var a A
+		err := json.Unmarshal(args, &a)
+		var wrong *json.UnmarshalTypeError
+		switch {
+		case err == nil:
+			return run(ctx, a)
+		case errors.As(err, &wrong) && wrong.Field != "":
+			return "", fmt.Errorf("the argument %.60s may not be a JSON %s", strings.ToLower(wrong.Field), wrong.Value)
+		}
+		return "", errors.New("the arguments are not the JSON object that belongs here")
 	}
-	return errors.New("the arguments are not the JSON object that belongs here")
 }

@@ -130,8 +130,7 @@ func (c *cutter) ends(r rune, space bool) bool {
 	return false
 }
 
-// endsSentence reports whether the dot after a text ends its sentence, as far as
-// that is clear yet.
+// endsSentence reports whether the dot after a text ends its sentence so far.
 func (c *cutter) endsSentence(text string) bool {
 	if strings.HasSuffix(text, ".") {
 		return false // "..." is a pause

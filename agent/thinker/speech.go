@@ -65,14 +65,12 @@ const (
 	mostNotes     = 20
 )
 
-// Full reports whether the turn has said all that it may, so that the model can be
-// stopped.
+// Full reports whether the turn has said all it may: the model can stop.
 func (s *Speech) Full() bool {
 	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
 }
 
-// table is the table of words for faces. It is made for the first tag, because few
-// turns have tags.
+// table is the words for faces, made for the first tag: few turns have one.
 func (s *Speech) table() *agent.Words {
 	if s.words == nil {
 		s.words = agent.StockWords()

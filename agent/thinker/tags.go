@@ -8,8 +8,7 @@ import (
 	"perch/agent"
 )
 
-// bracket reads a square bracket, with an exclamation mark before it, which may
-// begin a picture.
+// bracket reads a square bracket; after an exclamation mark it is a picture.
 func (s *Speech) bracket(end bool) bool {
 	at := strings.IndexByte(s.held, '[')
 	inner := s.held[at+1:]

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -53,9 +54,8 @@ type turnTool struct {
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// toolsOf collects the tools of a turn: the appliance's own, then the robot's,
-// then those of the sources. A tool of the appliance may set after, which is what
-// follows the turn.
+// toolsOf collects a turn's tools: the appliance's, the robot's, the sources'. A
+// tool of the appliance may set after, which follows the turn.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) toolset {
 	all := k.ownTools(t, after)
 	if t.Body != nil {
@@ -178,11 +178,7 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 // logLeftOut logs the tools that are not offered, once for each set.
 func (k *Brain) logLeftOut(names []string) {
 	all := strings.Join(names, " ")
-	k.leftOut.mu.Lock()
-	changed := all != k.leftOut.logged
-	k.leftOut.logged = all
-	k.leftOut.mu.Unlock()
-	if changed && len(names) > 0 {
+	if before, _ := k.leftOut.Swap(all).(string); before != all && len(names) > 0 {
 		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
 	}
 }
@@ -237,7 +233,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
-	if err := r.status(status); err != nil {
+	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
 	text, err := r.attempt(ctx, tool, call.Arguments)
@@ -250,7 +246,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
 	}
-	return m, r.status(status)
+	return m, r.send(agent.ToolStatus{ToolStatus: status})
 }
 
 // attempt runs a tool within its time.
@@ -275,4 +271,64 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 		text = "Done."
 	}
 	return device.Clip(text, mostAnswer), nil
+}
+
+// TurnTools are the tools of a turn for a model that runs elsewhere, such as a
+// coding agent's. They are the same tools, run in the same way, as Brain offers
+// its own model. They may be used from any goroutine.
+type TurnTools struct {
+	k     *Brain
+	set   toolset
+	slot  chan struct{} // of the one call that may not run beside others
+	acted atomic.Bool
+
+	after agent.End    // set by the call in the slot
+	end   atomic.Value // the agent.End of the calls that are over
+}
+
+// TurnTools collects the tools of a turn.
+func (k *Brain) TurnTools(ctx context.Context, t agent.Turn) *TurnTools {
+	u := &TurnTools{k: k, slot: make(chan struct{}, 1)}
+	u.set = k.toolsOf(ctx, t, &u.after)
+	return u
+}
+
+// Offered lists the tools, under names that all models accept.
+func (u *TurnTools) Offered() []Tool { return u.set.offered }
+
+// Acted reports whether a tool has run.
+func (u *TurnTools) Acted() bool { return u.acted.Load() }
+
+// End is what follows the turn, if a tool has set it.
+func (u *TurnTools) End() agent.End {
+	end, _ := u.end.Load().(agent.End)
+	return end
+}
+
+// errNoTool is the result of a call to a tool that was not offered.
+var errNoTool = errors.New("there is no such tool; use one of those offered")
+
+// Call runs a tool. The model reads its error.
+func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	tool, found := u.set.find(name)
+	if !found {
+		return "", errNoTool
+	}
+	if !tool.together {
+		select {
+		case u.slot <- struct{}{}:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		defer func() {
+			u.end.Store(u.after)
+			<-u.slot
+		}()
+	}
+	u.acted.Store(true)
+	text, err := u.k.attempt(ctx, tool, args)
+	if err != nil {
+		return "", errors.New(device.Clip(err.Error(), mostAnswer))
+	}
+	return text, nil
 }

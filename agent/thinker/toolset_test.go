@@ -23,19 +23,15 @@ func (wordyRobot) Tools() []device.Tool {
 	return []device.Tool{{Name: "self.robot.turn", Description: strings.Repeat(wordyText, 400)}}
 }
 
-type wordySource struct{}
-
-func (wordySource) Tools(context.Context) []thinker.Tool {
+var wordySource = source{func(context.Context) []thinker.Tool {
 	return []thinker.Tool{{Name: "notes.read", Description: strings.Repeat(wordyText, 400), Schema: json.RawMessage(`{}`)}}
-}
-
-func (wordySource) Call(context.Context, string, json.RawMessage) (string, error) { return "read", nil }
+}, func(context.Context, string, json.RawMessage) (string, error) { return "read", nil }}
 
 // TestDescriptionsAreBounded: descriptions are short and plain when a model reads
 // them.
 func TestDescriptionsAreBounded(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Hello."}}}}
-	o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource{}}}
+	o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource}}
 	if _, err := think(t, o, agent.Turn{Body: &wordyRobot{}}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +57,7 @@ func TestDescriptionsAreBounded(t *testing.T) {
 func TestUntrustedTurnsHaveNoToolsOfSources(t *testing.T) {
 	for untrusted, want := range map[bool]bool{false: true, true: false} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "notes_read", `{}`)}}, {texts: []string{"Hello."}}}}
-		o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource{}}}
+		o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource}}
 		if _, err := think(t, o, agent.Turn{Untrusted: untrusted, Body: &arm{}}); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 func adoptCommand() *cobra.Command {
 	r, replace := &target{}, false
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:   "adopt ROBOT|CODE",
 		Short: "Make a robot yours, also one that waits",
 		Example: `perch robot adopt 123456
@@ -28,8 +28,7 @@ func adoptCommand() *cobra.Command {
 				fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
 			})
 		},
-	}
-	r.register(c)
+	})
 	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
 		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
 	return c
@@ -37,7 +36,7 @@ func adoptCommand() *cobra.Command {
 
 func forgetCommand() *cobra.Command {
 	r, strangers := &target{}, false
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:   "forget [ROBOT]",
 		Short: "Forget a robot, or all that nobody has adopted",
 		Example: `perch robot forget kitchen
@@ -63,8 +62,7 @@ func forgetCommand() *cobra.Command {
 			}
 			return r.print(c, gone, func(out io.Writer) { fmt.Fprintf(out, "%s is forgotten\n", args[0]) })
 		},
-	}
-	r.register(c)
+	})
 	c.Flags().BoolVar(&strangers, "strangers", false, "forget every robot that nobody has adopted, instead of one")
 	return c
 }

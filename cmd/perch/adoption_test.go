@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -17,18 +17,18 @@ func TestAdoption(t *testing.T) {
 		"ask":  func(simrobot.AwaitsAdoption) string { return "A0:B1:C2:D3:E4:F5" },
 	} {
 		t.Run(adoption, func(t *testing.T) {
-			c := testConfig()
+			c := appliancetest.Config()
 			c.Adoption = adoption
 			h := open(t, c, t.TempDir())
 			perch := func(args ...string) string {
-				var out bytes.Buffer
-				if code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", h.Data+"/admin-token"), &out, &out); code != 0 {
-					t.Errorf("perch %s: %d %s", args, code, out.String())
+				code, out := h.byNetwork(args...)
+				if code != exitDone {
+					t.Errorf("perch %s: %d %s", args, code, out)
 				}
-				return out.String()
+				return out
 			}
 			waited, booted := 0, 0
-			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Observe: func(e simrobot.Observation) {
+			h.Robot(simrobot.Options{Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
 				case simrobot.CheckedIn:
 					booted++
@@ -43,12 +43,6 @@ func TestAdoption(t *testing.T) {
 					}
 				}
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
 			if waited != 1 || booted != 2 || !h.Robots.Trusts("a0b1c2d3e4f5") {
 				t.Errorf("it waited %d times, checked in %d times, and is trusted: %t", waited, booted, h.Robots.Trusts("a0b1c2d3e4f5"))
 			}

@@ -2,42 +2,27 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
 
-// frames is a robot's transcript.
-type frames struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (f *frames) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.text.Write(p)
-}
-
 // answers are the times from the end of each utterance, which is the robot's
 // listen stop, to the first packet of its answer.
-func (f *frames) answers(t testing.TB) (all []time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func answers(t testing.TB, transcript string) (all []time.Duration) {
 	var stopped time.Time
-	for lines := bufio.NewScanner(&f.text); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(transcript)); lines.Scan(); {
 		var l struct {
 			At    time.Time
 			From  string
@@ -80,10 +65,7 @@ func writtenConfig(t testing.TB, c config.Config) string {
 // the answer. The engines answer at once, or the brain gives a word every
 // 20 ms of a long answer.
 func BenchmarkAnswer(b *testing.B) {
-	say, err := simrobot.Speak(b.Context(), "what time is it", "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	say := appliancetest.Sentences(b, "what time is it")
 	// A model's pieces begin with the space before them.
 	var long []string
 	for i, word := range strings.Fields("😊 It is three o'clock. And now " + strings.Repeat("I go on and on ", 20)) {
@@ -102,22 +84,22 @@ func BenchmarkAnswer(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := newPeers(b)
 			p.words, p.every = c.words, c.every
-			configured := testConfig()
+			configured := appliancetest.Config()
 			p.engines(&configured)
 			a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
-			defer a.stop(b)
+			defer a.stop()
 			var added, whole []time.Duration
 			turn := func() {
-				f := &frames{}
-				robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
-					Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}, Transcript: f})
+				f := &appliancetest.Buffer{}
+				robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
+					Say: say, Transcript: f})
 				if err != nil {
 					b.Fatal(err)
 				}
 				if err := robot.Run(b.Context()); err != nil {
 					b.Fatal(err)
 				}
-				times := f.answers(b)
+				times := answers(b, f.String())
 				if len(times) != 1 {
 					b.Fatalf("%d answers to one utterance", len(times))
 				}

@@ -20,7 +20,7 @@ import (
 
 func backupCommand() *cobra.Command {
 	r, force := &target{}, false
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write what the appliance knows into one file, while it runs; - is standard output",
 		Example: `perch backup perch.tar
@@ -31,8 +31,7 @@ func backupCommand() *cobra.Command {
 			}
 			return r.backup(c, args[0], force)
 		},
-	}
-	r.register(c)
+	})
 	c.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
 	return c
 }
@@ -98,18 +97,11 @@ func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.
 // exchange sends a request whose body or answer may be of any length, and takes
 // as long as it takes.
 func (c *client) exchange(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("the address %q cannot be used: %w", c.base, err)
-	}
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
 	patient := *c.http
 	patient.Timeout = 0
-	answer, err := patient.Do(r)
+	answer, err := c.send(ctx, &patient, method, path, body, "")
 	if err != nil {
-		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+		return nil, err
 	}
 	if answer.StatusCode >= 300 {
 		var text bytes.Buffer

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,10 +16,12 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // command runs a command line of the program and returns its exit code and what
@@ -37,90 +33,18 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// unpacked is what is in a backup.
-func unpacked(t *testing.T, text []byte) (m archive.Manifest, files map[string][]byte) {
-	t.Helper()
-	files = map[string][]byte{}
-	r := tar.NewReader(bytes.NewReader(text))
-	for {
-		head, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[head.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range m.Files {
-		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
-			t.Errorf("%s is not what the manifest says", f.Name)
-		}
-	}
-	if len(files) != len(m.Files)+1 {
-		t.Errorf("%d files, of which %d are in the manifest", len(files), len(m.Files))
-	}
-	return m, files
-}
-
-// records are those of a table in a backup.
-func records(t *testing.T, database []byte, table string) map[string]string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "copy.db")
-	writeFile(t, path, database)
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all := map[string]string{}
-	if _, err := store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(in, key string, value []byte) error {
-		if in == table {
-			all[key] = string(value)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func writeFile(t testing.TB, path string, text []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readFile(t testing.TB, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // publishImage puts an image into the catalogue and returns its hash.
-func (h *house) publishImage(version string) string {
-	h.t.Helper()
+func (h *running) publishImage(version string) string {
+	h.T.Helper()
 	var shown ota.Shown
-	h.adminWith(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image(version, 64<<10)), &shown)
+	h.Admin(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image(version, 64<<10)), &shown)
 	return shown.SHA256
 }
 
-func (h *house) remember(body string) {
-	h.t.Helper()
+func (h *running) remember(body string) {
+	h.T.Helper()
 	if _, err := h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 }
 
@@ -128,48 +52,45 @@ func (h *house) remember(body string) {
 // happens afterwards, and the restore after which all of that never was.
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
-	c := testConfig()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(t.Context()) }()
-	h := &house{Appliance: a, t: t}
+	c := appliancetest.Config()
+	h := open(t, c, data)
 	h.remember("the cat is called Miso")
 	kept := h.publishImage("1.0.0")
-	writeFile(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
-	writeFile(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
+	archivetest.Write(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
+	archivetest.Write(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
-	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, a.ID) {
+	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, h.ID) {
 		t.Fatalf("backup: %d %s %s", code, out, errs)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
-	m, files := unpacked(t, readFile(t, file))
-	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != a.ID || time.Since(m.Created) > time.Minute ||
+	files := archivetest.Contents(t, archivetest.Read(t, file))
+	var m archive.Manifest
+	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Format != 1 || m.Perch != version || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
 		len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}
 	for _, name := range []string{"admin-token", "token-key"} {
-		if bytes.Contains(readFile(t, file), bytes.TrimSpace(readFile(t, filepath.Join(data, name)))) {
+		if bytes.Contains(archivetest.Read(t, file), bytes.TrimSpace(archivetest.Read(t, filepath.Join(data, name)))) {
 			t.Errorf("it holds the secret of %s", name)
 		}
 	}
 
 	h.remember("the cat is gone")
-	h.admin(http.MethodDelete, "/api/v1/firmware/"+kept, nil)
+	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	code, out, errs := commandLine(t, "restore", "--url", h.url(""), "--token-file", filepath.Join(data, "admin-token"), "--restart", file)
-	if code != exitDone || !strings.Contains(out, "restarts to apply") {
-		t.Fatalf("restore: %d %s %s", code, out, errs)
+	if code, out := h.byNetwork("restore", "--restart", file); code != exitDone || !strings.Contains(out, "restarts to apply") {
+		t.Fatalf("restore: %d %s", code, out)
 	}
-	if err := <-ended; !errors.Is(err, appliance.ErrRestart) {
+	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
-	a.Close()
+	h.Stop()
 
 	h = open(t, c, data)
 	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 || got[0].Body != "the cat is called Miso" {
@@ -178,14 +99,14 @@ func TestBackupAndRestore(t *testing.T) {
 	if list := h.Firmware.List(); len(list) != 1 || list[0].SHA256 != kept {
 		t.Errorf("the catalogue is %+v", list)
 	}
-	got := strings.Join(entries(t, filepath.Join(data, "firmware")), " ")
+	got := strings.Join(archivetest.Names(t, filepath.Join(data, "firmware")), " ")
 	if want := "assets/fonts.bin " + kept + ".bin"; got != want {
 		t.Errorf("in the folder is %s, want %s (and not %s)", got, want, gone)
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("what was staged is still there")
 	}
-	if before := records(t, readFile(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
+	if before := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, "perch.db.before-restore")), "memory"); len(before) != 2 {
 		t.Errorf("the database of before has %v", before)
 	}
 }
@@ -193,24 +114,24 @@ func TestBackupAndRestore(t *testing.T) {
 // TestBackupWithoutAnAppliance reads the data directory, and changes nothing.
 func TestBackupWithoutAnAppliance(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
-	h.stop()
+	h.Stop()
 	l := filepath.Join(data, "perch.sock")
-	if exists(l) {
+	if store.Exists(l) {
 		t.Fatal("the socket is still there")
 	}
 	killed(t, l)
-	before := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data))))
+	before := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data))))
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
 		t.Fatal(errs)
 	}
-	if after := fmt.Sprint(entries(t, data), sha256.Sum256(readFile(t, archive.DatabasePath(data)))); after != before {
+	if after := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data)))); after != before {
 		t.Errorf("the data directory was %s and is %s", before, after)
 	}
-	_, files := unpacked(t, readFile(t, file))
-	if got := records(t, files["perch.db"], "memory"); len(got) != 1 {
+	files := archivetest.Contents(t, archivetest.Read(t, file))
+	if got := archivetest.Records(t, files["perch.db"], "memory"); len(got) != 1 {
 		t.Errorf("remembered is %v", got)
 	}
 
@@ -233,12 +154,12 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, text, errs := commandLine(t, "backup", "--data", data, "-"); code != exitDone {
 		t.Error(errs)
 	} else {
-		unpacked(t, []byte(text))
+		archivetest.Contents(t, []byte(text))
 	}
 	if code, _, errs := commandLine(t, "backup", "--data", data, "--force", file); code != exitDone {
 		t.Error(errs)
 	}
-	if got := entries(t, out); len(got) != 1 {
+	if got := archivetest.Names(t, out); len(got) != 1 {
 		t.Errorf("left over: %v", got)
 	}
 
@@ -246,7 +167,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	if code, told, errs := commandLine(t, "restore", "--data", fresh, file); code != exitDone || strings.Contains(told, "before") {
 		t.Errorf("restored into nothing: %d %s %s", code, told, errs)
 	}
-	if got := open(t, testConfig(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
+	if got := open(t, appliancetest.Config(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
 		t.Error("the appliance did not move")
 	}
 }
@@ -288,7 +209,7 @@ func TestOfflineWhileInUse(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 }
@@ -297,61 +218,32 @@ func TestOfflineWhileInUse(t *testing.T) {
 // is refused is answered, however much of it is under way.
 func TestRestoreWhileItRuns(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	file := filepath.Join(out, "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
 		t.Fatal(errs)
 	}
 	bad := filepath.Join(out, "bad.tar")
-	writeFile(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
-	for _, reach := range [][]string{{"--data", data}, {"--url", h.url(""), "--token-file", filepath.Join(data, "admin-token")}} {
+	archivetest.Write(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
+	for _, reach := range [][]string{{"--data", data}, {"--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token")}} {
 		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
 			!strings.Contains(errs, "no backup of Perch's") {
 			t.Errorf("%d %s", code, errs)
 		}
 	}
-	if exists(filepath.Join(data, "restore")) {
+	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
-	if status, _ := h.request(http.MethodGet, "/api/v1/backup", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a backup is answered with %d", status)
-	}
-	if status, _ := h.request(http.MethodPost, "/api/v1/restore", ""); status != http.StatusUnauthorized {
-		t.Errorf("without the token a restore is answered with %d", status)
-	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/backup", "")
+	h.Expect(http.StatusUnauthorized, "", http.MethodPost, "/api/v1/restore", "")
 	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
 		t.Errorf("%d %s %s", code, told, errs)
 	}
 	h.remember("the cat is gone")
-	h.stop()
-	h = open(t, testConfig(), data)
+	h.Stop()
+	h = open(t, appliancetest.Config(), data)
 	if got := h.Memory.Search("cat", time.Now()); len(got) != 1 {
 		t.Errorf("remembered is %+v", got)
 	}
-}
-
-// entries are the names of all files in a directory and below.
-func entries(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(dir, path) // it is below
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(names, func(a, b string) int { // folders first
-		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
-	})
-	return names
-}
-
-// exists reports whether something has this path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -24,31 +26,28 @@ const (
 // BenchmarkUpgrades is what a robot that talks notices of thirty others that are
 // upgraded at once, and whether each of those has its part of the bandwidth.
 func BenchmarkUpgrades(b *testing.B) {
-	data := b.TempDir()
-	a := startScripted(b, data)
-	defer a.stop(b)
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	a := startScripted(b, b.TempDir())
+	defer a.stop()
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		robots := make([]*simrobot.Robot, upgradingRobots)
 		for i := range robots {
-			robots[i], err = simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E7:%02X", i), Upgrades: true})
+			made, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E7:%02X", i), Upgrades: true})
 			if err == nil {
-				err = robots[i].Boot(b.Context()) // which confirms what it runs
+				err = made.Boot(b.Context()) // which confirms what it runs
 			}
 			if err != nil {
 				b.Fatal(err)
 			}
+			robots[i] = made
 		}
-		a.publish(b, data, simrobot.Image("9.9.9", upgradeBytes))
+		a.publish(b, simrobot.Image("9.9.9", upgradeBytes))
 		before := a.memory(b, "Anonymous")
 		took := make([]time.Duration, upgradingRobots)
 		var upgrading sync.WaitGroup
 		var all []simrobot.Stats
 		upgrading.Go(func() {
-			all = load(b, a.url, 1, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, upgradeTurns), nil)
+			all = load(b, a.url, 1, slices.Repeat(say, upgradeTurns), nil)
 		})
 		time.Sleep(4 * time.Second) // it is being answered
 		for i, robot := range robots {
@@ -72,7 +71,7 @@ func BenchmarkUpgrades(b *testing.B) {
 		b.ReportMetric(simrobot.Quantile(took, 1).Seconds(), "s-upgrade-slowest")
 		b.ReportMetric(before, "MB-anonymous-before")
 		b.ReportMetric(peak, "MB-anonymous-peak")
-		catalogue := a.ask(b, b.Context(), "/api/v1/firmware", a.token(b, data), "")
+		catalogue := a.stream(b, b.Context(), "/api/v1/firmware", a.token, "")
 		text, err := io.ReadAll(catalogue)
 		if err != nil {
 			b.Fatal(err)
@@ -83,24 +82,11 @@ func BenchmarkUpgrades(b *testing.B) {
 }
 
 // publish puts an image into the catalogue and rolls it out to everybody.
-func (a *startedProgram) publish(b *testing.B, data string, image []byte) {
+func (p *process) publish(b *testing.B, image []byte) {
 	b.Helper()
-	post := func(path string, body []byte) {
-		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, a.url+path, bytes.NewReader(body))
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+a.token(b, data))
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode >= 300 {
-			b.Fatalf("%s: %d %s %v", path, answer.StatusCode, text, err)
-		}
+	rollout := []byte(`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`)
+	if err := errors.Join(p.ask(b.Context(), http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", image, nil),
+		p.ask(b.Context(), http.MethodPost, fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)), rollout, nil)); err != nil {
+		b.Fatal(err)
 	}
-	post("/api/v1/firmware?board=m5stack-stack-chan", image)
-	post(fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)), []byte(`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`))
 }

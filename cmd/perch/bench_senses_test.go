@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -34,14 +33,14 @@ const benchKey = "a key for the bench"
 
 // BenchmarkGreeting is from a face to the first words of the greeting.
 func BenchmarkGreeting(b *testing.B) {
-	always := written(b, `behaviours: {greeter: {hours: "00:00-24:00"}}`)
+	always := appliancetest.Written(b, `behaviours: {greeter: {hours: "00:00-24:00"}}`)
 	a := start(b, b.TempDir(), "--config", always)
-	defer a.stop(b)
+	defer a.stop()
 	var all []time.Duration
 	for i := 0; b.Loop(); i++ {
 		var seen, greeted time.Time
 		robot, err := simrobot.New(simrobot.Options{
-			OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i%256), Firmware: "dotty",
+			OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i%256), Firmware: "dotty",
 			Events: []xiaozhi.Event{{Name: "face_detected", Data: []byte("{}")}},
 			Observe: func(e simrobot.Observation) {
 				switch e.(type) {
@@ -68,18 +67,14 @@ func BenchmarkGreeting(b *testing.B) {
 // sense fifty things a second each, with one reader of the feed that reads and
 // one that does not, and what becomes of what they sense.
 func BenchmarkSenses(b *testing.B) {
-	data := b.TempDir()
-	a := startScripted(b, data)
-	defer a.stop(b)
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	a := startScripted(b, b.TempDir())
+	defer a.stop()
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
 		feed := a.follow(b, ctx, "/api/perception/feed", benchKey, "")
 		a.stall(b, ctx)
-		first := a.follow(b, ctx, "/api/v1/events", a.token(b, data), "")
+		first := a.follow(b, ctx, "/api/v1/events", a.token, "")
 		begun, talked := make(chan struct{}), make(chan struct{})
 		var robots sync.WaitGroup
 		var sent, turned atomic.Int64
@@ -90,14 +85,14 @@ func BenchmarkSenses(b *testing.B) {
 		close(begun)
 		time.Sleep(2 * time.Second)
 		before, began := a.memory(b, "Anonymous"), time.Now()
-		all := load(b, a.url, 1, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, sensingTurns), nil)
+		all := load(b, a.url, 1, slices.Repeat(say, sensingTurns), nil)
 		b.ReportMetric(time.Since(began).Seconds(), "s-of-talk")
 		close(talked)
 		robots.Wait()
 		after := a.memory(b, "Anonymous")
 		time.Sleep(time.Second) // what is on its way arrives
-		metrics := a.metrics(b, data)
-		again := a.follow(b, ctx, "/api/v1/events", a.token(b, data), first.id())
+		metrics := a.metrics(b)
+		again := a.follow(b, ctx, "/api/v1/events", a.token, first.id())
 		time.Sleep(time.Second)
 		b.ReportMetric(float64(simrobot.Quantile(all[0].Gaps, 0.99).Microseconds())/1000, "ms-gap-p99")
 		b.ReportMetric(float64(all[0].Dropped+all[0].Ignored+all[0].Cut+all[0].Bad+all[0].Underruns), "packets-lost-or-dry")
@@ -119,9 +114,9 @@ func BenchmarkSenses(b *testing.B) {
 }
 
 // sensor is a robot that senses.
-func sensor(b *testing.B, a *startedProgram, i int, begun, talked <-chan struct{}, sent, turned *atomic.Int64) {
+func sensor(b *testing.B, a *process, i int, begun, talked <-chan struct{}, sent, turned *atomic.Int64) {
 	robot, err := simrobot.New(simrobot.Options{
-		OTA: a.url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i), Firmware: "dotty", Forever: true,
+		OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i), Firmware: "dotty", Forever: true,
 		Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}},
 		Observe: func(e simrobot.Observation) {
 			switch e.(type) {
@@ -181,17 +176,10 @@ func (f *follower) id() string {
 	return f.last
 }
 
-func (a *startedProgram) token(b *testing.B, data string) string {
-	text, err := os.ReadFile(filepath.Join(data, "admin-token"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
-}
-
-func (a *startedProgram) ask(b *testing.B, ctx context.Context, path, key, lastID string) io.ReadCloser {
+// stream asks, and returns the body of the answer.
+func (p *process) stream(b *testing.B, ctx context.Context, path, key, lastID string) io.ReadCloser {
 	b.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -206,8 +194,8 @@ func (a *startedProgram) ask(b *testing.B, ctx context.Context, path, key, lastI
 	return answer.Body
 }
 
-func (a *startedProgram) follow(b *testing.B, ctx context.Context, path, key, lastID string) *follower {
-	body := a.ask(b, ctx, path, key, lastID)
+func (p *process) follow(b *testing.B, ctx context.Context, path, key, lastID string) *follower {
+	body := p.stream(b, ctx, path, key, lastID)
 	f := &follower{lines: map[string]int64{}}
 	f.reading.Go(func() {
 		defer body.Close()
@@ -226,8 +214,8 @@ func (a *startedProgram) follow(b *testing.B, ctx context.Context, path, key, la
 }
 
 // stall asks for the feed and reads nothing of it.
-func (a *startedProgram) stall(b *testing.B, ctx context.Context) {
-	c, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+func (p *process) stall(b *testing.B, ctx context.Context) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -241,8 +229,8 @@ func (a *startedProgram) stall(b *testing.B, ctx context.Context) {
 }
 
 // metrics are those without labels.
-func (a *startedProgram) metrics(b *testing.B, data string) map[string]float64 {
-	body := a.ask(b, b.Context(), "/metrics", a.token(b, data), "")
+func (p *process) metrics(b *testing.B) map[string]float64 {
+	body := p.stream(b, b.Context(), "/metrics", p.token, "")
 	defer body.Close()
 	all := map[string]float64{}
 	for s := bufio.NewScanner(body); s.Scan(); {

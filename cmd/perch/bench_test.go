@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -28,68 +28,30 @@ import (
 // program as a process of its own, so that what is measured is it alone;
 // make bench gives them the binary people run in PERCH_BINARY.
 
-// appliance is a running program.
-type startedProgram struct {
-	cmd *exec.Cmd
-	url string
+// start runs the appliance with its broker, and returns when it serves.
+func start(b *testing.B, data string, args ...string) *process {
+	b.Helper()
+	binary, env := os.Getenv("PERCH_BINARY"), []string{"PERCH_MQTT_LISTEN=127.0.0.1:0"}
+	if binary == "" {
+		binary, env = os.Args[0], append(env, asProgram+"=1")
+	}
+	p := begin(b, binary, data, args, env...)
+	p.up()
+	return p
 }
 
-// start runs the appliance on free ports and returns when it is ready.
-func start(b *testing.B, data string, args ...string) *startedProgram {
+// startScripted runs the one whose recognizer is scripted.
+func startScripted(b *testing.B, data string) *process {
 	b.Helper()
-	if binary := os.Getenv("PERCH_BINARY"); binary != "" {
-		return startProgram(b, data, binary, nil, args...)
-	}
-	return startProgram(b, data, os.Args[0], []string{asProgram + "=1"}, args...)
-}
-
-// startScripted runs the one whose ears are scripted.
-func startScripted(b *testing.B, data string) *startedProgram {
-	b.Helper()
-	return startProgram(b, data, os.Args[0], []string{asLoadTarget + "=1"})
-}
-
-func startProgram(b *testing.B, data, binary string, env []string, args ...string) *startedProgram {
-	b.Helper()
-	cmd := exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
-		append(env, "PERCH_MQTT_LISTEN=127.0.0.1:0")...)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		if _, after, ready := strings.Cut(lines.Text(), "listen=["); ready {
-			address, _, _ := strings.Cut(after, "]")
-			go func() {
-				for lines.Scan() { // until the process ends
-				}
-			}()
-			return &startedProgram{cmd, "http://" + address}
-		}
-	}
-	b.Fatal("the appliance did not start")
-	return nil
-}
-
-func (a *startedProgram) stop(b *testing.B) {
-	b.Helper()
-	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
-	if err := a.cmd.Wait(); err != nil {
-		b.Error(err)
-	}
+	p := begin(b, os.Args[0], data, nil, "PERCH_MQTT_LISTEN=127.0.0.1:0", asLoadTarget+"=1")
+	p.up()
+	return p
 }
 
 // memory is a field of the process's smaps_rollup, in MB.
-func (a *startedProgram) memory(b *testing.B, field string) float64 {
+func (p *process) memory(b *testing.B, field string) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", a.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,9 +64,9 @@ func (a *startedProgram) memory(b *testing.B, field string) float64 {
 }
 
 // cpu is the processor time the process has used, without its children's.
-func (a *startedProgram) cpu(b *testing.B) time.Duration {
+func (p *process) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -123,7 +85,7 @@ func (a *startedProgram) cpu(b *testing.B) time.Duration {
 // BenchmarkStart is from running the program to its port being open.
 func BenchmarkStart(b *testing.B) {
 	data := b.TempDir()
-	start(b, data).stop(b) // the first start makes the secrets and the database
+	start(b, data).stop() // the first start makes the secrets and the database
 	var took time.Duration
 	n := 0
 	for b.Loop() {
@@ -137,7 +99,7 @@ func BenchmarkStart(b *testing.B) {
 		n++
 		b.StopTimer()
 		_ = answer.Body.Close()
-		a.stop(b)
+		a.stop()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(took.Microseconds())/float64(n)/1000, "ms/start")
@@ -151,12 +113,12 @@ func BenchmarkMemory(b *testing.B) {
 	fresh := start(b, b.TempDir())
 	time.Sleep(2 * time.Second)
 	justBuilt := fresh.memory(b, "Rss")
-	fresh.stop(b)
+	fresh.stop()
 	if fresh.cmd.Path != os.Args[0] { // which runs, and so cannot be
 		evict(b, fresh.cmd.Path)
 	}
 	a := start(b, b.TempDir())
-	defer a.stop(b)
+	defer a.stop()
 	for b.Loop() {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -164,12 +126,9 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(justBuilt, "MB-resident-idle-just-built")
 	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
 	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
-	say, err := simrobot.Speak(b.Context(), "what time is it", "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: "A0:B1:C2:D3:E4:F5",
-		Say: []simrobot.Sentence{{Text: "what time is it", PCM: say}}})
+	say := appliancetest.Sentences(b, "what time is it")
+	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5",
+		Say: say})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -196,9 +155,9 @@ func evict(b *testing.B, path string) {
 // has its recognizer loaded.
 func BenchmarkHello(b *testing.B) {
 	a := start(b, b.TempDir())
-	defer a.stop(b)
+	defer a.stop()
 	hello := func(mac string) time.Duration {
-		robot, err := simrobot.New(simrobot.Options{OTA: a.url + "/xiaozhi/ota/", MAC: mac, Firmware: "dotty",
+		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: mac, Firmware: "dotty",
 			Events: []xiaozhi.Event{{Name: "face_detected", Data: []byte("{}")}}})
 		if err != nil {
 			b.Fatal(err)
@@ -225,12 +184,12 @@ const (
 	loadText   = "what can you do"
 )
 
-// scriptedEars understand one sentence in whatever is said.
-type scriptedEars struct{}
+// scriptedRecognizer understands one sentence in whatever is said.
+type scriptedRecognizer struct{}
 
-func (scriptedEars) Name() string { return "scripted" }
+func (scriptedRecognizer) Name() string { return "scripted" }
 
-func (scriptedEars) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+func (scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	return voice.Transcript{Text: loadText}, u.Wait(ctx)
 }
 
@@ -238,11 +197,12 @@ func (scriptedEars) Recognize(ctx context.Context, u *voice.Utterance, _ voice.O
 const asLoadTarget = "RUN_WITH_SCRIPTED_EARS"
 
 func serveScripted() {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Bridge.Key = benchKey
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: os.Args[3], Log: log,
-		Recognizers: voice.Recognizers{scriptedEars{}}})
+	o := appliancetest.Options(os.Args[3])
+	o.Log, o.Recognizers = log, voice.Recognizers{scriptedRecognizer{}}
+	a, err := appliance.New(&c, o)
 	if err != nil {
 		log.Error(err.Error())
 		os.Exit(exitFailed)
@@ -261,14 +221,11 @@ func serveScripted() {
 // they notice and what it costs.
 func BenchmarkTalk(b *testing.B) {
 	a := startScripted(b, b.TempDir())
-	defer a.stop(b)
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	defer a.stop()
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		before := a.cpu(b)
-		all := load(b, a.url, loadRobots, slices.Repeat([]simrobot.Sentence{{Text: loadText, PCM: pcm}}, loadTurns), nil)
+		all := load(b, a.url, loadRobots, slices.Repeat(say, loadTurns), nil)
 		report(b, all, a.cpu(b)-before)
 	}
 }
@@ -280,12 +237,8 @@ const crowdRobots = 50
 // BenchmarkCrowd measures what the others notice of one that does not read.
 func BenchmarkCrowd(b *testing.B) {
 	a := startScripted(b, b.TempDir())
-	defer a.stop(b)
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	say := []simrobot.Sentence{{Text: loadText, PCM: pcm}}
+	defer a.stop()
+	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
 		for _, stuck := range []bool{false, true} {
 			all := load(b, a.url, crowdRobots, say, func(i int, o *simrobot.Options) {
@@ -372,10 +325,7 @@ func report(b *testing.B, all []simrobot.Stats, cpu time.Duration) {
 // and nothing else.
 func bareOpus(b *testing.B, decode, encode int) time.Duration {
 	b.Helper()
-	pcm, err := simrobot.Speak(b.Context(), loadText, "slt")
-	if err != nil {
-		b.Fatal(err)
-	}
+	pcm := appliancetest.Sentences(b, loadText)[0].PCM
 	mic, err := voice.NewEncoder(voice.MicRate)
 	if err != nil {
 		b.Fatal(err)
@@ -419,9 +369,10 @@ func ownCPU(b *testing.B) time.Duration {
 
 // TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
 func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
-	c := testConfig()
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: filepath.Join(t.TempDir(), "data"),
-		Log: slog.New(slog.DiscardHandler), Recognizers: voice.Recognizers{scriptedEars{}}})
+	c := appliancetest.Config()
+	o := appliancetest.Options(filepath.Join(t.TempDir(), "data"))
+	o.Recognizers = voice.Recognizers{scriptedRecognizer{}}
+	a, err := appliance.New(&c, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,46 +19,27 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
 	"perch/gateway/robot"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
 // is none.
 func brokerOf(t *testing.T, parent int) int {
 	t.Helper()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, list := range lists {
-		text, _ := os.ReadFile(list) // of a thread that may have ended
-		for _, word := range strings.Fields(string(text)) {
-			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			if pid, err := strconv.Atoi(word); err == nil && bytes.HasSuffix(line, []byte("\x00"+appliance.BrokerCommand+"\x00")) {
-				return pid
-			}
+	for _, child := range appliancetest.Children(t, parent) {
+		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
+		if pid, err := strconv.Atoi(child); err == nil && bytes.HasSuffix(line, []byte("\x00"+appliance.BrokerCommand+"\x00")) {
+			return pid
 		}
 	}
 	return 0
-}
-
-// freeBelow is a loopback address that nobody listens at, and that the kernel
-// gives to no connection before a program has started that is to listen there.
-func freeBelow(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // mqttPacket is a packet of MQTT.
@@ -80,11 +60,15 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 		return nil, err
 	}
 	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	body := append(field("MQTT"), version, 0xc2, 0, 60)
+	flags, login := byte(0x02), field(id)
+	if user != "" {
+		flags, login = 0xc2, slices.Concat(login, field(user), field(password))
+	}
+	body := append(field("MQTT"), version, flags, 0, 60)
 	if version == 5 {
 		body = append(body, 0) // no properties
 	}
-	body = slices.Concat(body, field(id), field(user), field(password))
+	body = append(body, login...)
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	_, err = conn.Write(mqttPacket(0x10, body))
 	answer := make([]byte, 2)
@@ -107,11 +91,7 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 // brokerPassword is the one that was made.
 func brokerPassword(t *testing.T, data string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(data, appliance.MQTTPasswordFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
+	return strings.TrimSpace(string(archivetest.Read(t, filepath.Join(data, appliance.MQTTPasswordFile))))
 }
 
 // eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
@@ -123,23 +103,23 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // broker is there again with all that was retained, and it is told once.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := openWithBroker(t)
-	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, brokerPassword(t, h.Data))
+	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	var talk sync.WaitGroup
 	talk.Go(func() {
-		h.robot(simrobot.Options{Say: sentences(t, "tell me a joke")}).whole(t)
+		h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "tell me a joke")}).Whole(t)
 	})
-	h.eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
 	if _, err := conn.Write(eightBytes); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("whoever has sent that is still inside")
 	}
-	h.eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.Mirror.Status().Connected })
+	h.Eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.Mirror.Status().Connected })
 	first := brokerOf(t, os.Getpid())
 	ends := h.Mirror.Status().Ends
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
@@ -148,43 +128,40 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	told := func(ok bool, word string) func() bool {
 		return func() bool {
 			var status admin.Status
-			h.admin("GET", "/api/v1/status", &status)
+			h.Admin("GET", "/api/v1/status", "{}", &status)
 			return slices.ContainsFunc(status.Parts, func(p admin.Part) bool {
 				return p.Name == "mqtt" && p.OK == ok && strings.Contains(p.Note, word)
 			})
 		}
 	}
-	h.eventually("it is told that it has ended", told(false, "has ended"))
-	if _, err := mqttLogin(h.Config.MQTT.Listen, 4, "early", appliance.MQTTUser, brokerPassword(t, h.Data)); err != nil {
+	h.Eventually("it is told that it has ended", told(false, "has ended"))
+	if _, err := mqttLogin(h.Config.MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile)); err != nil {
 		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
 	}
-	h.eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
+	h.Eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
 	if second := brokerOf(t, os.Getpid()); second == first || second == 0 {
 		t.Errorf("the process is %d, after %d", second, first)
 	}
 	again := subscribe(t, h.arguments()...)
-	h.eventually("all that was retained is there", func() bool {
+	h.Eventually("all that was retained is there", func() bool {
 		return again.has("perch/bridge/status", "online") && again.has("homeassistant/device/perch_bridge/config", "perch") &&
 			again.has(itsConfig, "agent_state") && again.has(itsTopic+"state", "agent_state") && again.has(itsTopic+"status", "online")
 	})
 	talk.Wait()
-	if n := strings.Count(h.log.String(), "has ended and is started again"); n != ends+1 {
-		t.Errorf("its end is logged %d times, and it has ended %d times:\n%s", n, ends+1, h.log)
+	if n := strings.Count(h.Logged.String(), "has ended and is started again"); n != ends+1 {
+		t.Errorf("its end is logged %d times, and it has ended %d times:\n%s", n, ends+1, h.Logged)
 	}
-	if status, _ := h.request("GET", "/ready", ""); status != 200 {
-		t.Errorf("/ready says %d", status)
-	}
+	h.Expect(200, "", "GET", "/ready", "")
 }
 
 // TestTheBrokerDiesWithItsParent, whatever ends that; and it has been given
 // nothing that is not its business.
 func TestTheBrokerDiesWithItsParent(t *testing.T) {
-	data, at := t.TempDir(), freeBelow(t)
-	p, _ := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
-	h := &house{t: t}
+	data, at := t.TempDir(), appliancetest.FreeAddress(t)
+	p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
 	child := 0
-	h.eventually("the broker runs", func() bool {
-		child = brokerOf(t, p.Process.Pid)
+	appliancetest.Eventually(t, "the broker runs", func() bool {
+		child = brokerOf(t, p.cmd.Process.Pid)
 		return child != 0
 	})
 	if conn, err := mqttLogin(at, 4, "a", appliance.MQTTUser, brokerPassword(t, data)); err != nil {
@@ -214,11 +191,8 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	if limits := of("limits"); !strings.Contains(limits, "Max file size             0") || strings.Contains(limits, "Max data size             unlimited") {
 		t.Errorf("its limits are\n%s", limits)
 	}
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Wait() // it was killed
-	h.eventually("the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
+	p.cut()
+	appliancetest.Eventually(t, "the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
 }
 
 // published publishes sentences for a robot with QoS 1, one after the other,
@@ -254,23 +228,17 @@ func published(address, password string, round int, robot string, count *atomic.
 // it is there when the power has gone, for a robot whose channel is closed.
 // PERCH_KILLS is how often the power goes.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
-	kills := 4
-	if text := os.Getenv("PERCH_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, h := t.TempDir(), &house{t: t}
+	kills := int(number(t, "PERCH_KILLS", 4))
+	data := t.TempDir()
 	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
 	knownTo(t, data, robots)
 	total := 0
 	for round := range kills {
-		at := freeBelow(t)
-		p, _ := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
+		at := appliancetest.FreeAddress(t)
+		p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
 			"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9",
 			"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9")
-		h.eventually("the broker runs", func() bool { return brokerOf(t, p.Process.Pid) != 0 })
+		appliancetest.Eventually(t, "the broker runs", func() bool { return brokerOf(t, p.cmd.Process.Pid) != 0 })
 		password := brokerPassword(t, data)
 		confirmed := make([][]string, len(robots))
 		var all sync.WaitGroup
@@ -278,12 +246,9 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 		for i, robot := range robots {
 			all.Go(func() { confirmed[i] = published(at, password, round, robot, &some) })
 		}
-		h.eventually("some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
+		appliancetest.Eventually(t, "some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
 		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power goes at any moment
-		if err := p.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.Wait() // it was killed
+		p.cut()
 		all.Wait()
 		for i, robot := range robots {
 			total += len(confirmed[i])
@@ -302,9 +267,9 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 // knownTo has robots be adopted in a data directory.
 func knownTo(t *testing.T, data string, robots []string) {
 	t.Helper()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	h.adopt(robots...)
-	h.stop()
+	h.Stop()
 }
 
 // missing looks for sentences among what waits for a robot. Twenty wait, of
@@ -343,7 +308,6 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
-	h := &house{t: t}
 	l := subscribe(t, "-h", host, "-p", port)
 	queued := func() int {
 		return strings.Count(strings.Join(l.lines(), "\n"), "perch/"+robotID+`/conversation {"event_type":"queued"`)
@@ -351,32 +315,24 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	var said []string
 	for round := range 2 {
 		began := queued()
-		p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
-		h.eventually("what was said while it was away has come", func() bool { return queued() >= began+min(len(said), 1) })
+		p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
+		appliancetest.Eventually(t, "what was said while it was away has come", func() bool { return queued() >= began+min(len(said), 1) })
 		if round == 0 {
-			h.eventually("it takes commands", func() bool { say("are you there"); return queued() > 0 })
+			appliancetest.Eventually(t, "it takes commands", func() bool { say("are you there"); return queued() > 0 })
 		}
 		for n := range 3 { // of which the last are under way when the power goes
 			said = append(said, fmt.Sprintf("sentence %d of round %d", n, round))
 			say(said[len(said)-1])
 		}
-		if err := p.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = p.Wait() // it was killed
+		p.cut()
 		said = append(said, fmt.Sprintf("while it was away after round %d", round))
 		say(said[len(said)-1])
 	}
-	p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
+	p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
 	say("the end")
 	say("\x07") // which cannot be spoken; a robot's commands are carried out one after the other
-	h.eventually("all have come", func() bool { return l.has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Error(err)
-	}
+	appliancetest.Eventually(t, "all have come", func() bool { return l.has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
+	p.stop()
 	missing(t, data, robotID, append(said, "the end"))
 }
 
@@ -384,7 +340,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := openWithBroker(t)
-	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, brokerPassword(t, h.Data))
+	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,9 +355,9 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	if err == nil {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
-	h.eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
+	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
 	again := subscribe(t, h.arguments()...)
-	h.eventually("what is retained is Perch's", func() bool { return again.has(itsConfig, "agent_state") })
+	h.Eventually("what is retained is Perch's", func() bool { return again.has(itsConfig, "agent_state") })
 	if slices.ContainsFunc(again.lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
 		t.Error("it keeps what ended it")
 	}
@@ -422,15 +378,15 @@ func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	}
 	var talk sync.WaitGroup
 	talk.Go(func() {
-		if r := h.robot(simrobot.Options{Say: sentences(t, "who are you", "look up")}); !r.showed("The washing is done.") {
+		if r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "who are you", "look up")}); !r.Showed("The washing is done.") {
 			t.Error("it was not said")
 		}
 	})
-	h.eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
 	h.publish(itsTopic+"say/set", "The washing is done.")
 	if list := waits(); len(list) != 1 || list[0].Text != "The washing is done." {
 		t.Errorf("it was confirmed, and on the disk is %+v", list)
 	}
 	talk.Wait()
-	h.eventually("it is told that it was said", func() bool { return l.has(itsTopic+"conversation", `"done"`, `"say"`) && len(waits()) == 0 })
+	h.Eventually("it is told that it was said", func() bool { return l.has(itsTopic+"conversation", `"done"`, `"say"`) && len(waits()) == 0 })
 }

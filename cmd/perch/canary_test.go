@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +23,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/door/doortest"
 	"perch/socket"
+	"perch/store/archive/archivetest"
 )
 
 // canaries are secrets that are planted, and everything that is told.
@@ -143,23 +145,16 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c := indiscreetEngines(elsewhere.URL, secrets, file)
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key, c.Bridge.KeyFile = secrets.plant("skins.key"), file("bridge.key_file")
-	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
 	h := open(t, c, data)
 	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
-		text, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		secrets.know(name, strings.TrimSpace(string(text)))
+		secrets.know(name, h.Secret(name))
 	}
-	bridge, err := os.ReadFile(c.Bridge.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := map[lock]string{ownersToken: h.ownerToken(), keyOfBridge: strings.TrimSpace(string(bridge)), keyOfSkins: c.Skins.Key}
-	v := visitors{t, h, secrets, keys}
+	bridge := strings.TrimSpace(string(archivetest.Read(t, c.Bridge.KeyFile)))
+	keys := map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: bridge, keyOfSkins: c.Skins.Key}
+	v := clients{t, h, secrets, keys}
 	leave := v.listenEverywhere()
 	h.robotTalks(secrets)
 	v.tryEveryDoor(trusts(t, c.TLS.Certificate))
@@ -167,10 +162,10 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	v.commands()
 	v.panics()
 	leave()
-	h.stop()
-	_, _ = io.WriteString(secrets.hear("the log"), h.log.String())
+	h.Stop()
+	_, _ = io.WriteString(secrets.hear("the log"), h.Logged.String())
 	for _, want := range []string{"a request panicked", "does not work", "turned away"} {
-		if !strings.Contains(h.log.String(), want) {
+		if !strings.Contains(h.Logged.String(), want) {
 			t.Errorf("the log does not hold %q: that way was not gone", want)
 		}
 	}
@@ -185,7 +180,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
 // before those that work.
 func indiscreetEngines(at string, secrets *canaries, file func(string) string) config.Config {
-	c := testConfig()
+	c := appliancetest.Config()
 
 	c.Speech.Recognizers = []config.Recognizer{
 		{Kind: "openai", URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")},
@@ -215,35 +210,31 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 
 // robotTalks has a robot check in and talk, so that every engine is used, and
 // plants what it is given.
-func (h *house) robotTalks(secrets *canaries) {
-	h.t.Helper()
-	r := h.robot(simrobot.Options{Say: sentences(h.t, "what time is it")})
+func (h *running) robotTalks(secrets *canaries) {
+	h.T.Helper()
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(h.T, "what time is it")})
 	for _, turn := range r.Stats().Turns {
 		if !turn.Answered {
-			h.t.Errorf("the turn was not answered: %+v", turn)
+			h.T.Errorf("the turn was not answered: %+v", turn)
 		}
 	}
-	_, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "02:00:00:00:00:09", "Client-Id", "c")
-	var reply struct{ WebSocket struct{ Token string } }
-	if err := json.Unmarshal([]byte(text), &reply); err != nil || reply.WebSocket.Token == "" {
-		h.t.Fatalf("the check-in of a robot: %s", text)
-	}
-	secrets.know("a robot's token", reply.WebSocket.Token)
-	conn, err := socket.Dial(h.t.Context(), "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http"),
+	token := h.Token("/xiaozhi/ota/", "Device-Id", "02:00:00:00:00:09", "Client-Id", "c")
+	secrets.know("a robot's token", token)
+	conn, err := socket.Dial(h.T.Context(), "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http"),
 		socket.Options{MaxMessage: 1 << 16, Header: http.Header{
-			"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + reply.WebSocket.Token}}})
+			"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + token}}})
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer conn.Drop()
 	recorded := make(chan struct{})
 	go func() { // the transcript of this talk
 		defer close(recorded)
-		r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url("/api/v1/devices/020000000009/record"), nil)
+		r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL("/api/v1/devices/020000000009/record"), nil)
 		if err != nil {
 			return
 		}
-		r.Header.Set("Authorization", "Bearer "+h.ownerToken())
+		r.Header.Set("Authorization", "Bearer "+h.OwnerToken())
 		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 		if err != nil {
 			return
@@ -255,12 +246,12 @@ func (h *house) robotTalks(secrets *canaries) {
 	camera := func() string {
 		if err := conn.SendText(
 			[]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
-			h.t.Fatal(err)
+			h.T.Fatal(err)
 		}
 		for {
 			_, text, err := conn.Receive()
 			if err != nil {
-				h.t.Fatal(err)
+				h.T.Fatal(err)
 			}
 			var m struct {
 				Payload struct {
@@ -277,70 +268,52 @@ func (h *house) robotTalks(secrets *canaries) {
 	secrets.know("a camera's token", camera())
 	// A robot that tells what it should not: its token as a message.
 	if err := conn.SendText([]byte(`{"type":"abort"}`)); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	conn.Drop()
 	<-recorded
 	secrets.know("a download's ticket", h.firmwareTicket())
 	var told tokenAnswer
-	_, text = h.request(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", "Authorization", "Bearer "+h.ownerToken())
-	if err := json.Unmarshal([]byte(text), &told); err != nil || told.Token == "" {
-		h.t.Fatalf("the token of a robot, told to its owner: %s", text)
-	}
+	h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", &told)
 	secrets.know("a robot's token that its owner was told", told.Token)
 }
 
 // firmwareTicket is one that a robot was given, which has fetched a piece of an
 // image with it.
-func (h *house) firmwareTicket() string {
-	h.t.Helper()
+func (h *running) firmwareTicket() string {
+	h.T.Helper()
 	image := simrobot.Image("9.9.9", 1<<16)
-	owner := []string{"Authorization", "Bearer " + h.ownerToken()}
-	for _, post := range [][2]string{
-		{"/api/v1/firmware?board=a-board", string(image)},
-		{fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)), `{"boards":["a-board"],"percent":100,"auto":true}`},
-	} {
-		if status, text := h.request(http.MethodPost, post[0], post[1], owner...); status >= 300 {
-			h.t.Fatalf("%s: %d %s", post[0], status, text)
-		}
-	}
+	h.Admin(http.MethodPost, "/api/v1/firmware?board=a-board", string(image), nil)
+	h.Admin(http.MethodPost, "/api/v1/firmware/"+hashOf(image)+"/rollout", `{"boards":["a-board"],"percent":100,"auto":true}`, nil)
 	for range 5 { // the first check-ins say what it runs
-		_, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a",
+		_, text := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a",
 			64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
 			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
 		if _, after, offered := strings.Cut(text, "?r="); offered {
 			pass, _, _ := strings.Cut(after, `"`)
 			parts := strings.Split(pass, ".")
-			r, err := http.NewRequest(http.MethodGet, h.url(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), nil)
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			_ = answer.Body.Close()
+			answer, _ := doortest.Ask(h.T, http.MethodGet, h.URL(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), "")
 			if answer.StatusCode != http.StatusOK {
-				h.t.Errorf("a ticket opens with %s", answer.Status)
+				h.T.Errorf("a ticket opens with %s", answer.Status)
 			}
 			return parts[len(parts)-1]
 		}
 	}
-	h.t.Fatal("the robot was offered no image")
+	h.T.Fatal("the robot was offered no image")
 	return ""
 }
 
-// visitors are all who come, with right keys and with wrong ones.
-type visitors struct {
+// clients are all who come, with right keys and with wrong ones.
+type clients struct {
 	t       *testing.T
-	h       *house
+	h       *running
 	secrets *canaries
 	keys    map[lock]string
 }
 
 // listenEverywhere hears all that is told by itself until what it returns is
 // called.
-func (v visitors) listenEverywhere() (leave func()) {
+func (v clients) listenEverywhere() (leave func()) {
 	v.t.Helper()
 	var all sync.WaitGroup
 	var ends []func()
@@ -353,7 +326,7 @@ func (v visitors) listenEverywhere() (leave func()) {
 		ends = append(ends, func() { _ = conn.Close() })
 		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
 	}
-	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.url("/v1/vtuber/ws"), "http"),
+	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.URL("/v1/vtuber/ws"), "http"),
 		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
 	if err != nil {
 		v.t.Fatal(err)
@@ -381,24 +354,16 @@ func (v visitors) listenEverywhere() (leave func()) {
 }
 
 // subscribe hears all topics of the broker.
-func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
+func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
-	v.h.eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
-	password, err := os.ReadFile(filepath.Join(v.h.Data, appliance.MQTTPasswordFile))
+	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
+	conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	conn, err := net.Dial("tcp", v.h.Config.MQTT.Listen)
-	if err != nil {
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
 		v.t.Fatal(err)
-	}
-	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	hello := slices.Concat(field("MQTT"), []byte{4, 0xc2, 0, 0}, field("all"), field(appliance.MQTTUser), field(strings.TrimSpace(string(password))))
-	wish := slices.Concat([]byte{0, 1}, field("#"), []byte{0}, field("$SYS/#"), []byte{0})
-	for _, packet := range [][]byte{append([]byte{0x10, byte(len(hello))}, hello...), append([]byte{0x82, byte(len(wish))}, wish...)} {
-		if _, err := conn.Write(packet); err != nil {
-			v.t.Fatal(err)
-		}
 	}
 	all.Go(func() { _, _ = io.Copy(v.secrets.hear("MQTT"), conn) })
 	return func() { _ = conn.Close() }
@@ -406,10 +371,10 @@ func (v visitors) subscribe(all *sync.WaitGroup) (leave func()) {
 
 // tryEveryDoor goes through all with the right key, and with wrong ones that
 // must not be told either.
-func (v visitors) tryEveryDoor(known *tls.Config) {
+func (v clients) tryEveryDoor(known *tls.Config) {
 	v.t.Helper()
 	out := v.secrets.hear("the doors")
-	k := &knocker{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
+	k := &prober{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
 	for _, s := range v.h.Doors.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
@@ -420,7 +385,7 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 			}
 			for _, body := range []string{`{}`,
 				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
-				k.at(s, knock{route: route, body: body, header: bearer(v.keys[l])})
+				k.at(s, probe{route: route, body: body, header: bearer(v.keys[l])})
 				if r.Method != http.MethodPost {
 					break
 				}
@@ -429,31 +394,32 @@ func (v visitors) tryEveryDoor(known *tls.Config) {
 				continue
 			}
 			wrong := v.secrets.plant("a wrong key at " + route)
-			k.at(s, knock{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
-			k.at(s, knock{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
-			k.at(s, knock{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
-			k.at(s, knock{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
+			k.at(s, probe{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
+			k.at(s, probe{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
+			k.at(s, probe{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
+			k.at(s, probe{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
 		}
 	}
 }
 
 // guessAtMQTT tries passwords that must not be told.
-func (v visitors) guessAtMQTT() {
+func (v clients) guessAtMQTT() {
 	for _, user := range []string{appliance.MQTTUser, "admin"} {
-		if mqttConnect(v.t, v.h.Config.MQTT.Listen, user, v.secrets.plant("a wrong password at the broker")) {
+		if conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
+			conn.Close()
 			v.t.Error("a wrong password opens the broker")
 		}
 	}
 }
 
 // panics has a request fail in the worst way.
-func (v visitors) panics() {
+func (v clients) panics() {
 	e := v.h.Doors.Servers[0].Server.Handler.(*gin.Engine)
 	wrong := v.secrets.plant("a key of a request that panics")
 	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
 	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
 	for _, path := range []string{"/test/panic", "/test/fails"} {
-		status, text := v.h.request(http.MethodGet, path+"?token="+wrong, "", "Authorization", "Bearer "+wrong)
+		status, text := v.h.Request(http.MethodGet, path+"?token="+wrong, "", "Authorization", "Bearer "+wrong)
 		_, _ = io.WriteString(v.secrets.hear("the doors"), text)
 		if status != http.StatusInternalServerError || strings.Contains(text, "a test") {
 			v.t.Errorf("%s: %d %s", path, status, text)
@@ -463,7 +429,7 @@ func (v visitors) panics() {
 
 // commands has every command tell what it does, and the check tell of faults in
 // which there are secrets.
-func (v visitors) commands() {
+func (v clients) commands() {
 	v.t.Helper()
 	out := v.secrets.hear("the commands")
 	tell := func(args ...string) {
@@ -474,7 +440,7 @@ func (v visitors) commands() {
 	for _, line := range []string{"devices", "say a0b1c2d3e4f5 hello", "notify tea", "adopt 123456", "forget 020000000001", "version", "help"} {
 		args := strings.Fields(line)
 		tell(append(args, "--data", data)...)
-		tell(append(args, "--url", v.h.url(""))...)
+		tell(append(args, "--url", v.h.URL(""))...)
 		tell(append(args, "--url", "http://user:"+v.secrets.plant("a password in --url")+"@127.0.0.1:9")...)
 	}
 	p := v.secrets.plant
@@ -500,7 +466,7 @@ func (v visitors) commands() {
 		"public_url: http://u:" + p("a password in public_url") + "@h:80",
 		"allowed_origins: [\"https://u:" + p("a password in an origin") + "@h/x\"]",
 	} {
-		path := written(v.t, text)
+		path := appliancetest.Written(v.t, text)
 		if code := run(v.t.Context(), []string{"check-config", path}, out, out); code != exitUsage {
 			v.t.Errorf("no fault: %s", text)
 			continue

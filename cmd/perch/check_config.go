@@ -29,15 +29,13 @@ type shownWarning struct {
 
 func checkConfigCommand() *cobra.Command {
 	o := &output{}
-	c := &cobra.Command{
+	return o.register(&cobra.Command{
 		Use:     "check-config [FILE]",
 		Short:   "Print every fault of a configuration",
 		Long:    "Each fault is a line with file, line and key. Exit codes: 0 no faults, 2 faults.",
 		Example: "perch check-config /etc/perch/perch.yaml",
 		RunE:    func(c *cobra.Command, args []string) error { return checkConfig(c, strings.Join(args, ""), o) },
-	}
-	o.register(c)
-	return c
+	})
 }
 
 // checkConfig prints every fault of a configuration. Its error is config.Faults.

@@ -39,12 +39,12 @@ type target struct {
 	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
 }
 
-func (r *target) register(c *cobra.Command) {
-	r.output.register(c)
-	f := c.Flags()
+func (r *target) register(c *cobra.Command) *cobra.Command {
+	f := r.output.register(c).Flags()
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 	f.StringVar(&r.data, "data", "", "`DIR` of the data of the appliance on this machine")
+	return c
 }
 
 // answerWithin bounds one request.
@@ -176,17 +176,9 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(text))
+	response, err := c.send(ctx, c.http, method, path, bytes.NewReader(text), "application/json")
 	if err != nil {
-		return fmt.Errorf("the address %q cannot be used: %w", c.base, err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+		return err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
@@ -206,6 +198,25 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 		return fmt.Errorf("the answer is not the appliance's: %w", err)
 	}
 	return nil
+}
+
+// send sends a request, with the token where there is one.
+func (c *client) send(ctx context.Context, by *http.Client, method, path string, body io.Reader, kind string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q cannot be used: %w", c.base, err)
+	}
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := by.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+	}
+	return answer, nil
 }
 
 // Get decodes what lies at a path of the admin API.

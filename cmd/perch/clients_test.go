@@ -7,31 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/socket"
 	"perch/voice"
 )
 
 // dial opens the robots' WebSocket as a browser must: what it says of itself
 // is in the query.
-func (h *house) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
+func (h *running) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
 	t.Helper()
-	c, err := socket.Dial(t.Context(), strings.Replace(h.url("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(),
+	c, err := socket.Dial(t.Context(), strings.Replace(h.URL("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(),
 		socket.Options{MaxMessage: 1 << 20})
 	if err == nil {
 		t.Cleanup(func() { c.Close(socket.Normal, "") })
 	}
 	return c, err
-}
-
-// token checks in as a robot does and returns what it is given.
-func (h *house) token(t *testing.T, path string, header ...string) string {
-	t.Helper()
-	status, text := h.request(http.MethodPost, path, "{}", header...)
-	var boot struct{ Websocket struct{ Token string } }
-	if err := json.Unmarshal([]byte(text), &boot); err != nil || status != http.StatusOK {
-		t.Fatalf("%d %s (%v)", status, text, err)
-	}
-	return boot.Websocket.Token
 }
 
 // next is the next message of a type from the appliance.
@@ -61,12 +51,12 @@ func send(t *testing.T, c *socket.Conn, texts ...string) {
 // TestClientsOfTheField: what clients that are no robots do must work, or end
 // with a reason. Web pages have a test of their own.
 func TestClientsOfTheField(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Robots.Greeting = false
 	h := open(t, c, t.TempDir())
 
 	t.Run("everything in the query, and no Client-Id", func(t *testing.T) {
-		token := h.token(t, "/xiaozhi/ota/?device-id=A0-B1-C2-00-00-01")
+		token := h.Token("/xiaozhi/ota/?device-id=A0-B1-C2-00-00-01")
 		conn, err := h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}, "authorization": {"Bearer " + token}})
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +67,7 @@ func TestClientsOfTheField(t *testing.T) {
 		}
 	})
 	t.Run("a page: a MAC with the bit of a group, its uuid in the body, the token in the address, and typed text", func(t *testing.T) {
-		status, text := h.request(http.MethodPost, "/xiaozhi/ota/", `{"uuid":"page","board":{"type":"web"}}`, "Device-Id", "A1:B1:C2:00:00:04")
+		status, text := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"uuid":"page","board":{"type":"web"}}`, "Device-Id", "A1:B1:C2:00:00:04")
 		var boot struct{ Websocket struct{ Token string } }
 		if err := json.Unmarshal([]byte(text), &boot); err != nil || status != http.StatusOK {
 			t.Fatalf("%d %s (%v)", status, text, err)
@@ -96,7 +86,7 @@ func TestClientsOfTheField(t *testing.T) {
 	})
 	t.Run("odd messages", func(t *testing.T) {
 		const mac = "A0:B1:C2:00:00:03"
-		token := h.token(t, "/xiaozhi/ota/", "Device-Id", mac)
+		token := h.Token("/xiaozhi/ota/", "Device-Id", mac)
 		conn, err := h.dial(t, url.Values{"device-id": {strings.ToLower(mac)}, "authorization": {token}})
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +99,7 @@ func TestClientsOfTheField(t *testing.T) {
 			t.Fatal(err)
 		}
 		packets := [][]byte{{}, {0xf8}, make([]byte, 4000)}
-		if err := encoder.Encode(sentences(t, "look up")[0].PCM, func(p []byte) error {
+		if err := encoder.Encode(appliancetest.Sentences(t, "look up")[0].PCM, func(p []byte) error {
 			packets = append(packets, append([]byte(nil), p...))
 			return nil
 		}); err != nil {

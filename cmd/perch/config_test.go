@@ -11,17 +11,9 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 )
-
-func written(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "perch.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // loadConfig reads a file, none where path is empty, and the environment.
 func loadConfig(path string, environ []string) (config.Config, error) {
@@ -69,7 +61,7 @@ func keysOf(t reflect.Type) (keys []string) {
 }
 
 func TestNoFileIsTheDefaults(t *testing.T) {
-	for _, path := range []string{"", written(t, ""), written(t, "# nothing\n")} {
+	for _, path := range []string{"", appliancetest.Written(t, ""), appliancetest.Written(t, "# nothing\n")} {
 		c, err := loadConfig(path, nil)
 		if err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: %+v, %v", path, c, err)
@@ -92,8 +84,8 @@ func TestFaults(t *testing.T) {
 		"brains: [{kind: acp, command: [x], allow: [everything]}]": ":1: brains.0: \"everything\" is no kind of tool",
 		"brains: [{kind: assist, url: \"http://h:1\"," +
 			" token: a, token_file: /nowhere}]": ":1: brains.0: token and token_file are two places for one token",
-		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, mcp: [{name: x}]}]":    ":1: brains.0: MCP server x: ",
-		"persona: {file: " + written(t, "---\nvoice: \"--x\"\n---\nYou are small.") + "}": "speech.synthesizers.0: ",
+		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, mcp: [{name: x}]}]":                  ":1: brains.0: MCP server x: ",
+		"persona: {file: " + appliancetest.Written(t, "---\nvoice: \"--x\"\n---\nYou are small.") + "}": "speech.synthesizers.0: ",
 		"wyoming: {listen: here}":      ":1: wyoming.listen: ",
 		"memory: {history_tokens: -1}": ":1: memory.history_tokens: it is 100 to 100000, not -1",
 		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: /nowhere}]": ":1: brains.0: read key_file: ",
@@ -161,7 +153,7 @@ func TestFaults(t *testing.T) {
 		"- a\n- b":                                                                       "perch.yaml:1: ",
 		"name: a\nname: b":                                                               "perch.yaml:2: ",
 	} {
-		_, err := loadConfig(written(t, text), nil)
+		_, err := loadConfig(appliancetest.Written(t, text), nil)
 		var wrong config.Faults
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave %v\nwant %s", text, err, want)
@@ -170,7 +162,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s\nspeaks of the program's insides: %v", text, err)
 		}
 	}
-	_, err := loadConfig(written(t, "nmae: x\nadoption: maybe\nlisten: []"), nil)
+	_, err := loadConfig(appliancetest.Written(t, "nmae: x\nadoption: maybe\nlisten: []"), nil)
 	if err == nil {
 		t.Error("three faults pass")
 	}
@@ -194,7 +186,7 @@ rules:
 - {when: {event: x, robot: me}, every: 1ms, do: []}
 - {when: {event: x}, wen: y}
 `
-	_, err := loadConfig(written(t, text), []string{"PERCH_NOTHING=1"})
+	_, err := loadConfig(appliancetest.Written(t, text), []string{"PERCH_NOTHING=1"})
 	var wrong config.Faults
 	if !errors.As(err, &wrong) {
 		t.Fatal(err)
@@ -231,7 +223,7 @@ func TestAnEngineByEnvironment(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	path := written(t, "name: fromfile\n")
+	path := appliancetest.Written(t, "name: fromfile\n")
 	c, err := loadConfig(path, []string{"HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7",
 		"PERCH_MDNS_ENABLED=false",
 		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",

@@ -18,34 +18,37 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
 	"perch/device"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
+	"perch/store/storetest"
 )
 
 const (
 	page        = 4096
-	residentsOf = 60  // robots of the house whose pages are damaged
-	factsOf     = 250 // and facts
+	knownRobots = 60  // whose pages are damaged
+	knownFacts  = 250 // and facts
 )
 
-func resident(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
+func robotNumber(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
 
-// inhabited is the data directory of an appliance that has been used, with
+// usedData is the data directory of an appliance that has been used, with
 // images.
-func inhabited(t *testing.T) (data string, images []string) {
+func usedData(t *testing.T) (data string, images []string) {
 	t.Helper()
 	data = t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	for _, v := range []string{"1.3.0", "1.4.0"} {
 		images = append(images, h.publishImage(v))
 	}
 	robots, memory := store.NewTable[device.Robot](h.DB, "robots"), store.NewTable[agent.Entry](h.DB, "memory")
-	for n := range residentsOf {
-		robots.PutSoon(string(resident(n)), device.Robot{ID: resident(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
+	for n := range knownRobots {
+		robots.PutSoon(string(robotNumber(n)), device.Robot{ID: robotNumber(n), Bound: true, Named: true, Board: strings.Repeat("b", 900)})
 	}
-	for n := range factsOf {
+	for n := range knownFacts {
 		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)),
 			Type: agent.MemoryUser, Created: time.Now()})
 	}
@@ -53,7 +56,7 @@ func inhabited(t *testing.T) (data string, images []string) {
 		t.Fatal(err)
 	}
 	h.remember("the last fact") // is all that the last change writes
-	h.stop()
+	h.Stop()
 	return data, images
 }
 
@@ -63,7 +66,7 @@ func copyOf(t *testing.T, data string) string {
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
 	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
-		if exists(filepath.Join(to, name)) {
+		if store.Exists(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
@@ -88,7 +91,7 @@ func zero(t *testing.T, file string, n int) {
 // images are all images on the disk, wherever in the folder.
 func imagesIn(t *testing.T, data string) (found []string) {
 	t.Helper()
-	for _, name := range entries(t, filepath.Join(data, "firmware")) {
+	for _, name := range archivetest.Names(t, filepath.Join(data, "firmware")) {
 		if sha, is := strings.CutSuffix(filepath.Base(name), ".bin"); is {
 			found = append(found, sha)
 		}
@@ -100,8 +103,8 @@ func imagesIn(t *testing.T, data string) (found []string) {
 // time, and it starts. Robots and facts that are gone are told of, no image is
 // deleted, and what it acknowledges it keeps.
 func TestDamagedPages(t *testing.T) {
-	data, images := inhabited(t)
-	file := readFile(t, archive.DatabasePath(data))
+	data, images := usedData(t)
+	file := archivetest.Read(t, archive.DatabasePath(data))
 	var used []int
 	for n := range len(file) / page {
 		if n < 2 || file[n*page+10]|file[n*page+11] != 0 {
@@ -117,17 +120,17 @@ func TestDamagedPages(t *testing.T) {
 		damaged++
 		data := copyOf(t, data)
 		zero(t, archive.DatabasePath(data), n)
-		c := testConfig()
+		c := appliancetest.Config()
 		c.Bridge.Key = skinsTestKey
 		h := open(t, c, data)
-		part := h.part("store")
+		part := h.Part("store")
 		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
-		if missing := residentsOf - len(robots) + factsOf + 1 - len(facts); missing > 0 &&
+		if missing := knownRobots - len(robots) + knownFacts + 1 - len(facts); missing > 0 &&
 			(part.OK || part.Vital || !strings.Contains(part.Note, "lost: ") || strings.Contains(part.Note, data) ||
-				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.log.String(), "the database was damaged")) {
+				strings.Contains(part.Note, "a0b1c2d3") || !strings.Contains(h.Logged.String(), "the database was damaged")) {
 			t.Errorf("page %d: %d records are missing, and /ready says %+v", n, missing, part)
 		}
-		if len(robots) < residentsOf-20 || len(facts) < factsOf-20 {
+		if len(robots) < knownRobots-20 || len(facts) < knownFacts-20 {
 			t.Errorf("page %d: there are %d robots and %d facts, and more could be read", n, len(robots), len(facts))
 		}
 		for _, sha := range images {
@@ -135,19 +138,16 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		if status, text := h.request(http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization",
-			"Bearer "+skinsTestKey); status != http.StatusOK {
-			t.Errorf("page %d: remember: %d %s", n, status, text)
-		}
-		h.stop()
+		h.Expect(http.StatusOK, "", http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey)
+		h.Stop()
 		h = open(t, c, data)
 		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
 			t.Errorf("page %d: what was acknowledged is not there: %v", n, got)
 		}
-		if again := h.part("store"); n > 1 && again.Note != part.Note {
+		if again := h.Part("store"); n > 1 && again.Note != part.Note {
 			t.Errorf("page %d: after another start /ready says %+v", n, again)
 		}
-		h.stop()
+		h.Stop()
 	}
 	t.Logf("%d of %d pages in use", damaged, len(used))
 	if damaged < 5 {
@@ -158,38 +158,33 @@ func TestDamagedPages(t *testing.T) {
 // TestAPageIsDamagedWhileItRuns: nothing is acknowledged that is not kept, it is
 // told, and the next start has all that can be read.
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
-	data, _ := inhabited(t)
-	c := testConfig()
+	data, _ := usedData(t)
+	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, data)
-	n := bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
+	n := bytes.Index(archivetest.Read(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
 	zero(t, archive.DatabasePath(data), n)
 	remember := func(fact string) (int, string) {
-		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
+		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
 	}
 	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) ||
 		strings.Contains(text, data) {
 		t.Errorf("remember: %d %s", status, text)
 	}
-	if p := h.part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
+	if p := h.Part("store"); p.OK || !p.Vital || !strings.Contains(p.Note, "damaged") || strings.Contains(p.Note, data) {
 		t.Errorf("/ready says %+v", p)
 	}
-	if status, _ := h.request(http.MethodGet, "/health", ""); status != http.StatusServiceUnavailable {
-		t.Errorf("/health: %d", status)
-	}
-	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusServiceUnavailable ||
-		!strings.Contains(text, `"database_damaged"`) {
-		t.Errorf("a backup: %d %.200s", status, text)
-	}
-	h.stop()
+	h.Expect(http.StatusServiceUnavailable, "", http.MethodGet, "/health", "")
+	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
+	h.Stop()
 	h = open(t, c, data)
-	if p := h.part("store"); p.OK || p.Vital || len(h.Robots.List()) != residentsOf || len(h.Memory.Search("fact", time.Now())) < factsOf-20 {
+	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != knownRobots || len(h.Memory.Search("fact", time.Now())) < knownFacts-20 {
 		t.Errorf("after a restart /ready says %+v", p)
 	}
 	if status, text := remember("it is raining"); status != http.StatusOK {
 		t.Errorf("after a restart: %d %s", status, text)
 	}
-	h.stop()
+	h.Stop()
 	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, filepath.Join(data, "perch.db.damaged-")) {
 		t.Errorf("the doctor says %s", note)
 	}
@@ -200,11 +195,11 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	if ok, note := diagnosed(t, data); !ok {
 		t.Errorf("once that is removed the doctor says %s", note)
 	}
-	n = bytes.Index(readFile(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
+	n = bytes.Index(archivetest.Read(t, archive.DatabasePath(data)), []byte("fact 99 ")) / page
 	zero(t, archive.DatabasePath(data), n)
-	before := readFile(t, archive.DatabasePath(data))
+	before := archivetest.Read(t, archive.DatabasePath(data))
 	if ok, note := diagnosed(t, data); ok || !strings.Contains(note, "the next start keeps the") || !strings.Contains(note, "lost: ") ||
-		!bytes.Equal(before, readFile(t, archive.DatabasePath(data))) {
+		!bytes.Equal(before, archivetest.Read(t, archive.DatabasePath(data))) {
 		t.Errorf("of a damaged database the doctor says %s", note)
 	}
 }
@@ -212,7 +207,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 // diagnosed is what the doctor says of the database.
 func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	t.Helper()
-	c := testConfig()
+	c := appliancetest.Config()
 	d := doctor.New(doctor.Options{Config: &c, Data: data, Version: "dev", Connect: connectLocal})
 	t.Cleanup(d.Close)
 	d.Database()
@@ -224,7 +219,7 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 // foreign database are told of, with the cure, and nothing is touched. A backup
 // or a flag has it start.
 func TestNoDatabaseWhereOneWas(t *testing.T) {
-	whole, images := inhabited(t)
+	whole, images := usedData(t)
 	saved := filepath.Join(t.TempDir(), "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", whole, saved); code != exitDone {
 		t.Fatal(errs)
@@ -247,7 +242,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				return err
 			}
 			_ = db.Close() // nothing was written
-			return os.WriteFile(path, bytes.ReplaceAll(readFile(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
+			return os.WriteFile(path, bytes.ReplaceAll(archivetest.Read(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
 		}, "no Perch database", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +251,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if err := c.do(path); err != nil {
 				t.Fatal(err)
 			}
-			before := fmt.Sprint(entries(t, data))
+			before := fmt.Sprint(archivetest.Names(t, data))
 			refused := func() {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that does start, ends
@@ -268,7 +263,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					!strings.Contains(errs, "perch restore") || !strings.Contains(errs, "perch serve --new-database") {
 					t.Errorf("%d %s", code, errs)
 				}
-				if after := fmt.Sprint(entries(t, data)); after != before {
+				if after := fmt.Sprint(archivetest.Names(t, data)); after != before {
 					t.Errorf("there was %s and is %s", before, after)
 				}
 			}
@@ -280,7 +275,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
 				t.Errorf("restore: %s", errs)
 			}
-			if h := open(t, testConfig(), restored); len(h.Robots.List()) != residentsOf {
+			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != knownRobots {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
 			if c.says == "no Perch database" { // it is moved away first
@@ -288,7 +283,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			begun := testConfig()
+			begun := appliancetest.Config()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
 			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
 			if err != nil {
@@ -303,7 +298,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					t.Error("an image is deleted")
 				}
 			}
-			open(t, testConfig(), data) // and from now on without the flag
+			open(t, appliancetest.Config(), data) // and from now on without the flag
 		})
 	}
 }
@@ -311,8 +306,8 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 // TestAFirstStartCutOff: wherever a first start is cut off, the next one goes on.
 func TestAFirstStartCutOff(t *testing.T) {
 	whole := t.TempDir()
-	h := open(t, testConfig(), whole)
-	h.stop()
+	h := open(t, appliancetest.Config(), whole)
+	h.Stop()
 	made := []string{"perch.db", "token-key", "firmware", "admin-token"} // in this order
 	for n := range len(made) + 1 {
 		data := t.TempDir()
@@ -323,16 +318,16 @@ func TestAFirstStartCutOff(t *testing.T) {
 				}
 				continue
 			}
-			writeFile(t, filepath.Join(data, name), readFile(t, filepath.Join(whole, name)))
+			archivetest.Write(t, filepath.Join(data, name), archivetest.Read(t, filepath.Join(whole, name)))
 		}
-		open(t, testConfig(), data).stop()
+		open(t, appliancetest.Config(), data).Stop()
 	}
 	for _, left := range []map[string]string{{"perch.db": ""}, {"perch.db.new": "half"}, {"perch.db": "", "perch.db.new": "half"}} {
 		data := t.TempDir()
 		for name, text := range left {
-			writeFile(t, filepath.Join(data, name), []byte(text))
+			archivetest.Write(t, filepath.Join(data, name), []byte(text))
 		}
-		open(t, testConfig(), data).stop()
+		open(t, appliancetest.Config(), data).Stop()
 	}
 }
 
@@ -343,24 +338,24 @@ func TestAFirstStartKilled(t *testing.T) {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
 		o.begin()
 		begun := time.Now()
-		for !exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
+		for !store.Exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
 		o.cut()
 		seen[fmt.Sprint(appliance.Traces(o.data))]++
-		open(t, testConfig(), o.data).stop()
+		open(t, appliancetest.Config(), o.data).Stop()
 	}
 	t.Logf("when it was killed there were %v", seen)
 }
 
 // TestBackupOnAFullDisk says the cause and the cure.
 func TestBackupOnAFullDisk(t *testing.T) {
-	data := smallDisk(t, "8m")
-	h := open(t, testConfig(), data)
+	data := storetest.SmallDisk(t, "8m")
+	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	filler := fill(t, data)
-	status, text := h.owner(http.MethodGet, "/api/v1/backup", "")
+	status, text := h.Owner(http.MethodGet, "/api/v1/backup", "")
 	var told struct {
 		Error struct{ Code, Message string }
 	}
@@ -375,11 +370,9 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := h.owner(http.MethodGet, "/api/v1/backup", ""); status != http.StatusOK {
-		t.Errorf("with room again: %d %.300s", status, text)
-	}
+	h.Expect(http.StatusOK, "", http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	fill(t, data)
-	h.stop()
+	h.Stop()
 	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
 	if code != exitFailed || !strings.Contains(errs, "free some space") {
 		t.Errorf("without an appliance: %d %s", code, errs)

@@ -23,7 +23,7 @@ type robotList struct {
 
 func listCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:     "list",
 		Short:   "List the robots, and check-ins that were refused",
 		Example: "perch robot list --json",
@@ -41,9 +41,7 @@ func listCommand() *cobra.Command {
 			}
 			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(out, os.Getenv)) })
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 // write prints the list, with a line of titles on a terminal.

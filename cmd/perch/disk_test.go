@@ -1,32 +1,18 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/admin"
+	"perch/store/storetest"
 )
-
-// smallDisk mounts a file system of the size given, which takes the rights of
-// an administrator.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("perch", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("cannot mount here: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
-}
 
 // fill takes all the room there is on a disk, until the file is removed.
 func fill(t *testing.T, dir string) (file string) {
@@ -43,41 +29,17 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-func (h *house) part(name string) (found admin.Part) {
-	h.t.Helper()
-	var ready struct{ Parts []admin.Part }
-	_, text := h.request(http.MethodGet, "/ready", "")
-	if err := json.Unmarshal([]byte(text), &ready); err != nil {
-		h.t.Fatal(err)
-	}
-	for _, p := range ready.Parts {
-		if p.Name == name {
-			found = p
-		}
-	}
-	return found
-}
-
-func (h *house) owner(method, path, body string) (int, string) {
-	h.t.Helper()
-	token, err := os.ReadFile(filepath.Join(h.Data, "admin-token"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return h.request(method, path, body, "Authorization", "Bearer "+strings.TrimSpace(string(token)))
-}
-
 // TestAFullDisk: robots go on talking, what cannot be kept is refused with the
 // cause, which is named and logged once, and once there is room again all goes
 // on by itself. What was acknowledged is there after a restart.
 func TestAFullDisk(t *testing.T) {
-	dir := smallDisk(t, "8m")
-	c := testConfig()
+	dir := storetest.SmallDisk(t, "8m")
+	c := appliancetest.Config()
 	c.Bridge.Key = skinsTestKey
 	h := open(t, c, dir)
-	h.robot(simrobot.Options{}) // it is known before
+	h.Robot(simrobot.Options{}) // it is known before
 	remember := func(n int) (int, string) {
-		return h.request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
+		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
 			"Bearer "+skinsTestKey)
 	}
 	kept := 0
@@ -101,17 +63,14 @@ func TestAFullDisk(t *testing.T) {
 		{http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`},
 		{http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", ""},
 	} {
-		status, text := h.owner(w[0], w[1], w[2])
+		status, text := h.Owner(w[0], w[1], w[2])
 		if fits := status < 300; !fits && (status != http.StatusInsufficientStorage || !strings.Contains(text, `"disk_full"`)) {
 			t.Errorf("%s %s: %d %s", w[0], w[1], status, text)
 		}
 	}
 	image := simrobot.Image("9.9.9", 1<<20)
 	for _, path := range []string{"/api/v1/firmware?board=m5stack-stack-chan", "/api/v1/assets/fonts.bin"} {
-		if status, text := h.owner(http.MethodPost, path, string(image)); status != http.StatusInsufficientStorage ||
-			!strings.Contains(text, "disk") {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+		h.Expect(http.StatusInsufficientStorage, "disk", http.MethodPost, path, string(image), "Authorization", "Bearer "+h.OwnerToken())
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, "firmware", "*")); err != nil || len(files) > 0 &&
 		files[0] != filepath.Join(dir, "firmware", "assets") {
@@ -121,23 +80,19 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("of an upload there is %v", files)
 	}
 
-	for _, turn := range h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).Stats().Turns {
+	for _, turn := range h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Stats().Turns {
 		if !turn.Answered || !strings.HasPrefix(strings.Join(turn.Answer, " "), "It is ") {
 			t.Errorf("a robot is answered %+v", turn)
 		}
 	}
-	h.robot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // and one that is new is welcome
+	h.Robot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // and one that is new is welcome
 
-	if p := h.part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
+	if p := h.Part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
 		t.Errorf("/ready says of the disk %+v", p)
 	}
-	if status, text := h.request(http.MethodGet, "/health", ""); status != http.StatusOK {
-		t.Errorf("/health: %d %s", status, text)
-	}
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"doctor", "--data", dir}, &out, &out); code != exitFailed || !strings.Contains(out.String(), "FAIL  disk") ||
-		strings.Count(out.String(), "  disk ") != 1 {
-		t.Errorf("the doctor: %d %s", code, &out)
+	h.Expect(http.StatusOK, "", http.MethodGet, "/health", "")
+	if out := bare(t, "doctor --data "+dir, exitFailed); !strings.Contains(out, "FAIL  disk") || strings.Count(out, "  disk ") != 1 {
+		t.Errorf("the doctor says %s", out)
 	}
 	full := func() int {
 		status, _ := remember(kept)
@@ -146,33 +101,33 @@ func TestAFullDisk(t *testing.T) {
 		}
 		return status
 	}
-	h.eventually("it is logged", func() bool {
-		return full() == http.StatusInsufficientStorage && strings.Contains(h.log.String(), "the disk refuses what is written")
+	h.Eventually("it is logged", func() bool {
+		return full() == http.StatusInsufficientStorage && strings.Contains(h.Logged.String(), "the disk refuses what is written")
 	})
-	if n := strings.Count(h.log.String(), "level=ERROR"); n > 2 { // the store tells of its own, once
+	if n := strings.Count(h.Logged.String(), "level=ERROR"); n > 2 { // the store tells of its own, once
 		t.Errorf("%d errors are logged", n)
 	}
 
-	h.stop() // and starts while it is full
+	h.Stop() // and starts while it is full
 	h = open(t, c, dir)
-	h.robot(simrobot.Options{})
-	h.eventually("it is known to be full", func() bool {
-		return full() == http.StatusInsufficientStorage && !h.part("disk").OK && h.DB.Err() != nil
+	h.Robot(simrobot.Options{})
+	h.Eventually("it is known to be full", func() bool {
+		return full() == http.StatusInsufficientStorage && !h.Part("disk").OK && h.DB.Err() != nil
 	})
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	h.eventually("it has recovered", func() bool { return h.DB.Err() == nil })
+	h.Eventually("it has recovered", func() bool { return h.DB.Err() == nil })
 	for range 3 {
 		if status, text := remember(kept); status != http.StatusOK {
 			t.Fatalf("with room again: %d %s", status, text)
 		}
 		kept++
 	}
-	h.stop()
+	h.Stop()
 	h = open(t, c, dir)
 	var facts []struct{ Body string }
-	h.admin(http.MethodGet, "/api/v1/memory", &facts)
+	h.Admin(http.MethodGet, "/api/v1/memory", "{}", &facts)
 	for n := range kept {
 		if !slices.ContainsFunc(facts, func(f struct{ Body string }) bool { return strings.HasPrefix(f.Body, fmt.Sprintf("fact %d ", n)) }) {
 			t.Errorf("fact %d is not there", n)

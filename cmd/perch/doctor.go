@@ -31,7 +31,7 @@ type doctorFlags struct {
 
 func doctorCommand() *cobra.Command {
 	f := &doctorFlags{settings: settings{judge: true}}
-	c := &cobra.Command{
+	c := f.output.register(f.settings.register(&cobra.Command{
 		Use:   "doctor",
 		Short: "Print what works and, for what does not, cause and cure",
 		Long: `It asks the running appliance, and examines the machine itself where none runs. Exit codes: 0 everything works,
@@ -44,9 +44,7 @@ func doctorCommand() *cobra.Command {
 			}
 			return f.diagnose(c)
 		},
-	}
-	f.settings.register(c)
-	f.output.register(c)
+	}))
 	c.Flags().BoolVar(&f.secrets, "show-secrets", false, "show the generated passwords")
 	return c
 }

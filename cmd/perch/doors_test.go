@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent/notice"
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -17,12 +18,12 @@ import (
 // the field do.
 func TestABrowserStandsInForARobot(t *testing.T) {
 	const panel = "https://panel.example"
-	c := testConfig()
+	c := appliancetest.Config()
 	c.AllowedOrigins = []string{panel}
 	h := open(t, c, t.TempDir())
 	send := func(method, path string, header ...string) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, h.url(path), nil)
+		r, err := http.NewRequest(method, h.URL(path), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,13 +77,13 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 }
 
 func TestNotifyAndSay(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if out := h.command(t, "say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.Robot(simrobot.Options{})
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	if out := h.command("say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}
-	out := h.command(t, "notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
+	out := h.command("notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
 	kept := h.Notices.Open(time.Now())
 	if len(kept) != 1 || out != kept[0].ID+"\n" {
 		t.Fatalf("notify says %q, kept is %+v", out, kept)
@@ -96,7 +97,7 @@ func TestNotifyAndSay(t *testing.T) {
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}
-	if h.command(t, "notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
+	if h.command("notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
 		t.Errorf("kept is %+v", h.Notices.Open(time.Now()))
 	}
 	for line, c := range map[string]struct {
@@ -112,7 +113,7 @@ func TestNotifyAndSay(t *testing.T) {
 		"notify x --robot 020000000001":       {1, "unknown robot"},
 		"notify " + strings.Repeat("x", 1001): {1, "1001 bytes"},
 	} {
-		if out := h.command(t, line, c.code); !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
+		if out := h.command(line, c.code); !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
 			t.Errorf("%.40s says %s", line, out)
 		}
 	}

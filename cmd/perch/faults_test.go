@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 )
@@ -58,7 +57,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPeers(t)
-			configured := testConfig()
+			configured := appliancetest.Config()
 			p.engines(&configured)
 			configured.BrainDeep = nil
 			if c.serve != nil {
@@ -68,48 +67,33 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			}
 			configured.Brains = []config.Brain{c.brain}
 			h := open(t, configured, t.TempDir())
-			r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-			if !r.showed("I cannot think right now. The command perch doctor says why.") {
+			r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+			if !r.Showed("I cannot think right now. The command perch doctor says why.") {
 				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
-			_, ready := h.request("GET", "/ready", "")
-			var parts struct{ Parts []struct{ Name, Note string } }
-			if err := json.Unmarshal([]byte(ready), &parts); err != nil {
-				t.Fatal(err)
-			}
-			note := ""
-			for _, part := range parts.Parts {
-				if strings.HasPrefix(part.Name, "brain") {
-					note = part.Note
-				}
-			}
+			_, ready := h.Request("GET", "/ready", "")
+			note := h.Part("brain " + c.brain.Kind).Note
 			if !strings.Contains(note, c.want) {
 				t.Errorf("/ready says %q", note)
 			}
-			if status, _ := h.request("GET", "/health", ""); status != http.StatusServiceUnavailable {
-				t.Errorf("/health says %d, and no brain can answer", status)
-			}
-			log := h.log.String()
+			h.Expect(http.StatusServiceUnavailable, "", "GET", "/health", "")
+			log := h.Logged.String()
 			if strings.Count(log, "an engine does not work") != 1 || !strings.Contains(log, c.want) {
 				t.Errorf("the log does not tell it, or not once:\n%s", log)
 			}
-			var seen bytes.Buffer
-			if run(t.Context(), []string{"doctor", "--config", writtenConfig(t, configured), "--data", h.Data}, &seen, io.Discard) == exitDone {
-				t.Error("the doctor finds nothing")
-			}
-			told := ""
-			for _, line := range strings.Split(seen.String(), "\n") {
+			seen, told := bare(t, "doctor --config "+writtenConfig(t, configured)+" --data "+h.Data, exitFailed), ""
+			for line := range strings.Lines(seen) {
 				if strings.HasPrefix(line, "FAIL  brain") {
 					told = line
 				}
 			}
 			if !strings.Contains(told, c.want) {
-				t.Errorf("the doctor says %q of\n%s", told, &seen)
+				t.Errorf("the doctor says %q of\n%s", told, seen)
 			}
-			if strings.Contains(log+ready+seen.String()+strings.Join(h.shown(), ""), canary) {
+			if strings.Contains(log+ready+seen+strings.Join(h.shown(), ""), canary) {
 				t.Error("the key is told")
 			}
-			h.stop()
+			h.Stop()
 		})
 	}
 }
@@ -131,32 +115,29 @@ func TestAModelWithoutTools(t *testing.T) {
 	}))
 	defer server.Close()
 	p := newPeers(t)
-	c := testConfig()
+	c := appliancetest.Config()
 	p.engines(&c)
 	c.BrainDeep, c.Brains = nil, []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
 	h := open(t, c, t.TempDir())
-	r := h.robot(simrobot.Options{Say: sentences(t, "what time is it")})
-	if !r.showed("Tea time.") {
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.Showed("Tea time.") {
 		t.Errorf("the robot said %v", r.Stats().Turns)
 	}
-	if log := h.log.String(); strings.Count(log, said) != 1 {
+	if log := h.Logged.String(); strings.Count(log, said) != 1 {
 		t.Errorf("the log does not tell it, or not once:\n%s", log)
 	}
-	if status, _ := h.request("GET", "/health", ""); status != http.StatusOK {
-		t.Errorf("/health says %d of an appliance that answers", status)
-	}
-	if _, ready := h.request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
+	h.Expect(http.StatusOK, "", "GET", "/health", "")
+	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
 		t.Errorf("/ready says %s", ready)
 	}
-	var seen bytes.Buffer
-	_ = run(t.Context(), []string{"doctor", "--config", writtenConfig(t, c), "--data", h.Data}, &seen, io.Discard) // its ports are others'
-	if !strings.Contains(seen.String(), "but the model cannot use tools") {
-		t.Errorf("the doctor says\n%s", &seen)
+	_, seen := perch(t, "doctor", "--config", writtenConfig(t, c), "--data", h.Data) // its ports are others'
+	if !strings.Contains(seen, "but the model cannot use tools") {
+		t.Errorf("the doctor says\n%s", seen)
 	}
 }
 
 // shown is what the appliance tells of its turns.
-func (h *house) shown() (all []string) {
+func (h *running) shown() (all []string) {
 	for _, turn := range h.Records.Turns(10) {
 		all = append(all, turn.Said, turn.End)
 	}

@@ -2,29 +2,30 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/door/doortest"
 )
 
 // TestWhoeverMovesAHeadHoldsIt: what an LLM, a bridge's client, Home Assistant or
 // the owner has turned is not turned away again by what the robot senses next.
 func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
-	movers := map[string]func(h *house, robot string){
+	movers := map[string]func(h *running, robot string){
 		"nobody": nil,
-		"the bridge": func(h *house, robot string) {
-			h.adminWith(http.MethodPost, "/admin/set-head-angles", `{"yaw":-40,"device_id":"`+robot+`"}`, nil)
+		"the bridge": func(h *running, robot string) {
+			h.Admin(http.MethodPost, "/admin/set-head-angles", `{"yaw":-40,"device_id":"`+robot+`"}`, nil)
 		},
-		"the owner": func(h *house, robot string) {
-			h.adminWith(http.MethodPost, "/api/v1/devices/"+robot+"/tools/self.robot.set_head_angles", `{"arguments":{"yaw":-40}}`, nil)
+		"the owner": func(h *running, robot string) {
+			h.Admin(http.MethodPost, "/api/v1/devices/"+robot+"/tools/self.robot.set_head_angles", `{"arguments":{"yaw":-40}}`, nil)
 		},
-		"Home Assistant": func(h *house, robot string) { h.publish("perch/"+robot+"/head_yaw/set", "-40") },
-		"an LLM over MCP": func(h *house, robot string) {
+		"Home Assistant": func(h *running, robot string) { h.publish("perch/"+robot+"/head_yaw/set", "-40") },
+		"an LLM over MCP": func(h *running, robot string) {
 			session := h.mcp("",
 				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 			h.mcp(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -41,7 +42,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 		rules += fmt.Sprintf("  - {when: {event: knock, robot: %s}, do: [{head: {yaw: 30}}, {publish: {topic: house/%s, payload: knocked}}]}\n", id,
 			id)
 	}
-	own, err := loadConfig(written(t, rules), nil)
+	own, err := loadConfig(appliancetest.Written(t, rules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 	mqtt := h.listen()
 	for name, moves := range movers {
 		t.Run(name, func(t *testing.T) {
-			h := &house{Appliance: h.Appliance, t: t, log: h.log}
+			h := &running{h.For(t)}
 			id := robots[name]
 			var mac []string
 			for i := 0; i < len(id); i += 2 {
@@ -67,13 +68,13 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 				}
 			}
 			if moves != nil {
-				h.eventually("Home Assistant knows it", func() bool { return mqtt.has("perch/"+id+"/state", `"connected":true`) })
+				h.Eventually("Home Assistant knows it", func() bool { return mqtt.has("perch/"+id+"/state", `"connected":true`) })
 				moves(h, id)
 				h.await(robot, "its head is moved", turned("-40"))
 			}
-			robot.sense("knock", "{}")
-			h.eventually("its rule is done", func() bool { return mqtt.has("house/"+id, "knocked") })
-			if _, away := robot.when(turned("30")); away != (moves == nil) {
+			sense(robot, "knock", "{}")
+			h.Eventually("its rule is done", func() bool { return mqtt.has("house/"+id, "knocked") })
+			if _, away := robot.When(turned("30")); away != (moves == nil) {
 				t.Errorf("a rule turned it away: %t", away)
 			}
 		})
@@ -81,27 +82,12 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 }
 
 // mcp posts a message, and returns the session it is of.
-func (h *house) mcp(session, body string) string {
-	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url("/mcp"), strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for key, value := range map[string]string{"Authorization": "Bearer " + skinsTestKey, "Content-Type": "application/json",
-		"Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
-		if value != "" {
-			r.Header.Set(key, value)
-		}
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= 300 || strings.Contains(string(text), `"isError":true`) {
-		h.t.Fatalf("%v %d %s", err, answer.StatusCode, text)
+func (h *running) mcp(session, body string) string {
+	h.T.Helper()
+	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+skinsTestKey,
+		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
+	if answer.StatusCode >= 300 || strings.Contains(text, `"isError":true`) {
+		h.T.Fatalf("%d %s", answer.StatusCode, text)
 	}
 	return answer.Header.Get("Mcp-Session-Id")
 }

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
+
+	"perch/cmd/perch/appliance"
 )
 
 // journal writes lines as systemd's journal reads them: each begins with its
 // priority (sd-daemon(3)), so that journalctl -p warning finds the warnings, and
 // none has a time, for the journal notes that itself.
-type journal struct{ by map[slog.Level]slog.Handler }
+type journal []slog.Handler // by priority
 
 // priorities are syslog's, the lowest level first.
 var priorities = []struct {
@@ -27,15 +29,10 @@ func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	if !asJournal {
 		return slog.NewTextHandler(w, o)
 	}
-	o.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
-			return slog.Attr{}
-		}
-		return a
-	}
-	j := journal{map[slog.Level]slog.Handler{}}
+	o.ReplaceAttr = appliance.Bare
+	var j journal
 	for _, p := range priorities {
-		j.by[p.from] = slog.NewTextHandler(prefixed{w, fmt.Sprintf("<%d>", p.at)}, o)
+		j = append(j, slog.NewTextHandler(prefixed{w, fmt.Sprintf("<%d>", p.at)}, o))
 	}
 	return j
 }
@@ -68,13 +65,13 @@ func (j journal) Handle(ctx context.Context, r slog.Record) error {
 
 // of is the handler of the highest level that is not above this one.
 func (j journal) of(level slog.Level) slog.Handler {
-	at := priorities[0].from
-	for _, p := range priorities {
+	at := 0
+	for i, p := range priorities {
 		if level >= p.from {
-			at = p.from
+			at = i
 		}
 	}
-	return j.by[at]
+	return j[at]
 }
 
 // WithAttrs adds to every line.
@@ -88,9 +85,9 @@ func (j journal) WithGroup(name string) slog.Handler {
 }
 
 func (j journal) each(change func(slog.Handler) slog.Handler) slog.Handler {
-	changed := journal{map[slog.Level]slog.Handler{}}
-	for level, h := range j.by {
-		changed.by[level] = change(h)
+	changed := make(journal, len(j))
+	for i, h := range j {
+		changed[i] = change(h)
 	}
 	return changed
 }

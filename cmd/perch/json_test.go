@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/command"
 	"perch/firmware-tools/simrobot"
 )
 
 // TestJSON: with --json a command prints one value of JSON and nothing else.
 func TestJSON(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	h.robot(simrobot.Options{})
-	h.eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.Robot(simrobot.Options{})
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	file := filepath.Join(t.TempDir(), "perch.tar")
 	for _, c := range []struct {
 		line string
@@ -35,6 +36,10 @@ func TestJSON(t *testing.T) {
 		{"robot forget --strangers", 0, `{"forgotten":0}`},
 		{"robot forget kitchen", 0, `{"forgotten":1}`},
 		{"notify tea", 0, `{"id":"`},
+		{"notification send tea", 0, `{"id":"`},
+		{"notification list", 0, `"text":"tea"`},
+		{"memory list", 0, `[]`},
+		{"status", 0, `"parts":[{`},
 		{"doctor --config " + elsewherePorts(t), 1, `"is":"fail"`},
 		{"backup " + file, 0, `"files":[{`},
 		{"restore " + file, 0, `"restarting":false`},
@@ -47,8 +52,8 @@ func TestJSON(t *testing.T) {
 		wantJSON(t, args, c.code, c.want)
 	}
 	wantJSON(t, []string{"version"}, 0, `"version":"dev"`)
-	wantJSON(t, []string{"check-config", written(t, "name: kitchen")}, 0, `"faults":[]`)
-	wantJSON(t, []string{"check-config", written(t, "nmae: x\nadoption: maybe")}, 2, `"warnings":[]`)
+	wantJSON(t, []string{"check-config", appliancetest.Written(t, "name: kitchen")}, 0, `"faults":[]`)
+	wantJSON(t, []string{"check-config", appliancetest.Written(t, "nmae: x\nadoption: maybe")}, 2, `"warnings":[]`)
 }
 
 // wantJSON runs a command, and looks for a text in its JSON without white space.

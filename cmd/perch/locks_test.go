@@ -21,6 +21,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 )
 
@@ -49,7 +50,7 @@ var doorLocks = map[lock][]string{
 		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name"},
 	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
 		"GET /metrics", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
-		"POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
+		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
 		"GET /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
@@ -90,18 +91,18 @@ func lockOf(route string) (lock, bool) {
 	return "", false
 }
 
-// knocker tries doors, each time from another address, so that wrong keys are
+// prober tries doors, each time from another address, so that wrong keys are
 // not counted together.
-type knocker struct {
+type prober struct {
 	t     *testing.T
-	h     *house
+	h     *running
 	known *tls.Config
 	from  int
 	told  func(text string) // what is answered; nil is nobody
 }
 
-// knock is one try.
-type knock struct {
+// probe is one try.
+type probe struct {
 	route  string // "GET /path/:id"
 	header []string
 	host   string // empty is the listener's address
@@ -111,7 +112,7 @@ type knock struct {
 	from   net.IP // empty is one that was not used before
 }
 
-func (k *knocker) dial(s *appliance.Served, from net.IP) net.Conn {
+func (k *prober) dial(s *appliance.Served, from net.IP) net.Conn {
 	k.t.Helper()
 	at := s.Listener.Addr()
 	d := net.Dialer{Timeout: 10 * time.Second}
@@ -134,7 +135,7 @@ func (k *knocker) dial(s *appliance.Served, from net.IP) net.Conn {
 }
 
 // at tries a door, and returns the status and the code of the error.
-func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
+func (k *prober) at(s *appliance.Served, n probe) (status int, code string) {
 	k.t.Helper()
 	conn := k.dial(s, n.from)
 	defer conn.Close()
@@ -186,7 +187,7 @@ func (k *knocker) at(s *appliance.Served, n knock) (status int, code string) {
 	return answer.StatusCode, shown.Error.Code
 }
 
-func (n knock) write(w io.Writer, r *http.Request) error {
+func (n probe) write(w io.Writer, r *http.Request) error {
 	var text strings.Builder
 	if err := r.Write(&text); err != nil {
 		return err
@@ -202,9 +203,9 @@ func (n knock) write(w io.Writer, r *http.Request) error {
 // allowedPage is in allowed_origins.
 const allowedPage = "https://panel.example"
 
-// lockedHouse has a key for every door.
-func lockedHouse(t *testing.T, change func(*config.Config)) (*house, *knocker, map[lock]string) {
-	c := testConfig()
+// locked has a key for every door.
+func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[lock]string) {
+	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
 	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
@@ -212,15 +213,15 @@ func lockedHouse(t *testing.T, change func(*config.Config)) (*house, *knocker, m
 		change(&c)
 	}
 	h := open(t, c, t.TempDir())
-	return h, &knocker{t: t, h: h, known: trusts(t, c.TLS.Certificate)},
-		map[lock]string{ownersToken: h.ownerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
+	return h, &prober{t: t, h: h, known: trusts(t, c.TLS.Certificate)},
+		map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
 }
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
 // TestEveryDoorHasItsLock walks every route of every listener.
 func TestEveryDoorHasItsLock(t *testing.T) {
-	h, k, keys := lockedHouse(t, nil)
+	h, k, keys := locked(t, nil)
 	seen := map[string]int{}
 	for _, s := range h.Doors.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
@@ -233,7 +234,7 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 			seen[s.Key]++
 			switch s.Key {
 			case "listen", "tls.listen":
-				k.fromTheHouse(s, route, l, keys)
+				k.fromTheNetwork(s, route, l, keys)
 			case "local":
 				k.fromThisMachine(s, route, l)
 			default:
@@ -259,10 +260,10 @@ func passed(status int, code string) bool {
 	return status != 401 && status != 403 && status != 421 && status != 429 && code != "not_found" && code != "wrong_method"
 }
 
-// fromTheHouse tries one door from the network.
-func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys map[lock]string) {
+// fromTheNetwork tries one door from the network.
+func (k *prober) fromTheNetwork(s *appliance.Served, route string, l lock, keys map[lock]string) {
 	k.t.Helper()
-	expect := func(what string, n knock, want ...int) {
+	expect := func(what string, n probe, want ...int) {
 		k.t.Helper()
 		n.route = route
 		if status, code := k.at(s, n); !slices.Contains(want, status) {
@@ -271,56 +272,56 @@ func (k *knocker) fromTheHouse(s *appliance.Served, route string, l lock, keys m
 	}
 	right := bearer(keys[l])
 	// Whatever the lock, a page of somebody else and a name that is not ours.
-	expect("a foreign page", knock{header: append([]string{"Origin", "https://evil.example"}, right...)}, 403)
-	expect("a page of a file", knock{header: append([]string{"Origin", "null"}, right...)}, 403)
-	expect("a rebound name", knock{host: "evil.example:8003", header: right}, 421)
-	expect("a rebound name of a page", knock{host: "evil.example:8003", header: append([]string{"Origin", "http://evil.example:8003"}, right...)},
+	expect("a foreign page", probe{header: append([]string{"Origin", "https://evil.example"}, right...)}, 403)
+	expect("a page of a file", probe{header: append([]string{"Origin", "null"}, right...)}, 403)
+	expect("a rebound name", probe{host: "evil.example:8003", header: right}, 421)
+	expect("a rebound name of a page", probe{host: "evil.example:8003", header: append([]string{"Origin", "http://evil.example:8003"}, right...)},
 		421)
 	as := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "c"}
 	switch l {
 	case anyone:
-		if status, code := k.at(s, knock{route: route, header: as}); !passed(status, code) {
+		if status, code := k.at(s, probe{route: route, header: as}); !passed(status, code) {
 			k.t.Errorf("%s at %s, which is anybody's: %d %s", route, s.Key, status, code)
 		}
 		return
 	case robotsToken, cameraToken, talksBearer:
-		expect("no token", knock{header: as}, 401)
-		expect("a wrong token", knock{header: append(bearer(strings.Repeat("A", 43)), as...)}, 401)
-		expect("the owner's token", knock{header: append(bearer(keys[ownersToken]), as...)}, 401)
-		expect("a wrong token in the query", knock{query: "device-id=a0b1c2d3e4f5&client-id=c&authorization=Bearer+wrong"}, 401)
+		expect("no token", probe{header: as}, 401)
+		expect("a wrong token", probe{header: append(bearer(strings.Repeat("A", 43)), as...)}, 401)
+		expect("the owner's token", probe{header: append(bearer(keys[ownersToken]), as...)}, 401)
+		expect("a wrong token in the query", probe{query: "device-id=a0b1c2d3e4f5&client-id=c&authorization=Bearer+wrong"}, 401)
 		return
 	case ticket:
 		// That there is no such image is told to anybody; its name is its hash.
-		expect("no ticket", knock{}, 403, 404)
-		expect("a wrong ticket", knock{query: "r=a0b1c2d3e4f5.zzzzzzz.AAAAAAAAAAAAAAAAAAAAAA"}, 403, 404)
-		expect("the owner's token", knock{header: bearer(keys[ownersToken])}, 403, 404)
+		expect("no ticket", probe{}, 403, 404)
+		expect("a wrong ticket", probe{query: "r=a0b1c2d3e4f5.zzzzzzz.AAAAAAAAAAAAAAAAAAAAAA"}, 403, 404)
+		expect("the owner's token", probe{header: bearer(keys[ownersToken])}, 403, 404)
 		return
 	}
-	expect("no key", knock{}, 401)
-	expect("an empty key", knock{header: bearer("")}, 401)
-	expect("a wrong key", knock{header: bearer("a-wrong-one")}, 401)
-	expect("as Basic", knock{header: []string{"Authorization", "Basic " + keys[l]}}, 401)
-	expect("a key and forwarding headers of this machine", knock{header: []string{"X-Forwarded-For", "127.0.0.1", "X-Real-Ip", "127.0.0.1",
+	expect("no key", probe{}, 401)
+	expect("an empty key", probe{header: bearer("")}, 401)
+	expect("a wrong key", probe{header: bearer("a-wrong-one")}, 401)
+	expect("as Basic", probe{header: []string{"Authorization", "Basic " + keys[l]}}, 401)
+	expect("a key and forwarding headers of this machine", probe{header: []string{"X-Forwarded-For", "127.0.0.1", "X-Real-Ip", "127.0.0.1",
 		"Forwarded", "for=127.0.0.1"}}, 401)
-	expect("a local name", knock{host: "127.0.0.1:8004"}, 401)
+	expect("a local name", probe{host: "127.0.0.1:8004"}, 401)
 	for _, name := range []string{"token", "key", "authorization", "access_token"} {
-		expect("the key in the query as "+name, knock{query: name + "=" + url.QueryEscape(keys[l])}, 401)
+		expect("the key in the query as "+name, probe{query: name + "=" + url.QueryEscape(keys[l])}, 401)
 	}
 	for other, key := range keys {
 		if other != l {
-			expect(string(other), knock{header: bearer(key)}, 401)
+			expect(string(other), probe{header: bearer(key)}, 401)
 		}
 	}
-	if status, code := k.at(s, knock{route: route, header: right}); !passed(status, code) {
+	if status, code := k.at(s, probe{route: route, header: right}); !passed(status, code) {
 		k.t.Errorf("%s at %s with %s: %d %s", route, s.Key, l, status, code)
 	}
 	if l == ownersToken {
-		if status, code := k.at(s, knock{route: route, header: []string{"X-Admin-Token", keys[l]}}); !passed(status, code) {
+		if status, code := k.at(s, probe{route: route, header: []string{"X-Admin-Token", keys[l]}}); !passed(status, code) {
 			k.t.Errorf("%s at %s with X-Admin-Token: %d %s", route, s.Key, status, code)
 		}
 		return
 	}
-	expect("the key as X-Admin-Token", knock{header: []string{"X-Admin-Token", keys[l]}}, 401)
+	expect("the key as X-Admin-Token", probe{header: []string{"X-Admin-Token", keys[l]}}, 401)
 }
 
 // proxied are the headers by which a proxy tells of itself.
@@ -329,7 +330,7 @@ var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
 // fromThisMachine tries one door where no key is needed.
-func (k *knocker) fromThisMachine(s *appliance.Served, route string, l lock) {
+func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock) {
 	k.t.Helper()
 	if l == robotsToken || l == cameraToken || l == ticket {
 		k.t.Errorf("%s is a robot's and needs no key on this machine", route)
@@ -338,34 +339,34 @@ func (k *knocker) fromThisMachine(s *appliance.Served, route string, l lock) {
 	if l == talksBearer { // of all here, only agents in a talk of theirs have one
 		here = func(status int, code string) bool { return status == 401 && code == "no_talk" }
 	}
-	if status, code := k.at(s, knock{route: route}); !here(status, code) {
+	if status, code := k.at(s, probe{route: route}); !here(status, code) {
 		k.t.Errorf("%s of a program here: %d %s", route, status, code)
 	}
-	refused := func(what string, n knock) {
+	refused := func(what string, n probe) {
 		k.t.Helper()
 		n.route = route
 		if status, code := k.at(s, n); status != 403 || code != "not_local" && !strings.HasPrefix(n.route[strings.Index(n.route, "/"):], "/v1/") {
 			k.t.Errorf("%s, %s: %d %s", route, what, status, code)
 		}
 	}
-	if status, code := k.at(s, knock{route: route, host: "localhost:8004"}); !here(status, code) {
+	if status, code := k.at(s, probe{route: route, host: "localhost:8004"}); !here(status, code) {
 		k.t.Errorf("%s of a program here that asks for localhost: %d %s", route, status, code)
 	}
 	for _, host := range []string{"evil.example:8004", "evil.localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
-		refused("as "+host, knock{host: host})
+		refused("as "+host, probe{host: host})
 	}
 	for _, origin := range []string{"https://evil.example", "null", "http://" + s.Listener.Addr().String()} {
-		refused("a page of "+origin, knock{header: []string{"Origin", origin}})
+		refused("a page of "+origin, probe{header: []string{"Origin", origin}})
 	}
-	status, code := k.at(s, knock{route: route, header: []string{"Origin", allowedPage}})
+	status, code := k.at(s, probe{route: route, header: []string{"Origin", allowedPage}})
 	if may := l != ownersToken; here(status, code) != may {
 		k.t.Errorf("%s of an allowed page: %d %s, want let in %t", route, status, code, may)
 	}
-	refused("a tag of a page", knock{header: []string{"Sec-Fetch-Site", "cross-site"}})
+	refused("a tag of a page", probe{header: []string{"Sec-Fetch-Site", "cross-site"}})
 	for _, name := range proxied {
-		refused("through a proxy that says "+name, knock{header: []string{name, "127.0.0.1"}})
+		refused("through a proxy that says "+name, probe{header: []string{name, "127.0.0.1"}})
 	}
-	refused("through a proxy that says nothing", knock{old: true})
+	refused("through a proxy that says nothing", probe{old: true})
 	// What listens on loopback hears nobody else; where that fails, this holds.
 	method, path, _ := strings.Cut(route, " ")
 	r := httptest.NewRequest(method, path, nil)
@@ -379,7 +380,7 @@ func (k *knocker) fromThisMachine(s *appliance.Served, route string, l lock) {
 // TestTheKeyInTheAddress opens WebSockets of skins where that is switched on,
 // and nothing else.
 func TestTheKeyInTheAddress(t *testing.T) {
-	h, k, keys := lockedHouse(t, func(c *config.Config) { c.Skins.QueryToken = true })
+	h, k, keys := locked(t, func(c *config.Config) { c.Skins.QueryToken = true })
 	for _, s := range h.Doors.Servers {
 		if s.Key != "listen" && s.Key != "tls.listen" {
 			continue
@@ -389,7 +390,7 @@ func TestTheKeyInTheAddress(t *testing.T) {
 				if route == "GET /api/v1/backup" || route == "POST /api/v1/restore" {
 					continue // they are another's, and need not be there
 				}
-				status, code := k.at(s, knock{route: route, query: "token=" + url.QueryEscape(key)})
+				status, code := k.at(s, probe{route: route, query: "token=" + url.QueryEscape(key)})
 				if may := l == keyOfSkins && slices.Contains(sockets, route); passed(status, code) != may {
 					t.Errorf("%s at %s: %d %s, want let in %t", route, s.Key, status, code, may)
 				}
@@ -398,10 +399,10 @@ func TestTheKeyInTheAddress(t *testing.T) {
 	}
 }
 
-// TestTriesAreCountedTogether at the listeners that the house reaches, and each
+// TestTriesAreCountedTogether at the listeners that the network reaches, and each
 // lock by itself.
 func TestTriesAreCountedTogether(t *testing.T) {
-	h, k, keys := lockedHouse(t, nil)
+	h, k, keys := locked(t, nil)
 	clear, encrypted := h.Doors.Servers[0], h.Doors.Servers[slices.IndexFunc(h.Doors.Servers,
 		func(s *appliance.Served) bool { return s.Key == "tls.listen" })]
 	guesser := net.IPv4(127, 0, 9, 66)
@@ -411,15 +412,15 @@ func TestTriesAreCountedTogether(t *testing.T) {
 			if n%2 == 1 {
 				s = encrypted
 			}
-			if status, _ := k.at(s, knock{route: route, from: guesser, header: bearer(fmt.Sprint("guess-", n))}); status != 401 {
+			if status, _ := k.at(s, probe{route: route, from: guesser, header: bearer(fmt.Sprint("guess-", n))}); status != 401 {
 				t.Errorf("%s, guess %d: %d", l, n+1, status)
 			}
 		}
 		for _, s := range []*appliance.Served{clear, encrypted} {
-			if status, code := k.at(s, knock{route: route, from: guesser, header: bearer(keys[l])}); status != 429 || code != "too_many_tries" {
+			if status, code := k.at(s, probe{route: route, from: guesser, header: bearer(keys[l])}); status != 429 || code != "too_many_tries" {
 				t.Errorf("%s at %s after ten guesses: %d %s", l, s.Key, status, code)
 			}
-			if status, code := k.at(s, knock{route: route, header: bearer(keys[l])}); !passed(status, code) {
+			if status, code := k.at(s, probe{route: route, header: bearer(keys[l])}); !passed(status, code) {
 				t.Errorf("%s at %s from elsewhere: %d %s", l, s.Key, status, code)
 			}
 		}
@@ -429,7 +430,7 @@ func TestTriesAreCountedTogether(t *testing.T) {
 // TestAProxyOnThisMachineOpensNothing, neither one that tells of itself nor
 // nginx as it is when nothing is set.
 func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
-	h, k, keys := lockedHouse(t, nil)
+	h, k, keys := locked(t, nil)
 	for _, s := range h.Doors.Servers {
 		if s.Key != "local" && s.Key != "listen" {
 			continue
@@ -463,7 +464,7 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 			}
 		}
 		proxy.Close()
-		if status, _ := k.at(s, knock{route: "GET /api/v1/status", old: true}); status != 403 && status != 401 {
+		if status, _ := k.at(s, probe{route: "GET /api/v1/status", old: true}); status != 403 && status != 401 {
 			t.Errorf("%s through nginx: %d", s.Key, status)
 		}
 	}
@@ -475,7 +476,7 @@ var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "PO
 
 // TestSizesAreBounded: bodies and headers larger than any that belong there.
 func TestSizesAreBounded(t *testing.T) {
-	h, k, keys := lockedHouse(t, nil)
+	h, k, keys := locked(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
 	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20}
 	s := h.Doors.Servers[0]
@@ -487,14 +488,14 @@ func TestSizesAreBounded(t *testing.T) {
 			strings.Contains(r.Path, "/devices/:id") { // which is of a robot that is not there
 			continue
 		}
-		status, _ := k.at(s, knock{route: route, body: large(max(most[route], 256<<10)),
+		status, _ := k.at(s, probe{route: route, body: large(max(most[route], 256<<10)),
 			header: append(bearer(keys[l]), "Device-Id", "a0:b1:c2:d3:e4:f5")})
 		if status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s takes more than belongs there: %d", route, status)
 		}
 	}
 	for _, s := range h.Doors.Servers {
-		status, _ := k.at(s, knock{route: "GET /health", header: []string{"X-Large", strings.Repeat("x", 32<<10)}})
+		status, _ := k.at(s, probe{route: "GET /health", header: []string{"X-Large", strings.Repeat("x", 32<<10)}})
 		if status != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("32 kB of headers at %q: %d", s.Key, status)
 		}
@@ -507,7 +508,7 @@ func TestSizesAreBounded(t *testing.T) {
 // TestRobotsDoorsArePaced: one address that keeps asking is told to wait, at
 // all doors that have no lock.
 func TestRobotsDoorsArePaced(t *testing.T) {
-	h, _, _ := lockedHouse(t, nil)
+	h, _, _ := locked(t, nil)
 	e := h.Doors.Servers[0].Server.Handler
 	come := func(from, path string) int {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -540,47 +541,22 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 	if c := config.Default(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
 		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
 	}
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
+	c := appliancetest.Config()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	h := open(t, c, t.TempDir())
-	h.eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
-	password, err := os.ReadFile(filepath.Join(h.Data, appliance.MQTTPasswordFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.Eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
+	password := h.Secret(appliance.MQTTPasswordFile)
 	for _, try := range []struct {
 		user, password string
 		let            bool
-	}{{"", "", false}, {"perch", "wrong", false}, {"admin", strings.TrimSpace(string(password)), false},
-		{"perch", strings.TrimSpace(string(password)), true}} {
-		if got := mqttConnect(t, c.MQTT.Listen, try.user, try.password); got != try.let {
-			t.Errorf("user %q with %d letters of password: let in %t", try.user, len(try.password), got)
+	}{{"", "", false}, {"perch", "wrong", false}, {"admin", password, false},
+		{"perch", password, true}} {
+		conn, err := mqttLogin(c.MQTT.Listen, 4, "a-client", try.user, try.password)
+		if (err == nil) != try.let {
+			t.Errorf("user %q with %d letters of password: %v", try.user, len(try.password), err)
+		}
+		if err == nil {
+			conn.Close()
 		}
 	}
-}
-
-// mqttConnect says CONNECT as MQTT 3.1.1 has it, and reports whether it was
-// welcome.
-func mqttConnect(t *testing.T, address, user, password string) bool {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	flags := byte(0x02)
-	rest := field("a-client")
-	if user != "" {
-		flags |= 0xc0
-		rest = append(append(rest, field(user)...), field(password)...)
-	}
-	body := append(append(field("MQTT"), 4, flags, 0, 60), rest...)
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write(append([]byte{0x10, byte(len(body))}, body...)); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 4)
-	_, err = io.ReadFull(conn, answer)
-	return err == nil && answer[3] == 0
 }

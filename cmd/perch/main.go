@@ -36,17 +36,23 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
-		Long: `The commands of robot, notify, backup and restore talk to the running appliance over its socket, or over the network:
---url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in its data directory
-(--data DIR). perch devices is perch robot list; say, adopt, token and forget may be written without the word robot.`,
+		Long: `status, backup, restore and the commands of robot, memory and notification talk to the running appliance over its socket, or
+over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in its data
+directory (--data DIR). perch devices is perch robot list, and perch notify is perch notification send; say, adopt, token and forget
+may be written without the word robot.`,
 		Example: `perch serve
 			perch robot list
 			perch robot say kitchen "dinner is ready"`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
 	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(), setCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), robot, notifyCommand(), backupCommand(), restoreCommand(),
-		command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()))
+	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
+	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand())
+	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
+	notification.AddCommand(notificationsCommand(), sendCommand())
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), robot, memory, notification, backupCommand(),
+		restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()),
+		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
 		root.AddCommand(command.Alias(earlier.Name(), earlier))
 	}

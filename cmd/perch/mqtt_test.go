@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
@@ -46,59 +46,44 @@ func needMosquitto(t *testing.T) {
 	}
 }
 
-// free is a loopback address that nobody listens at.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // listener is mosquitto_sub, Debian's: what others see of us.
 type listener struct {
 	mu  sync.Mutex
 	all []string // "topic payload"
 }
 
-// arguments are what mosquitto's clients are told of a house's broker.
-func (h *house) arguments() []string {
+// arguments are what mosquitto's clients need for the appliance's broker.
+func (h *running) arguments() []string {
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	a := []string{"-h", host, "-p", port}
 	if h.Config.MQTT.Broker == config.EmbeddedBroker {
-		password, err := os.ReadFile(h.Data + "/" + appliance.MQTTPasswordFile)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		a = append(a, "-u", "perch", "-P", strings.TrimSpace(string(password)))
+		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(appliance.MQTTPasswordFile))
 	}
 	return a
 }
 
 // listen hears all that is published, once this has returned.
-func (h *house) listen() *listener {
-	h.t.Helper()
-	h.eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
-	l := subscribe(h.t, h.arguments()...)
-	h.eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
+func (h *running) listen() *listener {
+	h.T.Helper()
+	h.Eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
+	l := subscribe(h.T, h.arguments()...)
+	h.Eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.lines(), "perch/bridge/status online") })
 	return l
 }
 
-// withBroker is the configuration of a house with the embedded broker.
+// withBroker is a configuration with the embedded broker.
 func withBroker(t *testing.T) config.Config {
 	t.Helper()
 	needMosquitto(t)
-	c := testConfig()
-	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, free(t)
+	c := appliancetest.Config()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	return c
 }
 
-func openWithBroker(t *testing.T) (*house, *listener) {
+func openWithBroker(t *testing.T) (*running, *listener) {
 	t.Helper()
 	h := open(t, withBroker(t), t.TempDir())
 	h.adopt("A0:B1:C2:D3:E4:F5")
@@ -106,19 +91,19 @@ func openWithBroker(t *testing.T) (*house, *listener) {
 }
 
 // adopt has simulated robots be known, and adopted by their owner.
-func (h *house) adopt(macs ...string) {
-	h.t.Helper()
+func (h *running) adopt(macs ...string) {
+	h.T.Helper()
 	for _, mac := range macs {
 		id, err := device.ParseID(mac)
 		if err != nil {
-			h.t.Fatal(err)
+			h.T.Fatal(err)
 		}
 		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
 		h.Robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
 		if _, err := h.Robots.Adopt(string(id), time.Now()); err != nil {
-			h.t.Fatal(err)
+			h.T.Fatal(err)
 		}
 	}
 }
@@ -157,7 +142,7 @@ func subscribe(t *testing.T, broker ...string) *listener {
 func startMosquitto(t *testing.T) (process *os.Process, address string) {
 	t.Helper()
 	needMosquitto(t)
-	address = free(t)
+	address = appliancetest.FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	c := exec.Command("mosquitto", "-p", port)
 	if err := c.Start(); err != nil {
@@ -237,10 +222,10 @@ func (l *listener) has(topic string, parts ...string) bool {
 	})
 }
 
-func (h *house) publish(topic, payload string) {
-	h.t.Helper()
+func (h *running) publish(topic, payload string) {
+	h.T.Helper()
 	if out, err := exec.Command("mosquitto_pub", append(h.arguments(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {
-		h.t.Fatalf("mosquitto_pub: %v %s", err, out)
+		h.T.Fatalf("mosquitto_pub: %v %s", err, out)
 	}
 }
 
@@ -251,10 +236,10 @@ func (h *house) publish(topic, payload string) {
 func TestAnAutomation(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
-	h.robot(simrobot.Options{Say: sentences(t, "what can you do", "who are you")}).whole(t)
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "who are you")}).Whole(t)
 	talk := []string{"listening", "thinking", "speaking", "attention"}
 	want := slices.Concat([]string{"idle"}, talk, talk, []string{"listening", "idle"})
-	h.eventually("the robot has hung up and is idle", func() bool {
+	h.Eventually("the robot has hung up and is idle", func() bool {
 		got := l.agentStates()
 		return len(got) >= len(want) && got[len(got)-1] == "idle"
 	})
@@ -265,16 +250,16 @@ func TestAnAutomation(t *testing.T) {
 		t.Errorf("the robot is no device that is there:\n%s", strings.Join(l.lines(), "\n"))
 	}
 	h.publish(itsTopic+"notify/set", `{"id":"washing","text":"the washing is done","urgency":"normal"}`)
-	h.eventually("the notification is kept", func() bool {
+	h.Eventually("the notification is kept", func() bool {
 		return l.has(itsTopic+"notification", `"received"`, `"washing"`) && l.has(itsTopic+"conversation", `"queued"`)
 	})
 	if l.has(itsTopic+"notification", `"spoken"`) {
 		t.Error("it was spoken to nobody")
 	}
-	if r := h.robot(simrobot.Options{Say: sentences(t, "look up", "look down")}); !r.showed("the washing is done") {
+	if r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look down")}); !r.Showed("the washing is done") {
 		t.Error("it was not spoken")
 	}
-	h.eventually("it is told that it was spoken", func() bool {
+	h.Eventually("it is told that it was spoken", func() bool {
 		return l.has(itsTopic+"notification", `"spoken"`, `"washing"`) && l.has(itsTopic+"conversation", `"done"`)
 	})
 }
@@ -285,38 +270,38 @@ func TestAnAutomation(t *testing.T) {
 func TestTheAutomationsOfThePage(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
-	h.robot(simrobot.Options{})
+	h.Robot(simrobot.Options{})
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
-	h.eventually("the touch is announced", func() bool { return l.entities()["event.stack_chan_e4f5_touch"].StateTopic != "" })
+	h.Eventually("the touch is announced", func() bool { return l.entities()["event.stack_chan_e4f5_touch"].StateTopic != "" })
 	of := func(id string) entity { return l.entities()[id] }
 
 	h.publish(of("notify.stack_chan_e4f5_say").CommandTopic, "😊 The washing is done.")
-	h.eventually("it waits", func() bool { return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
+	h.Eventually("it waits", func() bool { return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
 
-	h.eventually("the hand is held there", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
+	h.Eventually("the hand is held there", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
-	h.eventually("the hand is gone", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_end"`) })
+	h.Eventually("the hand is gone", func() bool { return l.has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_end"`) })
 	mute := of("switch.stack_chan_e4f5_mute")
 	h.publish(mute.CommandTopic, "ON")
-	h.eventually("it is mute", func() bool { return l.has(mute.StateTopic, `"mute":true`) })
+	h.Eventually("it is mute", func() bool { return l.has(mute.StateTopic, `"mute":true`) })
 	h.publish(mute.CommandTopic, "OFF")
 
 	h.publish(of("number.stack_chan_e4f5_volume").CommandTopic, "101")
-	h.eventually("what it could not do is told", func() bool {
+	h.Eventually("what it could not do is told", func() bool {
 		return l.has(of("event.stack_chan_e4f5_conversation").StateTopic, `"command_rejected"`, "volume goes from 0 to 100")
 	})
 
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		r := h.robot(simrobot.Options{Say: sentences(t, "what can you do", "look up")})
-		if !r.showed("The washing is done.") || !r.showed("Somebody is at the door.") || r.Stats().Turns[0].Length > 3*time.Second {
+		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
+		if !r.Showed("The washing is done.") || !r.Showed("Somebody is at the door.") || r.Stats().Turns[0].Length > 3*time.Second {
 			t.Errorf("it was told %+v", r.Stats().Turns)
 		}
 	})
-	h.eventually("it answers", func() bool {
+	h.Eventually("it answers", func() bool {
 		return l.has(itsTopic+"conversation", `"heard"`) && slices.Contains(l.agentStates(), "speaking")
 	})
-	h.eventually("it speaks", func() bool { return l.has(itsTopic+"conversation", `"replied"`) })
+	h.Eventually("it speaks", func() bool { return l.has(itsTopic+"conversation", `"replied"`) })
 	h.publish(itsTopic+"notify/set", `{"id": "doorbell", "text": "😮 Somebody is at the door.", "urgency": "high"}`)
 	wg.Wait()
 }
@@ -344,19 +329,19 @@ func TestAnAgentThatWaits(t *testing.T) {
 		before := len(waiting())
 		answered := make(chan string, 1)
 		go func() {
-			_, text := h.request("POST", "/permission",
+			_, text := h.Request("POST", "/permission",
 				`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
 				"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 			answered <- text
 		}()
-		h.eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
+		h.Eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
 		entities := l.entities()
 		if !l.has(entities["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) ||
 			!l.has(entities["sensor.coding_1_agent_state"].StateTopic, `"notification"`) {
 			t.Errorf("it does not ask:\n%s", strings.Join(l.lines(), "\n"))
 		}
 		button, text := entities["button.coding_1_"+press], ""
-		h.eventually("a press answers", func() bool { // once the question has been there long enough to be read
+		h.Eventually("a press answers", func() bool { // once the question has been there long enough to be read
 			h.publish(button.CommandTopic, button.Press)
 			select {
 			case text = <-answered:
@@ -368,7 +353,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 		if !strings.Contains(text, `"behavior":"`+press+`"`) {
 			t.Errorf("%s answers %s", press, text)
 		}
-		h.eventually("the lamp is as before", func() bool { w := waiting(); return len(w) == before+2 && w[before+1] == "0" })
+		h.Eventually("the lamp is as before", func() bool { w := waiting(); return len(w) == before+2 && w[before+1] == "0" })
 	}
 }
 
@@ -377,19 +362,19 @@ func TestAnAgentThatWaits(t *testing.T) {
 func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	t.Parallel()
 	mosquitto, address := startMosquitto(t)
-	c := testConfig()
+	c := appliancetest.Config()
 	c.MQTT.Broker, c.MQTT.Listen = "mqtt://"+address, address
 	h := open(t, c, t.TempDir())
 	h.adopt("A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6", "A0:B1:C2:D3:E4:F7")
 	l := h.listen()
-	say := sentences(t, "what can you do", "tell me a joke", "look up")
+	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			h.robot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).whole(t)
+			h.Robot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).Whole(t)
 		})
 	}
-	h.eventually("a robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	h.Eventually("a robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
 	if err := mosquitto.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +382,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	if err := mosquitto.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	h.within(time.Minute, "the broker is told how things are", func() bool {
+	appliancetest.Within(h.T, time.Minute, "the broker is told how things are", func() bool {
 		states := l.agentStates()
 		return len(states) > 0 && states[len(states)-1] == "idle"
 	})
@@ -411,32 +396,30 @@ func TestABusyMQTTPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	c := testConfig()
+	c := appliancetest.Config()
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, taken.Addr().String()
 	h := open(t, c, t.TempDir())
 	said := func() bool {
 		var status admin.Status
-		h.admin("GET", "/api/v1/status", &status)
+		h.Admin("GET", "/api/v1/status", "{}", &status)
 		return slices.ContainsFunc(status.Parts, func(p admin.Part) bool {
 			return p.Name == "mqtt" && !p.OK && !p.Vital && strings.Contains(p.Note, "taken by another program")
 		})
 	}
-	h.eventually("the status says so", said)
-	if n := strings.Count(h.log.String(), "taken by another program"); n != 1 {
+	h.Eventually("the status says so", said)
+	if n := strings.Count(h.Logged.String(), "taken by another program"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
-	if status, _ := h.request("GET", "/ready", ""); status != 200 {
-		t.Errorf("/ready says %d", status)
-	}
-	h.robot(simrobot.Options{Say: sentences(t, "look up")}).whole(t)
+	h.Expect(200, "", "GET", "/ready", "")
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
 }
 
 // TestMQTTIsNoFaultAtTheStart: whoever runs perch doctor right after the start is
 // told that the broker is being connected to, and not that it fails.
 func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 	h := open(t, withBroker(t), t.TempDir())
-	h.eventually("the broker is here", func() bool {
-		part := h.part("mqtt")
+	h.Eventually("the broker is here", func() bool {
+		part := h.Part("mqtt")
 		if !part.OK {
 			t.Fatalf("%+v", part)
 		}
@@ -448,21 +431,13 @@ func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
 // begins anew.
 func TestRestartIsAsked(t *testing.T) {
 	c := withBroker(t)
-	a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: t.TempDir(),
-		Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(t.Context()) }()
-	h := &house{Appliance: a, t: t}
+	h := open(t, c, t.TempDir())
 	l := h.listen()
 	h.publish("perch/bridge/request/restart", `{"transaction":7}`)
-	if err := <-ended; !errors.Is(err, appliance.ErrRestart) {
+	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
-	h.eventually("the bridge is offline", func() bool {
+	h.Eventually("the bridge is offline", func() bool {
 		return l.has("perch/bridge/response/restart", `"transaction":7`, `"ok"`) && l.has("perch/bridge/status", "offline")
 	})
 }
@@ -485,16 +460,12 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 			}
 			return word
 		}
-		h := &house{t: t}
-		p, _ := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address)
-		h.eventually("the bridge is online", func() bool { return last() == "online" })
-		if err := p.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Wait(); (err == nil) != (signal == syscall.SIGTERM) {
+		p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address)
+		appliancetest.Eventually(t, "the bridge is online", func() bool { return last() == "online" })
+		if err := p.end(signal); (err == nil) != (signal == syscall.SIGTERM) {
 			t.Errorf("after %v it ends with %v", signal, err)
 		}
-		h.eventually("the bridge is offline", func() bool { return last() == "offline" })
+		appliancetest.Eventually(t, "the bridge is offline", func() bool { return last() == "offline" })
 	}
 }
 
@@ -504,11 +475,11 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 func TestThePageIsTrue(t *testing.T) {
 	t.Parallel()
 	h, l := openWithBroker(t)
-	h.robot(simrobot.Options{})
+	h.Robot(simrobot.Options{})
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
-	h.eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
+	h.Eventually("the touch is announced", func() bool { return l.has(itsConfig, `"Touch"`) })
 	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
-	h.eventually("the agent is announced", func() bool { return l.has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
+	h.Eventually("the agent is announced", func() bool { return l.has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	entities := l.entities()
 	page, err := os.ReadFile("../../docs/home-assistant.md")
 	if err != nil {

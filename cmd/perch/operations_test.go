@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
 )
 
 // TestThePageOfMetricsIsTrue: docs/operations.md lists every series of the
 // appliance, with its labels, and none besides.
 func TestThePageOfMetricsIsTrue(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	_, text := h.request("GET", "/metrics", "", "X-Admin-Token", h.secret("admin-token"))
+	h := open(t, appliancetest.Config(), t.TempDir())
+	_, text := h.Request("GET", "/metrics", "", "X-Admin-Token", h.Secret("admin-token"))
 	served := map[string]string{} // labels by name
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (perch_\w+)`).FindAllStringSubmatch(text, -1) {
 		served[m[1]] = ""
@@ -57,11 +58,11 @@ func TestThePageOfMetricsIsTrue(t *testing.T) {
 // machine the data directory is.
 func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
 	t.Chdir(t.TempDir())
-	h := open(t, testConfig(), "data") // as where it is started without the package
+	h := open(t, appliancetest.Config(), "data") // as where it is started without the package
 	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
-		status, text := h.request("GET", path, "")
+		status, text := h.Request("GET", path, "")
 		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") ||
-			strings.Contains(text, h.secret("admin-token")) {
+			strings.Contains(text, h.Secret("admin-token")) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
@@ -70,7 +71,7 @@ func TestALockedDoorSaysWhereItsKeyIs(t *testing.T) {
 // TestThePageOfPartsIsTrue: every part of /ready is on the page, and every line
 // of the doctor's.
 func TestThePageOfPartsIsTrue(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Wyoming.Listen = "127.0.0.1:0"
 	h := open(t, c, t.TempDir())
 	page, err := os.ReadFile("../../docs/operations.md")

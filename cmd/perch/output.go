@@ -11,7 +11,11 @@ import (
 // output is how a command prints its result.
 type output struct{ json bool }
 
-func (o *output) register(c *cobra.Command) { c.Flags().BoolVar(&o.json, "json", false, "print JSON") }
+// register gives a command its flags.
+func (o *output) register(c *cobra.Command) *cobra.Command {
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return c
+}
 
 // print prints a value as JSON, or as people read it.
 func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) error {

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/command/commandtest"
 )
 
@@ -62,9 +62,8 @@ func TestConfigurationsOfPages(t *testing.T) {
 				text = strings.ReplaceAll(text, path, file)
 			}
 			checked++
-			var said bytes.Buffer
-			if code := run(t.Context(), []string{"check-config", written(t, text)}, &said, &said); code != 0 {
-				t.Errorf("%s: %s\n%s", name, &said, text)
+			if code, said := perch(t, "check-config", appliancetest.Written(t, text)); code != exitDone {
+				t.Errorf("%s: %s\n%s", name, said, text)
 			}
 		}
 	}

@@ -28,17 +28,17 @@ type peers struct {
 	// "first token", "in a tool" or "speaking".
 	holds func() string
 
-	ears         net.Listener
-	mind, mouth  *httptest.Server
-	conns        sync.WaitGroup
-	reached      chan string // stages that are held
-	mu           sync.Mutex
-	busy         int // requests under way
-	heardAll     time.Time
-	asked        time.Time
-	sentence     time.Time // when the first was known to be one
-	spoken, said time.Time // the synthesizer asked, and its sound begun
-	understood   time.Time
+	recognizer         net.Listener
+	brain, synthesizer *httptest.Server
+	conns              sync.WaitGroup
+	reached            chan string // stages that are held
+	mu                 sync.Mutex
+	busy               int // requests under way
+	heardAll           time.Time
+	asked              time.Time
+	sentence           time.Time // when the first was known to be one
+	spoken, said       time.Time // the synthesizer asked, and its sound begun
+	understood         time.Time
 }
 
 // newPeers starts them. The words are those of the first sentence, and then
@@ -51,14 +51,14 @@ func newPeers(t testing.TB) *peers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.ears = l
-	p.mind = httptest.NewServer(http.HandlerFunc(p.think))
-	p.mouth = httptest.NewServer(http.HandlerFunc(p.speak))
+	p.recognizer = l
+	p.brain = httptest.NewServer(http.HandlerFunc(p.think))
+	p.synthesizer = httptest.NewServer(http.HandlerFunc(p.speak))
 	p.conns.Go(p.listen)
 	t.Cleanup(func() {
 		_ = l.Close()
-		p.mind.Close()
-		p.mouth.Close()
+		p.brain.Close()
+		p.synthesizer.Close()
 		p.conns.Wait()
 	})
 	return p
@@ -66,10 +66,10 @@ func newPeers(t testing.TB) *peers {
 
 // engines has a configuration use them, and no others.
 func (p *peers) engines(c *config.Config) {
-	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: "tcp://" + p.ears.Addr().String()}}
-	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: p.mouth.URL + "/v1"}}
-	c.Brains = []config.Brain{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "m"}}
-	c.BrainDeep = []config.Brain{{Kind: "openai", URL: p.mind.URL + "/v1", Model: "deep"}}
+	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: "tcp://" + p.recognizer.Addr().String()}}
+	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: p.synthesizer.URL + "/v1"}}
+	c.Brains = []config.Brain{{Kind: "openai", URL: p.brain.URL + "/v1", Model: "m"}}
+	c.BrainDeep = []config.Brain{{Kind: "openai", URL: p.brain.URL + "/v1", Model: "deep"}}
 }
 
 // under counts a request until the function it returns is called.
@@ -109,7 +109,7 @@ func (p *peers) held(stage string, gone <-chan struct{}) bool {
 
 func (p *peers) listen() {
 	for {
-		conn, err := p.ears.Accept()
+		conn, err := p.recognizer.Accept()
 		if err != nil {
 			return
 		}

@@ -10,24 +10,25 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
 )
 
 // TestARefusedToken: whoever brings a token is told which it was and where the
 // right one is, by a path that means something where they are.
 func TestARefusedToken(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("not the one at all"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PERCH_TOKEN", "")
 	for line, words := range map[string][]string{
-		"devices --url " + h.url("") + " --token-file " + file: {"refuses the token in " + file},
-		"devices --url " + h.url(""):                           {"wants its admin token", "--token-file FILE"},
+		"devices --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},
+		"devices --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
 	} {
-		out := h.bare(t, line, 1)
-		for _, word := range append(words, h.url(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
+		out := bare(t, line, 1)
+		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
 			if !strings.Contains(out, word) {
 				t.Errorf("%s says %q, not %q", line, out, word)
 			}
@@ -37,28 +38,15 @@ func TestARefusedToken(t *testing.T) {
 		}
 	}
 	t.Setenv("PERCH_TOKEN", "another that is wrong")
-	if out := h.bare(t, "devices --url "+h.url(""), 1); !strings.Contains(out, "refuses the token in PERCH_TOKEN") {
-		t.Errorf("it says %q", out)
-	}
-}
-
-// bare runs a command with nothing added to its line.
-func (h *house) bare(t *testing.T, line string, code int) string {
-	t.Helper()
-	var out strings.Builder
-	if got := run(t.Context(), strings.Fields(line), &out, &out); got != code {
-		t.Errorf("perch %s: exit code %d: %s", line, got, &out)
-	}
-	return out.String()
+	bare(t, "devices --url "+h.URL(""), 1, "refuses the token in PERCH_TOKEN")
 }
 
 // TestAnotherProgramAtTheAddress does not speak of tokens.
 func TestAnotherProgramAtTheAddress(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer s.Close()
-	var out strings.Builder
-	if run(t.Context(), []string{"devices", "--url", s.URL}, &out, &out); strings.Contains(out.String(), "admin token") {
-		t.Error(out.String())
+	if out := bare(t, "devices --url "+s.URL, exitFailed); strings.Contains(out, "admin token") {
+		t.Error(out)
 	}
 }
 

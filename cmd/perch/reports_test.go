@@ -3,15 +3,15 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // TestTheDoctorSaysEachThingOnce of an appliance that runs: no engine twice,
 // and of a brain that is well what it answers when it is asked what it knows.
 func TestTheDoctorSaysEachThingOnce(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
-	var shown strings.Builder
-	_ = run(t.Context(), []string{"doctor", "--data", h.Data}, &shown, &shown) // whether anything else has the default ports is not of this
-	out := shown.String()
+	h := open(t, appliancetest.Config(), t.TempDir())
+	_, out := perch(t, "doctor", "--data", h.Data) // whether anything else has the default ports is not of this
 	times := map[string]int{}
 	for line := range strings.Lines(out) {
 		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") ||

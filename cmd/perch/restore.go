@@ -21,13 +21,12 @@ import (
 
 func restoreCommand() *cobra.Command {
 	r, again := &target{}, false
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:     "restore FILE",
 		Short:   "Check a backup and put it in the place of what the appliance knows, at its next start",
 		Example: "perch restore perch.tar --restart",
 		RunE:    func(c *cobra.Command, args []string) error { return r.restore(c, args[0], again) },
-	}
-	r.register(c)
+	})
 	c.Flags().BoolVar(&again, "restart", false, "have the appliance restart at once to apply it")
 	return c
 }

@@ -22,7 +22,7 @@ func robotAt(robot string) string { return "/api/v1/devices/" + url.PathEscape(r
 
 func showCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:     "show ROBOT",
 		Short:   "Show what is known of a robot",
 		Example: "perch robot show kitchen",
@@ -30,14 +30,12 @@ func showCommand() *cobra.Command {
 			var d deviceLine
 			return r.ask(c, http.MethodGet, robotAt(args[0]), nil, &d, func(out io.Writer) { d.write(out) })
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 func renameCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:   "rename ROBOT NAME...",
 		Short: "Give a robot the name by which every command knows it; an empty one takes it away",
 		Example: `perch robot rename a0b1c2d3e4f5 kitchen
@@ -53,14 +51,12 @@ func renameCommand() *cobra.Command {
 				fmt.Fprintf(out, "%s is called %s\n", device.Plain(d.ID), device.Plain(d.Name))
 			})
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 func setCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:     "set ROBOT KEY=VALUE...",
 		Short:   "Set a robot's own name, persona, voice, brain or language; an empty value takes it away",
 		Example: "perch robot set kitchen voice=en-gb language=en",
@@ -76,18 +72,12 @@ func setCommand() *cobra.Command {
 			var d deviceLine
 			return r.ask(c, http.MethodPut, robotAt(args[0]), change, &d, func(out io.Writer) { d.write(out) })
 		},
-	}
-	r.register(c)
-	return c
+	})
 }
 
 // write shows a robot, a line for each thing that is known of it.
 func (d deviceLine) write(out io.Writer) {
-	line := func(key, value string) {
-		if value != "" {
-			fmt.Fprintf(out, "%-9s %s\n", key, device.Plain(value))
-		}
-	}
+	line := func(key, value string) { writeLine(out, key, value) }
 	line("id", d.ID)
 	for i, value := range []string{d.Name, d.Persona, d.Voice, d.Brain, d.Language} {
 		line(robotKeys()[i], value)
@@ -99,4 +89,11 @@ func (d deviceLine) write(out io.Writer) {
 	line("state", d.state())
 	line("senses", strings.Join(d.Senses, ", "))
 	line("note", strings.TrimSpace(d.advice()))
+}
+
+// writeLine shows a value under its name, if there is one.
+func writeLine(out io.Writer, key, value string) {
+	if value != "" {
+		fmt.Fprintf(out, "%-9s %s\n", key, device.Plain(value))
+	}
 }

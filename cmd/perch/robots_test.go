@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
@@ -62,37 +61,18 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	speech := &speaker{}
 	server := httptest.NewServer(speech)
 	defer server.Close()
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: server.URL + "/v1", Model: "m", Voice: "usual"}}
 	h := open(t, c, t.TempDir())
-	ctx, leave := context.WithCancel(t.Context())
-	var robots sync.WaitGroup
-	defer robots.Wait()
-	defer leave()
 	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
-		r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: mac, Stay: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		robots.Go(func() { _ = r.Run(ctx) }) // until it is taken away
+		h.Stays(simrobot.Options{MAC: mac, Stay: true})
 	}
-	h.eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
-	if out := h.command(t, "robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0); !strings.Contains(out, "a0b1c2d3e4f5 is called Kitchen") {
-		t.Errorf("rename says %s", out)
-	}
-	if out := h.command(t, "devices", 0); !strings.Contains(out, "Kitchen") {
-		t.Errorf("devices says %s", out)
-	}
-	if out := h.command(t, "robot rename a0b1c2d3e4f6 KITCHEN", 1); !strings.Contains(out, "a0b1c2d3e4f5") {
-		t.Errorf("a name that is taken: %s", out)
-	}
-	if out := h.command(t, "robot set kitchen voice=heart brain=reflex", 0); !strings.Contains(out, "voice     heart") {
-		t.Errorf("set says %s", out)
-	}
-	if out := h.command(t, "robot show KITCHEN", 0); !strings.Contains(out, "a0b1c2d3e4f5") || !strings.Contains(out, "heart") ||
-		!strings.Contains(out, "m5stack-stack-chan") {
-		t.Errorf("show says %s", out)
-	}
+	h.Eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
+	h.command("robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0, "a0b1c2d3e4f5 is called Kitchen")
+	h.command("devices", 0, "Kitchen")
+	h.command("robot rename a0b1c2d3e4f6 KITCHEN", 1, "a0b1c2d3e4f5")
+	h.command("robot set kitchen voice=heart brain=reflex", 0, "voice     heart")
+	h.command("robot show KITCHEN", 0, "a0b1c2d3e4f5", "heart", "m5stack-stack-chan")
 	for line, want := range map[string]string{
 		"robot set kitchen brain=openai":     "reflex",
 		"robot set kitchen language=German":  "no language",
@@ -102,33 +82,29 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",
 		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch devices lists",
 	} {
-		if out := h.command(t, line, 1); !strings.Contains(out, want) {
-			t.Errorf("%s says %s", line, out)
-		}
+		h.command(line, 1, want)
 	}
 	for _, line := range []string{"robot set kitchen", "robot set kitchen voice", "robot set kitchen colour=red", "robot rename kitchen",
 		"robot show"} {
-		h.command(t, line, 2)
+		h.command(line, 2)
 	}
-	h.command(t, "say kitchen Hello there.", 0)
-	h.command(t, "say a0b1c2d3e4f6 Hello you.", 0)
-	h.eventually("each speaks in its own voice", func() bool { return speech.was("heart: Hello there.") && speech.was("usual: Hello you.") })
+	h.command("say kitchen Hello there.", 0)
+	h.command("say a0b1c2d3e4f6 Hello you.", 0)
+	h.Eventually("each speaks in its own voice", func() bool { return speech.was("heart: Hello there.") && speech.was("usual: Hello you.") })
 	if speech.was("usual: Hello there.") || speech.was("heart: Hello you.") {
 		t.Errorf("asked was %q", speech.asked)
 	}
-	h.command(t, "notify --robot kitchen --silent tea", 0)
-	h.command(t, "robot set kitchen voice=nobody", 0)
-	h.command(t, "say kitchen Once more.", 0)
-	h.eventually("it speaks as all do", func() bool { return speech.was("nobody: Once more.") && speech.was("usual: Once more.") })
+	h.command("notify --robot kitchen --silent tea", 0)
+	h.command("robot set kitchen voice=nobody", 0)
+	h.command("say kitchen Once more.", 0)
+	h.Eventually("it speaks as all do", func() bool { return speech.was("nobody: Once more.") && speech.was("usual: Once more.") })
 	for _, p := range h.Parts() {
 		if strings.HasPrefix(p.Name, "synthesizer") && !p.OK {
 			t.Errorf("%s is said to fail: %s", p.Name, p.Note)
 		}
 	}
-	h.command(t, "forget kitchen", 0)
-	if out := h.command(t, "say kitchen Hello", 1); !strings.Contains(out, "perch devices") {
-		t.Errorf("a name that nobody has: %s", out)
-	}
+	h.command("forget kitchen", 0)
+	h.command("say kitchen Hello", 1, "perch devices")
 }
 
 // TestRobotsOfTheFile: what stands there holds, and is not changed by command.
@@ -144,7 +120,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook},
 		{Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
@@ -154,17 +130,11 @@ func TestRobotsOfTheFile(t *testing.T) {
 	}
 	h := open(t, c, data)
 	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
-		h.token(t, "/xiaozhi/ota/", "Device-Id", mac)
+		h.Token("/xiaozhi/ota/", "Device-Id", mac)
 	}
-	if out := h.command(t, "devices", 0); !strings.Contains(out, "Kitchen") {
-		t.Errorf("devices says %s", out)
-	}
-	if out := h.command(t, "robot rename kitchen attic", 1); !strings.Contains(out, "set in the configuration file") {
-		t.Errorf("rename says %s", out)
-	}
-	if out := h.command(t, "robot rename a0b1c2d3e4f6 HALL", 1); !strings.Contains(out, "a0b1c2d3e4ff") {
-		t.Errorf("a name of the file's: %s", out)
-	}
+	h.command("devices", 0, "Kitchen")
+	h.command("robot rename kitchen attic", 1, "set in the configuration file")
+	h.command("robot rename a0b1c2d3e4f6 HALL", 1, "a0b1c2d3e4ff")
 	own := h.Characters.Of("a0b1c2d3e4f5")
 	if own.Persona == nil || own.Persona.Name != "cook" || own.Speech != (voice.Options{Language: "en-GB", Voice: "en-gb"}) || own.Name != "Kitchen" {
 		t.Errorf("it is %+v", own)
@@ -172,7 +142,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 	if other := h.Characters.Of("a0b1c2d3e4f6"); other.Persona != nil || other.Speech != (voice.Options{Language: "en"}) || other.Name != "" {
 		t.Errorf("one without anything is %+v", other)
 	}
-	h.command(t, "robot set a0b1c2d3e4f6 persona=butler voice=en-us", 0)
+	h.command("robot set a0b1c2d3e4f6 persona=butler voice=en-us", 0)
 	butler := h.Characters.Of("a0b1c2d3e4f6")
 	if butler.Persona == nil || butler.Persona.Name != "butler" || butler.Speech.Voice != "en-us" {
 		t.Errorf("by command it is %+v", butler)
@@ -181,13 +151,13 @@ func TestRobotsOfTheFile(t *testing.T) {
 	if h.Characters.Complete(&turn); turn.Name != "Kitchen" || turn.Persona.Name != "cook" || turn.Language != "en-GB" {
 		t.Errorf("a turn that joins its talk is %+v", turn)
 	}
-	h.stop()
+	h.Stop()
 	if err := os.Remove(filepath.Join(data, "personas", "butler.md")); err != nil {
 		t.Fatal(err)
 	}
 	h = open(t, c, data)
 	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" ||
-		!strings.Contains(h.log.String(), "butler") {
+		!strings.Contains(h.Logged.String(), "butler") {
 		t.Errorf("without its file it is %+v", butler)
 	}
 	h.Robots.Fix(map[device.ID]device.Settings{})
@@ -195,7 +165,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 
 // TestFaultsOfRobots are told with their key.
 func TestFaultsOfRobots(t *testing.T) {
-	asks := written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
+	asks := appliancetest.Written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
 	for each, want := range map[string]string{
 		"{robot: kitchen}":                          "robots.each.0.robot: not a MAC address",
 		"{name: kitchen}":                           "robots.each.0.robot: ",
@@ -211,32 +181,16 @@ func TestFaultsOfRobots(t *testing.T) {
 		"{robot: a0b1c2d3e4f5, language: de}":                            "robots.each.0.language: no recognizer hears",
 		"{robot: a0b1c2d3e4f5, colour: red}":                             "robots.each.0.colour: there is no such key",
 	} {
-		_, err := loadConfig(written(t, "robots: {each: ["+each+"]}"), nil)
+		_, err := loadConfig(appliancetest.Written(t, "robots: {each: ["+each+"]}"), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave %v\nwant %s", each, err, want)
 		}
 	}
-	_, err := loadConfig(written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
+	_, err := loadConfig(appliancetest.Written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
 		"speech: {recognizers: [{kind: wyoming, url: \"tcp://h:1\"}, {kind: sphinx}]}\n"+
 		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: openai, url: \"http://h:2/v1\", model: m}, {kind: reflex}]\n"+
 		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"), nil)
 	if err != nil {
 		t.Errorf("what can be: %v", err)
-	}
-}
-
-// Who types perch robot is told which commands that has.
-func TestCommandsOfRobots(t *testing.T) {
-	for line, code := range map[string]int{"robot": exitUsage, "robot help": exitDone, "robot --help": exitDone, "robot -h": exitDone} {
-		var out bytes.Buffer
-		if got := run(t.Context(), strings.Fields(line), &out, &out); got != code || !strings.Contains(out.String(), "\n  rename  ") ||
-			strings.Contains(out.String(), "perch backup") {
-			t.Errorf("perch %s: exit code %d, and says %s", line, got, out.String())
-		}
-	}
-	var out bytes.Buffer
-	if got := run(t.Context(), []string{"robot", "renam"}, &out, &out); got != exitUsage ||
-		!strings.Contains(out.String(), `"renam"; did you mean rename?`) || !strings.Contains(out.String(), "perch robot: ") {
-		t.Errorf("perch robot renam: exit code %d, and says %s", got, out.String())
 	}
 }

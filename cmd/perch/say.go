@@ -11,7 +11,7 @@ import (
 
 func sayCommand() *cobra.Command {
 	r := &target{}
-	c := &cobra.Command{
+	return r.register(&cobra.Command{
 		Use:     "say ROBOT TEXT...",
 		Short:   "Have a robot speak, at once or when it next connects",
 		Example: `perch robot say kitchen "dinner is ready"`,
@@ -26,7 +26,5 @@ func sayCommand() *cobra.Command {
 				}
 			})
 		},
-	}
-	r.register(c)
-	return c
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -31,6 +31,7 @@ import (
 	"perch/perception"
 	"perch/store"
 	"perch/store/archive"
+	"perch/store/archive/archivetest"
 )
 
 // writesFixture, in the environment, has TestEverySchemaIsRead make the fixture
@@ -154,10 +155,10 @@ func crowd(v reflect.Value, depth int) {
 // table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
-	if exists(dir) {
+	if store.Exists(dir) {
 		t.Fatalf("%s is there already", dir)
 	}
-	writeFile(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
+	archivetest.Write(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
 	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: appliance.Migrations(), FlushAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +204,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
-	if !exists(today) {
+	if !store.Exists(today) {
 		t.Fatalf("the schema of today has no fixture; make it with %s=write go test -run TestEverySchemaIsRead ./cmd/perch, and commit it",
 			writesFixture)
 	}
@@ -221,9 +222,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 			if want, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(fixture), "schema-")); content.Schema != want {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
-			c := testConfig()
-			a, err := appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data,
-				Log: slog.New(slog.DiscardHandler)})
+			c := appliancetest.Config()
+			a, err := appliance.New(&c, appliancetest.Options(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,13 +329,13 @@ func TestANewerDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := readFile(t, archive.DatabasePath(data))
-	c := testConfig()
-	_, err = appliance.New(&c, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)})
+	before := archivetest.Read(t, archive.DatabasePath(data))
+	c := appliancetest.Config()
+	_, err = appliance.New(&c, appliancetest.Options(data))
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), "install that version again, or restore a backup") {
 		t.Errorf("newApp: %v", err)
 	}
-	if !bytes.Equal(readFile(t, archive.DatabasePath(data)), before) {
+	if !bytes.Equal(archivetest.Read(t, archive.DatabasePath(data)), before) {
 		t.Error("the file was changed")
 	}
 }

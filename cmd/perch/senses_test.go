@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"math"
 	"net/http"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
@@ -23,70 +22,19 @@ import (
 	"perch/voice"
 )
 
-// companion is a robot that stays switched on until the test ends, and when
-// what happened to it.
-type companion struct {
-	*simrobot.Robot
-	punctual
-	off      func() // switches it off
-	mu       sync.Mutex
-	happened []happened
+// companion is a robot that stays switched on until the test ends, and senses
+// things.
+func (h *running) companion(o simrobot.Options) *appliancetest.Robot {
+	o.Forever = true
+	return h.Stays(o)
 }
 
-type happened struct {
-	at   time.Time
-	what simrobot.Observation
-}
-
-func (h *house) companion(o simrobot.Options) *companion {
-	h.t.Helper()
-	c := &companion{}
-	o.OTA, o.MAC, o.Forever = h.ota(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5"), true
-	o.Observe = func(e simrobot.Observation) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.happened = append(c.happened, happened{time.Now(), e})
-	}
-	made, err := simrobot.New(o)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	c.Robot = made
-	ctx, cancel := context.WithCancel(h.t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { c.watch(ctx) })
-	running.Go(func() {
-		if err := made.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			h.t.Errorf("the robot: %v", err)
-		}
-	})
-	c.off = func() { cancel(); running.Wait() }
-	h.t.Cleanup(c.off)
-	return c
-}
-
-func (c *companion) sense(name, data string) {
-	c.Sense(xiaozhi.Event{Name: name, Data: []byte(data)})
-}
-
-// when is the time of the last thing that happened of which is holds.
-func (c *companion) when(is func(simrobot.Observation) bool) (at time.Time, found bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range slices.Backward(c.happened) {
-		if is(e.what) {
-			return e.at, true
-		}
-	}
-	return at, false
+func sense(r *appliancetest.Robot, name, data string) {
+	r.Sense(xiaozhi.Event{Name: name, Data: []byte(data)})
 }
 
 func sensed(name string) func(simrobot.Observation) bool {
 	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.Sensed); return ok && s.Event.Name == name }
-}
-
-func showed(text string) func(simrobot.Observation) bool {
-	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.SentenceShown); return ok && s.Text == text }
 }
 
 func entered(state simrobot.State) func(simrobot.Observation) bool {
@@ -94,31 +42,31 @@ func entered(state simrobot.State) func(simrobot.Observation) bool {
 }
 
 // knowsTools returns once the appliance has read what tools a robot has.
-func (h *house) knowsTools(id device.ID) {
-	h.t.Helper()
-	h.eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
+func (h *running) knowsTools(id device.ID) {
+	h.T.Helper()
+	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
 func stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
 // await returns when that has happened, and the time.
-func (h *house) await(c *companion, what string, is func(simrobot.Observation) bool) (at time.Time) {
-	h.t.Helper()
-	h.eventually(what, func() bool {
+func (h *running) await(c *appliancetest.Robot, what string, is func(simrobot.Observation) bool) (at time.Time) {
+	h.T.Helper()
+	h.Eventually(what, func() bool {
 		var found bool
-		at, found = c.when(is)
+		at, found = c.When(is)
 		return found
 	})
 	return at
 }
 
 // feed reads server-sent events until the test ends.
-func (h *house) feed(path string, header ...string) *listener {
-	h.t.Helper()
-	ctx, cancel := context.WithCancel(h.t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url(path), nil)
+func (h *running) feed(path string, header ...string) *listener {
+	h.T.Helper()
+	ctx, cancel := context.WithCancel(h.T.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -126,7 +74,7 @@ func (h *house) feed(path string, header ...string) *listener {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(r)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		h.t.Fatalf("%v %v", answer, err)
+		h.T.Fatalf("%v %v", answer, err)
 	}
 	l := &listener{}
 	var reading sync.WaitGroup
@@ -137,7 +85,7 @@ func (h *house) feed(path string, header ...string) *listener {
 			l.mu.Unlock()
 		}
 	})
-	h.t.Cleanup(func() { cancel(); reading.Wait(); answer.Body.Close() })
+	h.T.Cleanup(func() { cancel(); reading.Wait(); answer.Body.Close() })
 	return l
 }
 
@@ -164,47 +112,43 @@ func TestACompanion(t *testing.T) {
 	feed := h.feed("/api/perception/feed", "Authorization", "Bearer "+key)
 
 	h.knowsTools("a0b1c2d3e4f5")
-	h.eventually("its battery is known", func() bool {
+	h.Eventually("its battery is known", func() bool {
 		level := h.Senses.Board.Robot("a0b1c2d3e4f5", time.Now()).Battery
 		return level != nil && *level == 82
 	})
-	robot.sense("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
+	sense(robot, "sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
 	h.await(robot, "its head turns left", func(e simrobot.Observation) bool {
 		moved, ok := e.(simrobot.HeadMoved)
 		return ok && moved.Yaw == -45
 	})
 
-	robot.sense("face_detected", "{}")
-	greeted := h.await(robot, "it greets", showed(c.Behaviours.Greeter.Hello))
-	seen, _ := robot.when(sensed("face_detected"))
+	sense(robot, "face_detected", "{}")
+	greeted := h.await(robot, "it greets", appliancetest.Shows(c.Behaviours.Greeter.Hello))
+	seen, _ := robot.When(sensed("face_detected"))
 	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
-	var shown strings.Builder
-	if code := run(t.Context(), []string{"devices", "--url", h.url(""), "--token-file", h.Data + "/admin-token"}, &shown, &shown); code != 0 ||
-		!strings.Contains(shown.String(), "a face in front of it since") || !strings.Contains(shown.String(), "a sound on the left") {
-		t.Errorf("perch devices: %d\n%s", code, &shown)
-	}
-	h.eventually("the face is on MQTT", func() bool {
+	h.command("devices", exitDone, "a face in front of it since", "a sound on the left")
+	h.Eventually("the face is on MQTT", func() bool {
 		return mqtt.has(itsTopic+"state", `"face":true`, `"agent_state":"speaking"`) && mqtt.has(itsTopic+"perception", `"face_detected"`)
 	})
 
-	robot.sense("face_lost", "{}")
+	sense(robot, "face_lost", "{}")
 	h.await(robot, "it falls silent", stopped)
-	lost, _ := robot.when(sensed("face_lost"))
-	silent, _ := robot.when(stopped)
+	lost, _ := robot.When(sensed("face_lost"))
+	silent, _ := robot.When(stopped)
 	if after := silent.Sub(lost); after < 4*time.Second || after > 7*time.Second {
 		t.Errorf("it fell silent %s after the face had left", after)
 	}
 
-	robot.sense("head_pet_started", "{}")
+	sense(robot, "head_pet_started", "{}")
 	petted := h.await(robot, "it is stroked", sensed("head_pet_started"))
-	h.eventually("it purrs", func() bool {
-		at, _ := robot.when(entered(simrobot.Speaking))
+	h.Eventually("it purrs", func() bool {
+		at, _ := robot.When(entered(simrobot.Speaking))
 		return at.After(petted)
 	})
 	for _, name := range []string{"state_changed", "sound_event", "head_turn", "face_detected", "face_lost", "head_pet_started"} {
-		h.eventually(name+" is on the feed", func() bool { return feed.mentions("data:", `"`+name+`"`, "a0:b1:c2:d3:e4:f5") })
+		h.Eventually(name+" is on the feed", func() bool { return feed.mentions("data:", `"`+name+`"`, "a0:b1:c2:d3:e4:f5") })
 	}
-	h.eventually("the rest is on MQTT", func() bool {
+	h.Eventually("the rest is on MQTT", func() bool {
 		return mqtt.has(itsTopic+"state", `"face":false`) && mqtt.has(itsTopic+"touch", `"long_press_start"`)
 	})
 }
@@ -214,7 +158,7 @@ func TestACompanion(t *testing.T) {
 func TestRulesOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	c := withBroker(t)
-	own, err := loadConfig(written(t, `
+	own, err := loadConfig(appliancetest.Written(t, `
 rules:
   - name: a knock
     when: {event: knock, robot: "A0:B1:C2:D3:E4:F5", if: {loud: true, times: {above: 1}, door: {one_of: [front, back]}}}
@@ -238,11 +182,11 @@ rules:
 	mqtt := h.listen()
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	h.knowsTools("a0b1c2d3e4f5")
-	robot.sense("knock", `{"loud":false,"times":2,"door":"front"}`)
-	robot.sense("knock", `{"loud":true,"times":1,"door":"front"}`)
-	robot.sense("knock", `{"loud":true,"times":2,"door":"side"}`)
-	robot.sense("knock", `{"loud":true,"times":2,"door":"front"}`)
-	robot.sense("knock", `{"loud":true,"times":2,"door":"back"}`)
+	sense(robot, "knock", `{"loud":false,"times":2,"door":"front"}`)
+	sense(robot, "knock", `{"loud":true,"times":1,"door":"front"}`)
+	sense(robot, "knock", `{"loud":true,"times":2,"door":"side"}`)
+	sense(robot, "knock", `{"loud":true,"times":2,"door":"front"}`)
+	sense(robot, "knock", `{"loud":true,"times":2,"door":"back"}`)
 	called := func(name, arguments string) func(simrobot.Observation) bool {
 		return func(e simrobot.Observation) bool {
 			c, ok := e.(simrobot.Called)
@@ -256,13 +200,13 @@ rules:
 	h.await(robot, "its head", called("self.robot.set_head_angles", `{"pitch":10,"speed":150,"yaw":30}`))
 	h.await(robot, "its lights", called("self.robot.set_led_color", `{"blue":0,"green":0,"red":100}`))
 	h.await(robot, "its volume", called("self.audio_speaker.set_volume", `{"volume":77}`))
-	h.await(robot, "its words", showed("Come in!"))
-	h.await(robot, "the notification", showed("Somebody knocks."))
-	h.eventually("the message", func() bool { return mqtt.has("house/knock", "front") })
+	h.await(robot, "its words", appliancetest.Shows("Come in!"))
+	h.await(robot, "the notification", appliancetest.Shows("Somebody knocks."))
+	h.Eventually("the message", func() bool { return mqtt.has("house/knock", "front") })
 	if n := len(slices.DeleteFunc(mqtt.lines(), func(l string) bool { return !strings.HasPrefix(l, "house/knock ") })); n != 1 {
 		t.Errorf("it was followed %d times", n)
 	}
-	if _, found := robot.when(showed("Not for me.")); found {
+	if _, found := robot.When(appliancetest.Shows("Not for me.")); found {
 		t.Error("another robot's rule is followed")
 	}
 }
@@ -272,22 +216,22 @@ rules:
 func TestAFaceThatOpensATalk(t *testing.T) {
 	for _, firmware := range []string{"2.2.4", "dotty"} {
 		t.Run(firmware, func(t *testing.T) {
-			c := testConfig()
+			c := appliancetest.Config()
 			c.Behaviours.Greeter.Hours = perception.Hours{To: 24 * time.Hour}
 			h := open(t, c, t.TempDir())
 			robot := h.companion(simrobot.Options{Firmware: firmware, Wake: "face"})
-			h.await(robot, "it greets", showed("Hi!"))
+			h.await(robot, "it greets", appliancetest.Shows("Hi!"))
 			h.await(robot, "it has greeted", stopped)
-			h.eventually("it listens", func() bool {
-				listens, _ := robot.when(entered(simrobot.Listening))
-				speaks, _ := robot.when(entered(simrobot.Speaking))
+			h.Eventually("it listens", func() bool {
+				listens, _ := robot.When(entered(simrobot.Listening))
+				speaks, _ := robot.When(entered(simrobot.Speaking))
 				return listens.After(speaks)
 			})
-			if _, again := robot.when(showed(h.Engines.Book.Phrase("awake"))); again {
+			if _, again := robot.When(appliancetest.Shows(h.Engines.Book.Phrase("awake"))); again {
 				t.Error("it answered the face as it answers its wake word")
 			}
-			robot.off()
-			robot.inTime(t, robot.Stats())
+			robot.Off()
+			robot.InTime(t)
 			if s := robot.Stats(); s.Received == 0 || s.Dropped+s.Cut > 0 || s.Played+s.Ignored != s.Received {
 				t.Errorf("the greeting was not whole: %+v", s)
 			}
@@ -299,7 +243,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 // voice, and nothing from elsewhere is.
 func TestSounds(t *testing.T) {
 	data := t.TempDir()
-	h := open(t, testConfig(), data)
+	h := open(t, appliancetest.Config(), data)
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	h.knowsTools("a0b1c2d3e4f5")
 	tune := make([]int16, 2*voice.MicRate)
@@ -317,13 +261,9 @@ func TestSounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := os.ReadFile(filepath.Join(data, "admin-token"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	play := func(asset string, status int, part string) {
 		t.Helper()
-		got, text := h.request(http.MethodPost, "/admin/play-asset", `{"asset":"`+asset+`"}`, "X-Admin-Token", strings.TrimSpace(string(token)))
+		got, text := h.Owner(http.MethodPost, "/admin/play-asset", `{"asset":"`+asset+`"}`)
 		if got != status || !strings.Contains(text, part) {
 			t.Errorf("play %s: %d %s", asset, got, text)
 		}
@@ -332,7 +272,7 @@ func TestSounds(t *testing.T) {
 		Base  string
 		Files []string
 	}
-	h.admin(http.MethodGet, "/admin/songs", &list)
+	h.Admin(http.MethodGet, "/admin/songs", "{}", &list)
 	if list.Base != filepath.Join(data, "sounds") || !slices.Equal(list.Files, []string{"alarm", "chime", "purr", "tune.wav"}) {
 		t.Errorf("there are %+v", list)
 	}
@@ -342,8 +282,8 @@ func TestSounds(t *testing.T) {
 	h.await(robot, "it plays", entered(simrobot.Speaking))
 	play(filepath.Join(data, "sounds", "tune.wav"), http.StatusConflict, "robot_speaking")
 	h.await(robot, "it has played", stopped)
-	robot.off()
-	robot.inTime(t, robot.Stats())
+	robot.Off()
+	robot.InTime(t)
 	if s := robot.Stats(); s.Played < 2000/60 || s.Played+s.Ignored != s.Received || s.Dropped+s.Cut > 0 {
 		t.Errorf("the sound was not whole: %+v", s)
 	}

@@ -18,15 +18,14 @@ import (
 
 func serveCommand() *cobra.Command {
 	s, begin := &settings{}, false
-	c := &cobra.Command{
+	c := s.register(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the appliance",
 		Long:  "It needs no configuration. Exit codes: 0 it was stopped, 1 failed, 2 wrong usage or configuration.",
 		Example: `perch serve
 			perch serve --config perch.yaml --data data --log-level debug`,
 		RunE: func(c *cobra.Command, _ []string) error { return serve(c.Context(), s, begin, c.OutOrStdout()) },
-	}
-	s.register(c)
+	})
 	f := c.Flags()
 	f.StringArrayVar(&s.listen, "listen", nil, "`ADDRESS` for robots and everybody; repeatable, replaces the configuration's")
 	f.StringArrayVar(&s.local, "local", nil, "loopback `ADDRESS` for programs of this machine; repeatable, replaces the configuration's")

@@ -16,10 +16,11 @@ type settings struct {
 	judge               bool // the service's user is to read what it names, where that is another
 }
 
-func (s *settings) register(c *cobra.Command) {
+func (s *settings) register(c *cobra.Command) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.config, "config", "", "`FILE` of the configuration")
 	f.StringVar(&s.data, "data", "", "`DIR` of its data")
+	return c
 }
 
 // again are these flags for another command about the same appliance.

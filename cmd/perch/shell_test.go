@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/command/commandtest"
 )
 
@@ -21,7 +21,7 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                "backup check-config completion doctor help notify restore robot serve version",
+		"perch ":                                "backup check-config completion doctor help memory notification restore robot serve status version",
 		"perch re":                              "restore",
 		"perch nothing ":                        "",
 		"perch doctor --":                       "--config --data --help --json --show-secrets",
@@ -30,6 +30,8 @@ fi`)
 		"perch notify --urgency=h":              "high",
 		"perch notify --urgency=":               "high low normal",
 		"perch notify --robot a":                ids,
+		"perch notification ":                   "list send",
+		"perch memory ":                         "forget list show",
 		"perch notify --url ":                   "",
 		"perch say ":                            ids + " kitchen",
 		"perch say --url http://p a0b1c2d3e4f5": "a0b1c2d3e4f5",
@@ -50,33 +52,21 @@ fi`)
 // TestEarlierSpellings print the same as the commands of robot that they are,
 // and no list shows them.
 func TestEarlierSpellings(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	for earlier, now := range map[string]string{
 		"devices": "robot list", "devices --help": "robot list --help", "say nobody x": "robot say nobody x", "say --help": "robot say --help",
 		"adopt 123456": "robot adopt 123456", "token 020000000001": "robot token 020000000001", "forget --strangers": "robot forget --strangers",
-		"forget": "robot forget",
+		"forget": "robot forget", "notify": "notification send", "notify x --urgency loud": "notification send x --urgency loud",
 	} {
 		lines := [2]string{}
 		var codes [2]int
 		for i, line := range []string{earlier, now} {
-			args := append(strings.Fields(line), "--data", h.Data)
-			var out bytes.Buffer
-			codes[i] = run(t.Context(), args, &out, &out)
-			lines[i] = out.String()
+			codes[i], lines[i] = perch(t, append(strings.Fields(line), "--data", h.Data)...)
 		}
 		verb, name := strings.Fields(earlier)[0], strings.Join(strings.Fields(now)[:2], " ")
 		same := strings.NewReplacer("perch "+name, "perch "+verb, "help for list", "help for devices").Replace(lines[1])
 		if before := strings.ReplaceAll(lines[0], "perch "+name, "perch "+verb); lines[0] == "" || codes[0] != codes[1] || before != same {
 			t.Errorf("%s: %d %s\n%s: %d %s", earlier, codes[0], lines[0], now, codes[1], lines[1])
-		}
-	}
-}
-
-func TestUnknownShell(t *testing.T) {
-	for _, args := range [][]string{{"completion"}, {"completion", "tcsh"}, {"completion", "bash", "zsh"}} {
-		var out bytes.Buffer
-		if code := run(t.Context(), args, &out, &out); code != exitUsage || strings.Contains(out.String(), "complete ") {
-			t.Errorf("%q: exit code %d, %s", args, code, &out)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
@@ -30,10 +30,10 @@ type watcher struct {
 }
 
 // watch connects a skin as a browser does, with its key in a subprotocol.
-func (h *house) watch(subscribe string) *watcher {
-	h.t.Helper()
-	w := watchAt(h.t, h.url(""), subscribe)
-	h.t.Cleanup(w.leave)
+func (h *running) watch(subscribe string) *watcher {
+	h.T.Helper()
+	w := watchAt(h.T, h.URL(""), subscribe)
+	h.T.Cleanup(w.leave)
 	return w
 }
 
@@ -105,10 +105,9 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	p.engines(&c)
 	h := open(t, c, t.TempDir())
 	mqtt := h.listen()
-	token := h.secret("admin-token")
-	owner := h.feed("/api/v1/events", "Authorization", "Bearer "+token)
+	owner := h.feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
 	one, two := h.watch(everything), h.watch(everything)
-	stalled, err := socket.Dial(t.Context(), strings.Replace(h.url("/v1/vtuber/ws"), "http", "ws", 1),
+	stalled, err := socket.Dial(t.Context(), strings.Replace(h.URL("/v1/vtuber/ws"), "http", "ws", 1),
 		socket.Options{Header: http.Header{"Authorization": {"Bearer " + skinsTestKey}}})
 	if err != nil {
 		t.Fatal(err)
@@ -116,10 +115,10 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	defer stalled.Drop()
 	var late *watcher
 	var talking sync.WaitGroup
-	talking.Go(func() { h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t) })
-	h.eventually("it speaks", func() bool { return slices.Contains(one.story(), "state speaking") })
+	talking.Go(func() { h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t) })
+	h.Eventually("it speaks", func() bool { return slices.Contains(one.story(), "state speaking") })
 	late = h.watch(everything)
-	h.eventually("who comes late is told", func() bool { return len(late.story()) > 1 })
+	h.Eventually("who comes late is told", func() bool { return len(late.story()) > 1 })
 	talking.Wait()
 	over := func(w *watcher) func() bool {
 		return func() bool {
@@ -128,7 +127,7 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 		}
 	}
 	for name, w := range map[string]*watcher{"one": one, "two": two, "late": late} {
-		h.eventually(name+" sees the end", over(w))
+		h.Eventually(name+" sees the end", over(w))
 	}
 	story := one.story()
 	if other := two.story(); !slices.Equal(story, other) {
@@ -152,7 +151,7 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 			states = append(states, strings.Fields(state)[0])
 		}
 	}
-	h.eventually("MQTT is idle", func() bool { s := mqtt.agentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
+	h.Eventually("MQTT is idle", func() bool { s := mqtt.agentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
 	if got := mqtt.agentStates(); !slices.Equal(slices.Compact(states), got) {
 		t.Errorf("skins saw %v, MQTT %v", states, got)
 	}
@@ -167,13 +166,10 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 // TestTheSkinsDoors are open to whoever has the key, and to programs of this
 // machine, and to nobody else; each leads to the same mind and the same robot.
 func TestTheSkinsDoors(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	h := open(t, c, t.TempDir())
-	if status, text := h.request(http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything"); status != http.StatusForbidden ||
-		!strings.Contains(text, "skins.key") {
-		t.Errorf("without a key set: %d %s", status, text)
-	}
-	h.stop()
+	h.Expect(http.StatusForbidden, "skins.key", http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything")
+	h.Stop()
 
 	c.Skins.Key = skinsTestKey
 	h = open(t, c, t.TempDir())
@@ -191,7 +187,7 @@ func TestTheSkinsDoors(t *testing.T) {
 		{"POST", "/state", `{"state":"working","session_id":"one","tool_name":"Bash"}`, "ok"},
 	} {
 		with := func(more ...string) (int, string) {
-			return h.request(door.method, door.path, door.body,
+			return h.Request(door.method, door.path, door.body,
 				append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
 		}
 		if status, text := with("Authorization", "Bearer "+skinsTestKey); status >= 300 || !strings.Contains(text, door.want) {
@@ -206,29 +202,27 @@ func TestTheSkinsDoors(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/vtuber/ws", "/vccp/nobody"} {
 		var refused *socket.Refusal
-		if _, err := socket.Dial(t.Context(), strings.Replace(h.url(path), "http", "ws", 1), socket.Options{}); !errors.As(err, &refused) ||
+		if _, err := socket.Dial(t.Context(), strings.Replace(h.URL(path), "http", "ws", 1), socket.Options{}); !errors.As(err, &refused) ||
 			refused.Status != http.StatusUnauthorized {
 			t.Errorf("%s without the key: %v", path, err)
 		}
 	}
 	shown := h.watch(everything)
-	h.eventually("the coding session shows", func() bool { return slices.Contains(shown.story(), "tool Bash running") })
+	h.Eventually("the coding session shows", func() bool { return slices.Contains(shown.story(), "tool Bash running") })
 	shown.leave()
 	twoCommands(t, h)
 }
 
 // twoCommands has Claude Code run one command after the other. A skin is told of
 // each with its own id and what it runs, and of no state that is not one.
-func twoCommands(t *testing.T, h *house) {
+func twoCommands(t *testing.T, h *running) {
 	t.Helper()
 	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
-	h.eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
+	h.Eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
 	hooks := func(event, more string) {
-		if status, text := h.request(http.MethodPost, "/state",
+		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
 			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
-			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json"); status != http.StatusNoContent {
-			t.Errorf("%s: %d %s", event, status, text)
-		}
+			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 	}
 	hooks("UserPromptSubmit", `,"prompt":"Run the tests twice."`)
 	for _, id := range []string{"tu_abc", "tu_xyz"} {
@@ -238,7 +232,7 @@ func twoCommands(t *testing.T, h *house) {
 	}
 	hooks("Stop", `,"stop_hook_active":false`)
 	var got []string
-	h.eventually("it is done", func() bool {
+	h.Eventually("it is done", func() bool {
 		skin.mu.Lock()
 		defer skin.mu.Unlock()
 		got = nil
@@ -269,15 +263,15 @@ func twoCommands(t *testing.T, h *house) {
 // TestACodingAgentAsks: what a coding agent wants to do is asked aloud, and a
 // touch of the head allows it; where nobody may say so, its terminal asks.
 func TestACodingAgentAsks(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Skins.Key = skinsTestKey
 	h := open(t, c, t.TempDir())
 	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	h.knowsTools("a0b1c2d3e4f5")
-	h.adminWith(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
+	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() {
-		_, text := h.request(http.MethodPost, "/permission",
+		_, text := h.Request(http.MethodPost, "/permission",
 			`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 		answered <- text
@@ -287,12 +281,12 @@ func TestACodingAgentAsks(t *testing.T) {
 		return ok && strings.Contains(s.Text, "make test")
 	})
 	var open []agent.Question
-	h.admin(http.MethodGet, "/api/v1/permissions", &open)
+	h.Admin(http.MethodGet, "/api/v1/permissions", "{}", &open)
 	if len(open) != 1 || !strings.Contains(open[0].Text, "make test") {
 		t.Errorf("open are %+v", open)
 	}
-	h.within(time.Minute, "a touch is an answer", func() bool {
-		robot.sense("head_pet_started", "{}")
+	appliancetest.Within(h.T, time.Minute, "a touch is an answer", func() bool {
+		sense(robot, "head_pet_started", "{}")
 		select {
 		case text := <-answered:
 			if !strings.Contains(text, `"allow"`) {
@@ -303,13 +297,4 @@ func TestACodingAgentAsks(t *testing.T) {
 			return false
 		}
 	})
-}
-
-func (h *house) secret(name string) string {
-	h.t.Helper()
-	text, err := appliance.Secret(h.Data, name, h.Appliance.Log)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return text
 }

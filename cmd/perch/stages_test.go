@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,52 +12,26 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
 
-// children are the processes this one has started and that have not ended.
-func children(t *testing.T) []string {
-	t.Helper()
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err == nil { // else the thread has ended
-			all = append(all, strings.Fields(string(text))...)
-		}
-	}
-	return all
-}
-
 // interrupted has a robot say something, and interrupts the turn once it has
 // reached a stage: by a tap on the robot, which is an abort while it speaks and
 // a hang-up before, or by its owner's command. The robot stays until it is over.
-func interrupted(t *testing.T, h *house, reached, over func() bool, byTap bool) {
+func interrupted(t *testing.T, h *running, reached, over func() bool, byTap bool) {
 	t.Helper()
-	robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "what time is it"), Stay: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = robot.Run(ctx) // it is hung up, or switched off below
-	}()
-	h.within(time.Minute, "the stage is reached", reached)
+	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
+	appliancetest.Within(h.T, time.Minute, "the stage is reached", reached)
 	if byTap {
 		robot.Tap()
-	} else if err := h.Talk.Abort(ctx, "a0b1c2d3e4f5"); err != nil {
+	} else if err := h.Talk.Abort(t.Context(), "a0b1c2d3e4f5"); err != nil {
 		t.Error(err)
 	}
-	h.eventually("the turn leaves nothing behind", over)
-	cancel()
-	<-done
+	h.Eventually("the turn leaves nothing behind", over)
+	robot.Off()
 }
 
 // TestInterruptedInEachStage: whatever a turn is doing when somebody has enough
@@ -76,11 +49,11 @@ func TestInterruptedInEachStage(t *testing.T) {
 					}
 					return ""
 				}
-				c := testConfig()
+				c := appliancetest.Config()
 				p.engines(&c)
 				h := open(t, c, t.TempDir())
-				h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t)
-				h.eventually("nothing is under way", func() bool { return p.underWay() == 0 })
+				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
+				h.Eventually("nothing is under way", func() bool { return p.underWay() == 0 })
 				before := runtime.NumGoroutine()
 				held.Store(true)
 				reached := func() bool {
@@ -97,12 +70,12 @@ func TestInterruptedInEachStage(t *testing.T) {
 				interrupted(t, h, reached, func() bool { return p.underWay() == 0 }, how == "a tap")
 				held.Store(false)
 				// Connections that are kept for the next turn have goroutines too.
-				h.eventually("no goroutine is left", func() bool {
-					p.mind.CloseClientConnections()
-					p.mouth.CloseClientConnections()
+				h.Eventually("no goroutine is left", func() bool {
+					p.brain.CloseClientConnections()
+					p.synthesizer.CloseClientConnections()
 					return runtime.NumGoroutine() <= before
 				})
-				h.robot(simrobot.Options{Say: sentences(t, "what time is it")}).whole(t)
+				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
 			})
 		}
 	}
@@ -121,16 +94,16 @@ func exampleAgent(t *testing.T) string {
 
 // withAgent is an appliance whose mind is the example agent, and a robot that
 // its owner has adopted by name, or has not.
-func withAgent(t *testing.T, adopted bool) *house {
+func withAgent(t *testing.T, adopted bool) *running {
 	t.Helper()
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Speech.Synthesizers[0].Speed = 400 // it has much to say before it asks
 	c.Brains = []config.Brain{{Kind: "acp", Command: []string{exampleAgent(t)}}}
 	h := open(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})
 	}
-	h.robot(simrobot.Options{}) // which checks in and has nothing to say
+	h.Robot(simrobot.Options{}) // which checks in and has nothing to say
 	return h
 }
 
@@ -142,14 +115,14 @@ func TestInterruptedWhileAsking(t *testing.T) {
 			h := withAgent(t, true)
 			questions := func(n int) func() bool { return func() bool { return len(h.Talk.Questions()) == n } }
 			interrupted(t, h, questions(1), questions(0), how == "a tap")
-			if len(children(t)) != 1 {
-				t.Errorf("the agent is kept for the next turn; the children are %v", children(t))
+			if len(appliancetest.Children(t, os.Getpid())) != 1 {
+				t.Errorf("the agent is kept for the next turn; the children are %v", appliancetest.Children(t, os.Getpid()))
 			}
-			h.stop()
-			if left := children(t); len(left) > 0 {
+			h.Stop()
+			if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
-			if log := h.log.String(); strings.Contains(log, "allowed=true") {
+			if log := h.Logged.String(); strings.Contains(log, "allowed=true") {
 				t.Errorf("a question that was cut off was a yes:\n%s", log)
 			}
 		})
@@ -162,18 +135,18 @@ func TestInterruptedWhileAsking(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	const allowed, refused = "I've successfully updated the configuration.", "I'll skip the configuration update."
-	permit := func(allow bool) func(*house, *simrobot.Robot, agent.Question) {
-		return func(h *house, _ *simrobot.Robot, q agent.Question) {
+	permit := func(allow bool) func(*running, *simrobot.Robot, agent.Question) {
+		return func(h *running, _ *simrobot.Robot, q agent.Question) {
 			var open []agent.Question
-			h.admin("GET", "/api/v1/permissions", &open)
+			h.Admin("GET", "/api/v1/permissions", "{}", &open)
 			if len(open) != 1 || open[0].ID != q.ID || !strings.Contains(open[0].Text, "Modifying critical configuration file") {
-				h.t.Errorf("open are %+v", open)
+				h.T.Errorf("open are %+v", open)
 			}
-			h.adminWith("POST", "/api/v1/permissions/"+q.ID, fmt.Sprintf(`{"allow":%t}`, allow), nil)
+			h.Admin("POST", "/api/v1/permissions/"+q.ID, fmt.Sprintf(`{"allow":%t}`, allow), nil)
 		}
 	}
-	touch := func(h *house, r *simrobot.Robot, _ agent.Question) {
-		h.within(time.Minute, "a touch is an answer, once the question can be heard", func() bool {
+	touch := func(h *running, r *simrobot.Robot, _ agent.Question) {
+		appliancetest.Within(h.T, time.Minute, "a touch is an answer, once the question can be heard", func() bool {
 			r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 			return len(h.Talk.Questions()) == 0
 		})
@@ -181,7 +154,7 @@ func TestPermissions(t *testing.T) {
 	for name, c := range map[string]struct {
 		stranger bool
 		says     []string // by the person, after the first sentence
-		answer   func(*house, *simrobot.Robot, agent.Question)
+		answer   func(*running, *simrobot.Robot, agent.Question)
 		want     string
 	}{
 		"a spoken yes":        {says: []string{"yes"}, want: allowed},
@@ -194,23 +167,17 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait for it to have spoken
 			h := withAgent(t, !c.stranger)
-			r := &talker{}
-			robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Firmware: "dotty", Observe: r.observe,
-				Say: sentences(t, append([]string{"what time is it"}, c.says...)...)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Robot = robot
+			r := h.NewRobot(simrobot.Options{Firmware: "dotty", Say: appliancetest.Sentences(t, append([]string{"what time is it"}, c.says...)...)})
 			done := make(chan error, 1)
-			go func() { done <- robot.Run(t.Context()) }()
+			go func() { done <- r.Run(t.Context()) }()
 			if c.answer != nil {
-				h.within(time.Minute, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
-				c.answer(h, robot, h.Talk.Questions()[0])
+				appliancetest.Within(t, time.Minute, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
+				c.answer(h, r.Robot, h.Talk.Questions()[0])
 			}
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			if !r.showed(c.want) {
+			if !r.Showed(c.want) {
 				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
 		})

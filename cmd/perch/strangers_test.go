@@ -1,19 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"perch/agent"
+	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
@@ -30,30 +28,26 @@ func TestAForeignCheckIn(t *testing.T) {
 			var stolen atomic.Int32
 			thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
 			defer thief.Close()
-			c := testConfig()
+			c := appliancetest.Config()
 			c.Adoption = adoption
 			h := open(t, c, t.TempDir())
 			foreign := func() {
-				status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "foreign",
+				status, answer := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "foreign",
 					"User-Agent", "bread/9.9.9", "Host", strings.TrimPrefix(thief.URL, "http://"))
 				if status != http.StatusOK || strings.Contains(answer, `"token"`) {
 					t.Errorf("the foreign check-in is answered %d %s", status, answer)
 				}
 			}
-			r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: sentences(t, "take a photo"),
-				Observe: func(e simrobot.Observation) {
-					switch e := e.(type) {
-					case simrobot.AwaitsAdoption:
-						h.command(t, "adopt "+e.Code, 0)
-					case simrobot.CheckedIn:
-						if h.Robots.Trusts("a0b1c2d3e4f5") {
-							foreign()
-						}
+			r := h.NewRobot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo"), Observe: func(e simrobot.Observation) {
+				switch e := e.(type) {
+				case simrobot.AwaitsAdoption:
+					h.command("adopt "+e.Code, 0)
+				case simrobot.CheckedIn:
+					if h.Robots.Trusts("a0b1c2d3e4f5") {
+						foreign()
 					}
-				}})
-			if err != nil {
-				t.Fatal(err)
-			}
+				}
+			}})
 			if err := r.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -61,15 +55,11 @@ func TestAForeignCheckIn(t *testing.T) {
 				t.Errorf("the picture came: %t; requests that the thief got: %d", came, stolen.Load())
 			}
 			robot, err := h.Robots.Get("a0b1c2d3e4f5")
-			if err != nil || robot.BaseURL != strings.TrimSuffix(h.url(""), "/") || robot.Claim == nil || !robot.Adopted() {
+			if err != nil || robot.BaseURL != strings.TrimSuffix(h.URL(""), "/") || robot.Claim == nil || !robot.Adopted() {
 				t.Errorf("the robot is %+v (%v)", robot, err)
 			}
-			if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "adopt it by the code on its screen") {
-				t.Errorf("adopt says %s", out)
-			}
-			if out := h.command(t, "devices", 0); !strings.Contains(out, "another client names itself by its MAC address") {
-				t.Errorf("devices says %s", out)
-			}
+			h.command("adopt a0b1c2d3e4f5", 1, "adopt it by the code on its screen")
+			h.command("devices", 0, "another client names itself by its MAC address")
 			if r, _ := h.Robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
 				t.Error("the claim was taken")
 			}
@@ -81,51 +71,49 @@ func TestAForeignCheckIn(t *testing.T) {
 // whoever comes to an appliance that was installed long ago is a stranger.
 func TestTheFirstHourAfterInstallation(t *testing.T) {
 	data := t.TempDir()
-	h := open(t, testConfig(), data)
-	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "one")
+	h := open(t, appliancetest.Config(), data)
+	h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "one")
 	if !h.Robots.Trusts("a0b1c2d3e4f5") {
 		t.Error("a newcomer's robot is a stranger")
 	}
 	h.Robots.Welcome(time.Time{})
-	if token := h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
+	if token := h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
 		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
-	if out := h.command(t, "devices", 0); !strings.Contains(out,
+	if out := h.command("devices", 0); !strings.Contains(out,
 		"nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
-	h.stop()
-	h = open(t, testConfig(), data) // within the hour, which a restart does not begin anew
-	if h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.Robots.Trusts("a0b1c2d3e4f7") {
+	h.Stop()
+	h = open(t, appliancetest.Config(), data) // within the hour, which a restart does not begin anew
+	if h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.Robots.Trusts("a0b1c2d3e4f7") {
 		t.Error("after a restart within the hour nobody is adopted")
 	}
 	h.Robots.Welcome(time.Time{})
-	h.token(t, "/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
-	if out := h.command(t, "forget --strangers", 0); !strings.Contains(out, "strangers forgotten: 2") {
-		t.Errorf("forget says %s", out)
-	}
+	h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
+	h.command("forget --strangers", 0, "strangers forgotten: 2")
 	if n := len(h.Robots.List()); n != 2 {
 		t.Errorf("%d robots are left", n)
 	}
 }
 
 // TestAStrangerGetsATalkAndNothingElse: a robot that nobody has adopted is
-// understood and answered. It reads nothing of what the house remembers, leaves
+// understood and answered. It reads nothing of what is remembered, leaves
 // nothing in any table, sets no timer, is told no notification, is nobody's
 // default, and shows nowhere but as one that is there.
 func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	t.Parallel()
 	const mac, id = "02:00:00:00:00:01", device.ID("020000000001") // lower than any robot's
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Bridge.Key = "a bridge key that is long enough"
 	h := open(t, c, t.TempDir())
-	h.robot(simrobot.Options{Say: sentences(t, "remember that my keys are in the kitchen")})
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen")})
 	h.Robots.Welcome(time.Time{})
 	turns := len(h.Records.Turns(100))
 	before := h.Bus.Seq()
 
-	r := h.robot(simrobot.Options{MAC: mac, Say: sentences(t, "where are my keys", "remember that my keys are in the bedroom", "where are my keys",
-		"set a timer for ten minutes")})
+	r := h.Robot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "where are my keys", "remember that my keys are in the bedroom",
+		"where are my keys", "set a timer for ten minutes")})
 	var answers []string
 	for _, turn := range r.Stats().Turns {
 		answers = append(answers, strings.Join(turn.Answer, " "))
@@ -135,7 +123,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Errorf("it was answered %q", answers)
 	}
 	if found := h.Memory.Search("", time.Now()); len(found) != 1 || !strings.Contains(found[0].Body, "kitchen") {
-		t.Errorf("the house remembers %+v", found)
+		t.Errorf("remembered is %+v", found)
 	}
 	if n := len(h.Records.Turns(100)); n != turns {
 		t.Errorf("%d turns are kept, not %d", n, turns)
@@ -144,28 +132,14 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Errorf("kept is %+v (%v)", robot, err)
 	}
 
-	ctx, leave := context.WithCancel(t.Context())
-	var there sync.WaitGroup
-	defer there.Wait()
-	defer leave()
-	stays := &talker{}
-	robot, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: mac, Stay: true, Observe: stays.observe})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stays.Robot = robot
-	there.Go(func() { _ = robot.Run(ctx) }) // it is there until the end
-	h.eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
-	if notice := strings.TrimSpace(h.command(t, "notify the post is here", 0)); notice == "" {
+	stays := h.Stays(simrobot.Options{MAC: mac, Stay: true})
+	h.Eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
+	if notice := strings.TrimSpace(h.command("notify the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
 	}
-	if out := h.command(t, "notify the post is here --robot "+string(id), 1); !strings.Contains(out, "perch adopt "+string(id)) {
-		t.Errorf("notify says %s", out)
-	}
-	if status, answer := h.request(http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`, "Authorization",
-		"Bearer "+h.ownerToken()); status != http.StatusServiceUnavailable {
-		t.Errorf("say to whoever is there: %d %s", status, answer)
-	}
+	h.command("notify the post is here --robot "+string(id), 1, "perch adopt "+string(id))
+	h.Expect(http.StatusServiceUnavailable, "", http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`,
+		"Authorization", "Bearer "+h.OwnerToken())
 	if open := h.Talk.Open(); len(open) != 0 {
 		t.Errorf("those that are told things: %v", open)
 	}
@@ -180,12 +154,12 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 			t.Errorf("of the stranger the bus carries %s", kind)
 		}
 	}
-	if stays.showed("the post is here") {
+	if stays.Showed("the post is here") {
 		t.Error("the stranger was told")
 	}
 
-	h.command(t, "adopt "+string(id), 0)
-	h.eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
+	h.command("adopt "+string(id), 0)
+	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
 }
 
 // TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is
@@ -205,31 +179,25 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 		_, _ = w.Write(list)
 	}))
 	defer appliance.Close()
-	var out bytes.Buffer
 	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
-	if code := run(t.Context(), []string{"devices", "--url", asWritten}, &out, &out); code != 0 {
-		t.Fatal(out.String())
-	}
-	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e\u2028") || strings.Count(out.String(), "\n") != 3 {
-		t.Errorf("shown is %q", out.String())
+	out := bare(t, "devices --url "+asWritten, exitDone)
+	if strings.ContainsAny(out, "\x1b\x07\r\u202e\u2028") || strings.Count(out, "\n") != 3 {
+		t.Errorf("shown is %q", out)
 	}
 }
 
 // TestARefusedCheckInIsShown: a robot that was turned away is in no list, so its
 // owner is told why.
 func TestARefusedCheckInIsShown(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	for range 3 {
-		h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "kitchen")
+		h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "kitchen")
 	}
 	for _, command := range []struct {
 		line string
 		code int
 	}{{"devices", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
-		if out := h.command(t, command.line, command.code); !strings.Contains(out, `from 127.0.0.1 as "kitchen"`) ||
-			!strings.Contains(out, "(3 so far)") || !strings.Contains(out, "must hold the robot's MAC address") {
-			t.Errorf("%s says %s", command.line, out)
-		}
+		h.command(command.line, command.code, `from 127.0.0.1 as "kitchen"`, "(3 so far)", "must hold the robot's MAC address")
 	}
 }
 
@@ -237,33 +205,23 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 // channel and a talk, has neither once the owner has adopted the robot by its
 // code, over whichever door.
 func TestAnotherInItsPlace(t *testing.T) {
-	h := open(t, testConfig(), t.TempDir())
+	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robots.Welcome(time.Time{})
-	ctx, leave := context.WithCancel(t.Context())
-	var there sync.WaitGroup
-	defer there.Wait()
-	defer leave()
-	first, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Stay: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	there.Go(func() { _ = first.Run(ctx) }) // it is let go, which is what this is about
-	h.eventually("the first is here", func() bool { return len(h.Talk.List()) == 1 })
+	h.Stays(simrobot.Options{Stay: true})
+	h.Eventually("the first is here", func() bool { return len(h.Talk.List()) == 1 })
 	session := h.Talk.List()[0].Session
 	h.Mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
 
-	status, answer := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "the owner's")
+	status, answer := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "the owner's")
 	var waits struct{ Activation struct{ Code string } }
 	if err := json.Unmarshal([]byte(answer), &waits); err != nil || status != http.StatusOK || len(waits.Activation.Code) != 6 {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
-	if out := h.command(t, "adopt a0b1c2d3e4f5", 1); !strings.Contains(out, "two clients name themselves by this MAC address") {
-		t.Errorf("adopt by the id says %s", out)
-	}
+	h.command("adopt a0b1c2d3e4f5", 1, "two clients name themselves by this MAC address")
 	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}
-	h.eventually("the first has gone", func() bool {
+	h.Eventually("the first has gone", func() bool {
 		return !slices.ContainsFunc(h.Talk.List(), func(s robot.Status) bool { return s.Session == session })
 	})
 	if robot, err := h.Robots.Get("a0b1c2d3e4f5"); err != nil || robot.Client != device.NewClient("the owner's") || !robot.Adopted() {

@@ -2,16 +2,10 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -21,36 +15,17 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/gateway/door/doortest"
 	"perch/socket"
 )
 
-// certified writes a certificate and its key into a directory.
+// certified is a certificate and its key in a directory.
 func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: from, NotAfter: until, IsCA: true,
-		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, made, made, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	coded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	for path, block := range map[string]*pem.Block{c.Certificate: {Type: "CERTIFICATE", Bytes: der}, c.Key: {Type: "PRIVATE KEY", Bytes: coded}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return c
+	certificate, key := doortest.Certificate(t, dir, name, from, until)
+	return config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: certificate, Key: key}
 }
 
 func goodFor(t testing.TB, dir, name string, d time.Duration) config.TLS {
@@ -76,7 +51,7 @@ const month = 30 * 24 * time.Hour
 // TestEncryptedDoors: everything is served but the robots' doors, skins'
 // WebSockets too, and nothing older than TLS 1.2.
 func TestEncryptedDoors(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key = "the-key-of-the-skins"
 	h := open(t, c, t.TempDir())
@@ -108,7 +83,7 @@ func TestEncryptedDoors(t *testing.T) {
 	}{
 		{http.MethodGet, "/health", "", 200},
 		{http.MethodGet, "/api/v1/status", "", 401},
-		{http.MethodGet, "/api/v1/status", h.ownerToken(), 200},
+		{http.MethodGet, "/api/v1/status", h.OwnerToken(), 200},
 		{http.MethodGet, "/v1/models", c.Skins.Key, 200},
 		{http.MethodGet, "/api/perception/state", "", 403},
 		{http.MethodPost, "/xiaozhi/ota/", "", 404},
@@ -143,12 +118,12 @@ func TestEncryptedDoors(t *testing.T) {
 }
 
 // skinOverTLS opens a skin's WebSocket and reads what it is told first.
-func (h *house) skinOverTLS(address string, known *tls.Config, key string) {
-	h.t.Helper()
-	// The socket of this house dials in the clear; a tunnel encrypts.
+func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
+	h.T.Helper()
+	// Package socket dials in the clear; a tunnel encrypts.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer l.Close()
 	tunnelled := make(chan struct{})
@@ -161,7 +136,7 @@ func (h *house) skinOverTLS(address string, known *tls.Config, key string) {
 		defer near.Close()
 		far, err := tls.Dial("tcp", address, known)
 		if err != nil {
-			h.t.Error(err)
+			h.T.Error(err)
 			return
 		}
 		defer far.Close()
@@ -182,18 +157,18 @@ func (h *house) skinOverTLS(address string, known *tls.Config, key string) {
 		<-ended
 		<-ended
 	}()
-	conn, err := socket.Dial(h.t.Context(), "ws://"+l.Addr().String()+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 16,
+	conn, err := socket.Dial(h.T.Context(), "ws://"+l.Addr().String()+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 16,
 		Header: http.Header{"Authorization": {"Bearer " + key}}})
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	if err := conn.SendText([]byte(`{"type":"ping"}`)); err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	for {
 		_, text, err := conn.Receive()
 		if err != nil {
-			h.t.Fatal(err)
+			h.T.Fatal(err)
 		}
 		if bytes.Contains(text, []byte(`"pong"`)) {
 			break
@@ -207,8 +182,8 @@ func (h *house) skinOverTLS(address string, known *tls.Config, key string) {
 // and why.
 func TestFaultsOfCertificates(t *testing.T) {
 	good, other := goodFor(t, t.TempDir(), "a.local", month), goodFor(t, t.TempDir(), "b.local", month)
-	empty := written(t, "")
-	sealed := written(t, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+	empty := appliancetest.Written(t, "")
+	sealed := appliancetest.Written(t, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
 	for name, c := range map[string]struct{ certificate, key, says string }{
 		"none":             {"", "", ":1: tls.certificate: tls.listen needs one"},
 		"no key":           {good.Certificate, "", ":1: tls.key: tls.certificate needs its key"},
@@ -221,7 +196,7 @@ func TestFaultsOfCertificates(t *testing.T) {
 		"a directory":      {t.TempDir(), good.Key, ":1: tls.certificate: "},
 	} {
 		text := fmt.Sprintf("tls: {listen: [\":8443\"], certificate: %q, key: %q}", c.certificate, c.key)
-		_, err := loadConfig(written(t, text), nil)
+		_, err := loadConfig(appliancetest.Written(t, text), nil)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "BEGIN") {
 			t.Errorf("%s: %v, want %s", name, err, c.says)
 		}
@@ -230,7 +205,8 @@ func TestFaultsOfCertificates(t *testing.T) {
 	if err != nil || c.TLS.Key != good.Key || c.TLS.Listen[0] != ":8443" {
 		t.Errorf("by the environment: %+v, %v", c.TLS, err)
 	}
-	if _, err := loadConfig(written(t, `tls: {listen: ["8443"]}`), nil); err == nil || !strings.Contains(err.Error(), ":1: tls.listen.0: ") {
+	_, err = loadConfig(appliancetest.Written(t, `tls: {listen: ["8443"]}`), nil)
+	if err == nil || !strings.Contains(err.Error(), ":1: tls.listen.0: ") {
 		t.Errorf("a wrong address: %v", err)
 	}
 }
@@ -284,17 +260,14 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
 	c, err := loadConfig(file, nil)
 	must(err)
-	var out bytes.Buffer
-	if code := run(t.Context(), []string{"check-config", file}, &out, &out); code != exitDone {
-		t.Errorf("check-config: exit code %d", code)
-	}
+	out := bare(t, "check-config "+file, exitDone)
 	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: connectLocal})
 	d.Encryption()
 	d.Secrets()
 	told := fmt.Sprint(d.Findings)
 	for _, want := range wanted {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("check-config does not say %q:\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("check-config does not say %q:\n%s", want, out)
 		}
 		if !strings.Contains(told, want) {
 			t.Errorf("the doctor does not say %q:\n%s", want, told)
@@ -303,7 +276,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	if !strings.Contains(told, "can look into "+data) {
 		t.Errorf("the doctor says nothing of the data directory:\n%s", told)
 	}
-	for _, text := range []string{out.String(), told} {
+	for _, text := range []string{out, told} {
 		if strings.Contains(text, inside) || strings.Contains(text, "a-secret") || strings.Contains(text, "a-key") {
 			t.Errorf("it says too much:\n%s", text)
 		}
@@ -335,11 +308,11 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 func TestSecretsAreTheirOwners(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	names := []string{"admin-token", "token-key", "perch.db", "mqtt-password"}
-	start := func() *house {
-		c := testConfig()
+	start := func() *running {
+		c := appliancetest.Config()
 		c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, "127.0.0.1:0"
 		h := open(t, c, data)
-		h.stop()
+		h.Stop()
 		for _, name := range names {
 			f, err := os.Stat(filepath.Join(data, name))
 			if err != nil {
@@ -361,7 +334,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		}
 	}
 	h := start()
-	if n := strings.Count(h.log.String(), "could be read by others"); n != len(names)-1 { // the store sees to its own
-		t.Errorf("that is told %d times:\n%s", n, h.log)
+	if n := strings.Count(h.Logged.String(), "could be read by others"); n != len(names)-1 { // the store sees to its own
+		t.Errorf("that is told %d times:\n%s", n, h.Logged)
 	}
 }

@@ -22,7 +22,7 @@ type tokenAnswer struct {
 
 func tokenCommand() *cobra.Command {
 	r, clientID := &target{}, ""
-	c := &cobra.Command{
+	c := r.register(&cobra.Command{
 		Use:     "token ROBOT",
 		Short:   "Print the address and the token of an adopted robot, for a client that has fields for them",
 		Example: "perch robot token 02:00:00:00:00:01 --client page",
@@ -35,8 +35,7 @@ func tokenCommand() *cobra.Command {
 				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch forget %s.\n", device.Plain(t.Robot))
 			})
 		},
-	}
-	r.register(c)
+	})
 	c.Flags().StringVar(&clientID, "client", "", "`ID` that the client sends as Client-Id; without it, the one that it has to send is printed")
 	return c
 }

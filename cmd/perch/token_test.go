@@ -1,41 +1,34 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // TestTokenCommand connects a client with what perch token prints, as the page
 // about robots tells it.
 func TestTokenCommand(t *testing.T) {
-	c := testConfig()
+	c := appliancetest.Config()
 	c.Adoption = "code"
 	h := open(t, c, t.TempDir())
-	perch := func(args ...string) (int, string) {
-		var out bytes.Buffer
-		code := run(t.Context(), append(args, "--url", h.url(""), "--token-file", filepath.Join(h.Data, "admin-token")), &out, &out)
-		return code, out.String()
-	}
 	const mac = "03:00:00:00:00:01"
-	if status, text := h.request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page"); status != http.StatusOK {
-		t.Fatalf("%d %s", status, text)
-	}
-	if code, text := perch("token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch adopt 030000000001") {
+	h.Expect(http.StatusOK, "", http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page")
+	if code, text := h.byNetwork("token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch adopt 030000000001") {
 		t.Errorf("of one that waits: %d %s", code, text)
 	}
-	if code, text := perch("adopt", mac); code != exitDone {
+	if code, text := h.byNetwork("adopt", mac); code != exitDone {
 		t.Fatalf("%d %s", code, text)
 	}
-	if code, text := perch("robot", "token", mac, "--client", "other"); code != exitFailed || !strings.Contains(text, "another Client-Id") {
+	if code, text := h.byNetwork("robot", "token", mac, "--client", "other"); code != exitFailed || !strings.Contains(text, "another Client-Id") {
 		t.Errorf("of another client: %d %s", code, text)
 	}
-	code, text := perch("token", mac, "--client", "page")
+	code, text := h.byNetwork("token", mac, "--client", "page")
 	shown := regexp.MustCompile(
 		`(?m)^address +(ws://127\.0\.0\.1:\d+/xiaozhi/v1/)\ntoken +(\S{43})\nDevice-Id +03:00:00:00:00:01\nClient-Id +page\n`).FindStringSubmatch(
 		text)
@@ -43,11 +36,11 @@ func TestTokenCommand(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	var told struct{ Address, Token string }
-	if code, text := perch("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil || told.Address != shown[1] ||
-		told.Token != shown[2] {
+	if code, text := h.byNetwork("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil ||
+		told.Address != shown[1] || told.Token != shown[2] {
 		t.Errorf("as JSON: %d %s", code, text)
 	}
-	if shown[1] != "ws"+strings.TrimPrefix(h.url("/xiaozhi/v1/"), "http") {
+	if shown[1] != "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http") {
 		t.Errorf("the address is %s", shown[1])
 	}
 	conn, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"page"}, "token": {shown[2]}})
@@ -60,7 +53,7 @@ func TestTokenCommand(t *testing.T) {
 		!strings.Contains(err.Error(), "401") {
 		t.Errorf("with another Client-Id: %v", err)
 	}
-	if strings.Contains(h.log.String(), shown[2]) {
+	if strings.Contains(h.Logged.String(), shown[2]) {
 		t.Error("the log tells the token")
 	}
 }

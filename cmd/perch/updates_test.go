@@ -17,10 +17,7 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	image := simrobot.Image("9.9.9", 300_000)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(image) }))
 	defer elsewhere.Close()
-	r, err := simrobot.New(simrobot.Options{OTA: h.ota(), MAC: "A0:B1:C2:D3:E4:F5", Upgrades: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := h.NewRobot(simrobot.Options{Upgrades: true})
 	boot := func() {
 		t.Helper()
 		if err := r.Boot(t.Context()); err != nil {
@@ -35,15 +32,15 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	const topic = "perch/a0b1c2d3e4f5/firmware"
 	shows := func(parts ...string) {
 		t.Helper()
-		h.eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.has(topic, parts...) })
+		h.Eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.has(topic, parts...) })
 	}
 	shows(`"latest_version":"` + robot.Firmware + `"`)
 	h.publish("perch/bridge/request/firmware", fmt.Sprintf(`{"url":%q,"sha256":"%x","board":%q}`, elsewhere.URL, sha256.Sum256(image), robot.Board))
 	shows(`"installed_version":"`+robot.Firmware+`"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
 	h.publish(topic+"/set", "install")
-	h.eventually("it is to be installed", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
+	h.Eventually("it is to be installed", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
 	boot() // offered, downloaded, booted
 	// "in progress" may be replaced before it is sent; gateway/homeassistant's own test holds it.
 	shows(`"installed_version":"9.9.9"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
-	h.eventually("it is told as done", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
+	h.Eventually("it is told as done", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
 }

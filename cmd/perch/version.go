@@ -19,7 +19,7 @@ var (
 
 func versionCommand() *cobra.Command {
 	o := &output{}
-	c := &cobra.Command{
+	return o.register(&cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "perch version --json",
@@ -37,7 +37,5 @@ func versionCommand() *cobra.Command {
 				fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
 			})
 		},
-	}
-	o.register(c)
-	return c
+	})
 }

@@ -1,5 +1,5 @@
-// Package commandtest holds a program's manual page and completion scripts to
-// its commands.
+// Package commandtest runs a test's binary as the program, or as another user, and
+// holds a program's manual page and completion scripts to its commands.
 package commandtest
 
 import (
@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,34 @@ func Program(t *testing.T, dir, name, before string) {
 	script := fmt.Sprintf("#!/bin/sh\n%s\n%s=1 exec '%s' \"$@\"\n", before, asProgram, self)
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// OpenFolder is a folder that everybody may enter.
+func OpenFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// AsNobody runs a test of this binary as a user without rights.
+func AsNobody(t *testing.T, name string) {
+	t.Helper()
+	scratch := OpenFolder(t)
+	if err := os.Chmod(scratch, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
+	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+		t.Errorf("as nobody: %v\n%s", err, out)
 	}
 }
 

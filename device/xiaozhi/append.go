@@ -9,67 +9,56 @@ import (
 // it. The firmware puts the session id in everything but hello.
 func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	w := wire{Session: session}
-	switch m := m.(type) {
-	case Hello:
-		f := wireFeatures(m.Features)
-		w = wire{Type: "hello", Version: m.Version, Features: &f, Transport: m.Transport}
-		w.Audio = m.Audio.wire()
-	case ListenStart:
-		w.Type, w.State, w.Mode = "listen", "start", m.Mode
-	case ListenStop:
-		w.Type, w.State = "listen", "stop"
-	case ListenDetect:
-		w.Type, w.State, w.Text = "listen", "detect", &m.Text
-		if m.Typed {
-			w.Source = json.RawMessage(typed)
-		}
-	case Abort:
-		w.Type, w.Reason = "abort", m.Reason
-	case FromMCP:
-		w.Type, w.Payload = "mcp", m.Payload
-	case Event:
-		w.Type, w.Name, w.Data = "event", m.Name, m.Data
-	case UnknownFromRobot:
-		w.Type = m.Type
-	}
+	m.fromRobot(&w)
 	return appendJSON(dst, w)
 }
 
-// AppendToRobot appends the text message as the appliance sends it in that
-// session.
-func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
-	w := wire{Session: session}
-	switch m := m.(type) {
-	case Welcome:
-		w = wire{Session: m.Session, Type: "hello", Transport: "websocket", Audio: m.Audio.wire()}
-	case TTSStart:
-		w.Type, w.State = "tts", "start"
-	case SentenceStart:
-		w.Type, w.State, w.Text = "tts", "sentence_start", &m.Text
-	case TTSStop:
-		w.Type, w.State = "tts", "stop"
-	case STT:
-		w.Type, w.Text = "stt", &m.Text
-	case LLM:
-		w.Type, w.Emotion, w.Text = "llm", m.Emotion, &m.Text
-	case ToMCP:
-		w.Type, w.Payload = "mcp", m.Payload
-	case Reboot:
-		w.Type, w.Command = "system", "reboot"
-	case Alert:
-		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
-	case KeepAlive:
-		w.Type = keepAlive
-	case UnknownToRobot:
-		w.Type = m.Type
+func (m Hello) fromRobot(w *wire) {
+	*w = wire{Type: "hello", Version: m.Version, Features: &m.Features, Transport: m.Transport, Audio: m.Audio.wire()}
+}
+
+func (m ListenDetect) fromRobot(w *wire) {
+	w.Type, w.State, w.Text = "listen", "detect", &m.Text
+	if m.Typed {
+		w.Source = json.RawMessage(typed)
 	}
+}
+
+func (m ListenStart) fromRobot(w *wire)      { w.Type, w.State, w.Mode = "listen", "start", m.Mode }
+func (ListenStop) fromRobot(w *wire)         { w.Type, w.State = "listen", "stop" }
+func (m Abort) fromRobot(w *wire)            { w.Type, w.Reason = "abort", m.Reason }
+func (m FromMCP) fromRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payload }
+func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event", m.Name, m.Data }
+func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
+
+// AppendToRobot appends the appliance's text message in that session.
+func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
+	if m, is := m.(Alert); is {
+		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
+	}
+	w := wire{Session: session}
+	m.toRobot(&w)
 	return appendJSON(dst, w)
 }
+
+func (m Welcome) toRobot(w *wire) {
+	*w = wire{Session: m.Session, Type: "hello", Transport: "websocket", Audio: m.Audio.wire()}
+}
+
+func (TTSStart) toRobot(w *wire)         { w.Type, w.State = "tts", "start" }
+func (m SentenceStart) toRobot(w *wire)  { w.Type, w.State, w.Text = "tts", "sentence_start", &m.Text }
+func (TTSStop) toRobot(w *wire)          { w.Type, w.State = "tts", "stop" }
+func (m STT) toRobot(w *wire)            { w.Type, w.Text = "stt", &m.Text }
+func (m LLM) toRobot(w *wire)            { w.Type, w.Emotion, w.Text = "llm", m.Emotion, &m.Text }
+func (m ToMCP) toRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payload }
+func (Reboot) toRobot(w *wire)           { w.Type, w.Command = "system", "reboot" }
+func (Alert) toRobot(*wire)              {} // see wireAlert
+func (KeepAlive) toRobot(w *wire)        { w.Type = keepAlive }
+func (m UnknownToRobot) toRobot(w *wire) { w.Type = m.Type }
 
 const keepAlive = "keepalive"
 
-// wireAlert keeps its fields even where they are empty: the firmware ignores
-// an alert that lacks one.
+// wireAlert keeps empty fields: the firmware ignores an alert without them.
 type wireAlert struct {
 	Session string `json:"session_id"`
 	Type    string `json:"type"`

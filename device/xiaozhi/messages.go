@@ -8,19 +8,18 @@ package xiaozhi
 
 import "encoding/json"
 
-// MaxMessage is the largest message a robot can send, in bytes: it writes
-// single frames with a 16-bit length.
+// MaxMessage is a robot's largest message: single frames have 16-bit lengths.
 const MaxMessage = 65535
 
 // FromRobot is a text message that a robot sends. The set is closed: Hello,
 // ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event and
 // UnknownFromRobot.
-type FromRobot interface{ fromRobot() }
+type FromRobot interface{ fromRobot(w *wire) }
 
 // ToRobot is a text message that a robot is sent. The set is closed: Welcome,
 // TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, KeepAlive
 // and UnknownToRobot.
-type ToRobot interface{ toRobot() }
+type ToRobot interface{ toRobot(w *wire) }
 
 // AudioParams are the sound one side sends: Opus, mono.
 type AudioParams struct {
@@ -30,9 +29,9 @@ type AudioParams struct {
 
 // Features are what a robot offers in its hello.
 type Features struct {
-	AEC       bool // echo cancellation is the server's work
-	MCP       bool // it is an MCP server
-	GlyphPush bool // v2.4.0 and later
+	AEC       bool `json:"aec,omitempty"`        // echo cancellation is the server's work
+	MCP       bool `json:"mcp,omitempty"`        // it is an MCP server
+	GlyphPush bool `json:"glyph_push,omitempty"` // v2.4.0 and later
 }
 
 // Hello is a robot's first message.
@@ -85,15 +84,6 @@ type Event struct {
 // UnknownFromRobot is a message of a type that is not in the set.
 type UnknownFromRobot struct{ Type string }
 
-func (Hello) fromRobot()            {}
-func (ListenStart) fromRobot()      {}
-func (ListenStop) fromRobot()       {}
-func (ListenDetect) fromRobot()     {}
-func (Abort) fromRobot()            {}
-func (FromMCP) fromRobot()          {}
-func (Event) fromRobot()            {}
-func (UnknownFromRobot) fromRobot() {}
-
 // Welcome answers Hello. It always has transport "websocket": the firmware
 // dereferences that field unchecked.
 type Welcome struct {
@@ -115,8 +105,7 @@ type TTSStop struct{}
 // STT shows the transcript.
 type STT struct{ Text string }
 
-// LLM sets the face. Text is the emoji, which the firmware ignores and
-// browser clients show.
+// LLM sets the face. Text is the emoji, which only browser clients show.
 type LLM struct{ Emotion, Text string }
 
 // ToMCP carries a JSON-RPC request to the robot's MCP server.
@@ -125,8 +114,7 @@ type ToMCP struct{ Payload json.RawMessage }
 // Reboot is the only command of the firmware's "system" message.
 type Reboot struct{}
 
-// Alert shows a message in any state, without changing it. All three fields
-// are needed.
+// Alert shows a message in any state. All three fields are needed.
 type Alert struct{ Status, Message, Emotion string }
 
 // KeepAlive feeds the clock of a channel, which runs out after 120 s without a
@@ -137,15 +125,3 @@ type KeepAlive struct{}
 // UnknownToRobot is a message of a type that is not in the set. The firmware
 // logs and ignores such a message.
 type UnknownToRobot struct{ Type string }
-
-func (Welcome) toRobot()        {}
-func (TTSStart) toRobot()       {}
-func (SentenceStart) toRobot()  {}
-func (TTSStop) toRobot()        {}
-func (STT) toRobot()            {}
-func (LLM) toRobot()            {}
-func (ToMCP) toRobot()          {}
-func (Reboot) toRobot()         {}
-func (Alert) toRobot()          {}
-func (KeepAlive) toRobot()      {}
-func (UnknownToRobot) toRobot() {}

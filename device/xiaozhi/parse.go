@@ -13,13 +13,12 @@ var ErrMessage = errors.New("bad message")
 // typed is the source that clients with a keyboard give a detect's text.
 const typed = `"text"`
 
-// wire is every field of every message. Which belong to a type is what the
-// functions below know.
+// wire is every field of every message; the functions below know which is whose.
 type wire struct {
 	Session   string          `json:"session_id,omitempty"`
 	Type      string          `json:"type"`
 	Version   int             `json:"version,omitempty"`
-	Features  *wireFeatures   `json:"features,omitempty"`
+	Features  *Features       `json:"features,omitempty"`
 	Transport string          `json:"transport,omitempty"`
 	Audio     *wireAudio      `json:"audio_params,omitempty"`
 	State     string          `json:"state,omitempty"`
@@ -34,12 +33,6 @@ type wire struct {
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
-}
-
-type wireFeatures struct {
-	AEC       bool `json:"aec,omitempty"`
-	MCP       bool `json:"mcp,omitempty"`
-	GlyphPush bool `json:"glyph_push,omitempty"`
 }
 
 type wireAudio struct {
@@ -99,14 +92,18 @@ func ParseFromRobot(text []byte) (FromRobot, error) {
 }
 
 func (w wire) hello() Hello {
-	h := Hello{Version: w.Version, Transport: w.Transport}
+	h := Hello{Version: w.Version, Transport: w.Transport, Audio: w.audio()}
 	if w.Features != nil {
-		h.Features = Features(*w.Features)
-	}
-	if w.Audio != nil {
-		h.Audio = AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
+		h.Features = *w.Features
 	}
 	return h
+}
+
+func (w wire) audio() AudioParams {
+	if w.Audio == nil {
+		return AudioParams{}
+	}
+	return AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
 }
 
 func (w wire) listen() (FromRobot, error) {
@@ -183,11 +180,7 @@ func (w wire) welcome() (ToRobot, error) {
 	if w.Transport != "websocket" {
 		return nil, fmt.Errorf("%w: hello with transport %q, which crashes or hangs a robot", ErrMessage, w.Transport)
 	}
-	m := Welcome{Session: w.Session}
-	if w.Audio != nil {
-		m.Audio = AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
-	}
-	return m, nil
+	return Welcome{Session: w.Session, Audio: w.audio()}, nil
 }
 
 func (w wire) tts() (ToRobot, error) {

@@ -37,22 +37,18 @@ type Response struct {
 
 // RPCError is the failure of a request. The firmware sends no code.
 type RPCError struct {
-	Code    int
-	Message string
+	Code    int    `json:"code"`
+	Message string `json:"message"`
 }
 
 func (e *RPCError) Error() string { return e.Message }
 
-// ParseResponse reads an MCP payload of a robot. A robot sends nothing but
-// responses.
+// ParseResponse reads an MCP payload of a robot, which sends only responses.
 func ParseResponse(payload json.RawMessage) (Response, error) {
 	var w struct {
 		ID     *int            `json:"id"`
 		Result json.RawMessage `json:"result"`
-		Error  *struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
+		Error  *RPCError       `json:"error"`
 	}
 	if err := json.Unmarshal(payload, &w); err != nil {
 		return Response{}, fmt.Errorf("%w: mcp: %w", ErrMessage, err)
@@ -60,11 +56,7 @@ func ParseResponse(payload json.RawMessage) (Response, error) {
 	if w.ID == nil || (w.Result == nil) == (w.Error == nil) {
 		return Response{}, fmt.Errorf("%w: mcp payload that is no response", ErrMessage)
 	}
-	r := Response{ID: *w.ID, Result: w.Result}
-	if w.Error != nil {
-		r.Error = &RPCError{Code: w.Error.Code, Message: w.Error.Message}
-	}
-	return r, nil
+	return Response{ID: *w.ID, Result: w.Result, Error: w.Error}, nil
 }
 
 // unescapedError saves a failure that the firmware has reported in words with
@@ -83,12 +75,5 @@ func unescapedError(text []byte) (FromMCP, bool) {
 	if !found || err != nil || !end {
 		return FromMCP{}, false
 	}
-	type failure struct {
-		Message string `json:"message"`
-	}
-	return FromMCP{Payload: appendJSON(nil, struct {
-		Version string  `json:"jsonrpc"`
-		ID      int     `json:"id"`
-		Error   failure `json:"error"`
-	}{"2.0", id, failure{string(message)}})}, true
+	return FromMCP{Payload: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"error":{"message":%s}}`, id, appendJSON(nil, string(message)))}, true
 }

@@ -143,37 +143,37 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	return e, span, ""
 }
 
-// chunkName identifies a chunk of a blob.
-type chunkName struct {
+// entryName identifies an entry.
+type entryName struct {
 	namespace byte
 	key       string
-	chunk     byte
+	kind      Type
+	chunk     byte // of a blob's data
+}
+
+func (e entry) name() entryName {
+	n := entryName{namespace: e.namespace, key: e.key, kind: e.kind}
+	if e.kind == blobData {
+		n.chunk = e.chunk
+	}
+	return n
 }
 
 // assemble makes records of the entries. If a name is written twice, the power
 // failed before the older entry was erased, and the newer one counts.
 func (d *decoder) assemble() []record {
-	type name struct {
-		namespace byte
-		key       string
-		kind      Type
-	}
-	chunks, newest := map[chunkName][]byte{}, map[name]int{}
+	newest := map[entryName]int{}
 	for n, e := range d.entries {
-		if e.kind == blobData {
-			chunks[chunkName{e.namespace, e.key, e.chunk}] = e.behind
-			continue
-		}
-		newest[name{e.namespace, e.key, e.kind}] = n
+		newest[e.name()] = n
 	}
 	var records []record
 	for n, e := range d.entries {
-		if e.kind == blobData || newest[name{e.namespace, e.key, e.kind}] != n {
+		if e.kind == blobData || newest[e.name()] != n {
 			continue
 		}
 		r := record{namespace: e.namespace, key: e.key, value: Value{e.kind, nil}}
 		if e.kind == blobIndex {
-			whole, err := e.gather(chunks)
+			whole, err := d.gather(e, newest)
 			if err != nil {
 				d.complain("%v", err)
 				continue
@@ -204,15 +204,15 @@ func (e entry) fill(r *record) {
 }
 
 // gather joins the chunks of a blob.
-func (e entry) gather(chunks map[chunkName][]byte) ([]byte, error) {
+func (d *decoder) gather(e entry, newest map[entryName]int) ([]byte, error) {
 	size, count, start := binary.LittleEndian.Uint32(e.data), int(e.data[4]), int(e.data[5])
 	whole := []byte{}
 	for n := range count {
-		chunk, there := chunks[chunkName{e.namespace, e.key, byte(start + n)}]
+		chunk, there := newest[entryName{e.namespace, e.key, blobData, byte(start + n)}]
 		if !there {
 			return nil, fmt.Errorf("the blob %q lacks a part", e.key)
 		}
-		whole = append(whole, chunk...)
+		whole = append(whole, d.entries[chunk].behind...)
 	}
 	if uint32(len(whole)) != size || len(whole) > MaxBlob {
 		return nil, fmt.Errorf("the blob %q has %d bytes, and its index says %d", e.key, len(whole), size)

@@ -66,8 +66,11 @@ func (e *encoder) begin() {
 	e.used = 0
 }
 
-// turn begins the next page.
-func (e *encoder) turn() error {
+// room begins the next page if this one has no room for so many entries.
+func (e *encoder) room(entries int) error {
+	if e.used+entries <= pageEntries {
+		return nil
+	}
 	if (e.page+2)*PageSize >= len(e.image) {
 		return fmt.Errorf("%w: the items take more than the %d pages of %d that may be used", ErrFull, e.page+1, len(e.image)/PageSize)
 	}
@@ -79,8 +82,12 @@ func (e *encoder) turn() error {
 
 func (e *encoder) record(r record) error {
 	switch {
-	case r.raw != nil:
-		return e.raw(r)
+	case r.raw != nil: // of an unknown type: as it was read
+		if err := e.room(spanOf(len(r.raw))); err != nil {
+			return err
+		}
+		e.put(r.raw, nil)
+		return nil
 	case r.value.Type == Blob:
 		return e.blob(r)
 	case r.value.Type == String:
@@ -88,10 +95,8 @@ func (e *encoder) record(r record) error {
 	case r.value.Type == OldBlob:
 		return e.onePage(r, r.value.Data)
 	}
-	if e.used >= pageEntries {
-		if err := e.turn(); err != nil {
-			return err
-		}
+	if err := e.room(1); err != nil {
+		return err
 	}
 	e.put(e.head(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
 	return nil
@@ -135,10 +140,8 @@ func spanOf(n int) int { return (n + entrySize - 1) / entrySize }
 // needs the whole page.
 func (e *encoder) onePage(r record, data []byte) error {
 	span := 1 + spanOf(len(data))
-	if e.used > 0 && e.used+span >= pageEntries {
-		if err := e.turn(); err != nil {
-			return err
-		}
+	if err := e.room(min(span+1, pageEntries)); err != nil {
+		return err
 	}
 	e.put(e.head(r, r.value.Type, span, anyChunk, length(data)), data)
 	return nil
@@ -147,12 +150,10 @@ func (e *encoder) onePage(r record, data []byte) error {
 // blob writes a blob in chunks, as much as each page takes, and then the index.
 func (e *encoder) blob(r record) error {
 	left, chunks := r.value.Data, 0
-	if e.used >= pageEntries {
-		if err := e.turn(); err != nil {
-			return err
-		}
+	if err := e.room(1); err != nil {
+		return err
 	}
-	for {
+	for chunks == 0 || len(left) > 0 {
 		room := (pageEntries - e.used - 1) * entrySize
 		chunk := left[:min(room, len(left))]
 		left = left[len(chunk):]
@@ -161,27 +162,11 @@ func (e *encoder) blob(r record) error {
 		if chunks == mostChunks && len(left) > 0 {
 			return fmt.Errorf("%w: the blob %q takes more than %d parts", ErrFull, r.key, mostChunks)
 		}
-		if len(left) > 0 || room-len(chunk) < entrySize {
-			if err := e.turn(); err != nil {
-				return err
-			}
-		}
-		if len(left) == 0 {
-			break
+		if err := e.room(1); err != nil {
+			return err
 		}
 	}
 	index := binary.LittleEndian.AppendUint32(nil, uint32(len(r.value.Data)))
 	e.put(e.head(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
-	return nil
-}
-
-// raw writes an item of an unknown type, as it was read.
-func (e *encoder) raw(r record) error {
-	if e.used+spanOf(len(r.raw)) > pageEntries {
-		if err := e.turn(); err != nil {
-			return err
-		}
-	}
-	e.put(r.raw, nil)
 	return nil
 }

@@ -11,10 +11,10 @@
 package nvs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Sizes and bounds of the format.
@@ -123,8 +123,8 @@ func (p *Partition) Set(namespace, key string, v Value) error {
 	}
 	p.records[at] = r
 	// Older builds of ESP-IDF let a key have a value of each type.
-	rest := slices.DeleteFunc(p.records[at+1:], func(o record) bool { return o.namespace == index && o.key == key })
-	p.records = p.records[:at+1+len(rest)]
+	others := slices.DeleteFunc(p.records[at+1:], func(o record) bool { return o.namespace == index && o.key == key })
+	p.records = append(p.records[:at+1], others...)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (p *Partition) free() byte {
 }
 
 func checkName(what, name string) error {
-	if name == "" || len(name) > MaxKey || bytes.IndexByte([]byte(name), 0) >= 0 {
+	if name == "" || len(name) > MaxKey || strings.Contains(name, "\x00") {
 		return fmt.Errorf("a %s has 1 to %d bytes", what, MaxKey)
 	}
 	return nil

@@ -75,9 +75,6 @@ type Value struct {
 // Text returns a string's value.
 func Text(s string) Value { return Value{String, []byte(s)} }
 
-// Bytes returns a blob.
-func Bytes(b []byte) Value { return Value{Blob, bytes.Clone(b)} }
-
 // ParseValue reads a value as people type it: a number in decimal, or in hex after
 // 0x; a string as it is; a blob in hex.
 func ParseValue(t Type, text string) (Value, error) {
@@ -116,20 +113,13 @@ func (v Value) String() string {
 	case !v.Type.isNumber() || len(v.Data) != v.Type.size():
 		return hex.EncodeToString(v.Data)
 	}
-	var b [8]byte
-	if v.Type.signed() && v.Data[len(v.Data)-1]&0x80 != 0 {
-		b = [8]byte{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}
-	}
-	copy(b[:], v.Data)
-	n := binary.LittleEndian.Uint64(b[:])
+	n := binary.LittleEndian.Uint64(append(bytes.Clone(v.Data), make([]byte, 8)...))
 	if v.Type.signed() {
-		return strconv.FormatInt(int64(n), 10)
+		unused := 64 - 8*v.Type.size()
+		return strconv.FormatInt(int64(n<<unused)>>unused, 10)
 	}
 	return strconv.FormatUint(n, 10)
 }
-
-// Equal reports whether both have the same type and value.
-func (v Value) Equal(o Value) bool { return v.Type == o.Type && bytes.Equal(v.Data, o.Data) }
 
 func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
 

@@ -2,6 +2,7 @@ package romloader
 
 import (
 	"context"
+	"slices"
 
 	"perch/ota/espimage"
 )
@@ -57,22 +58,13 @@ func models() []model {
 	}
 }
 
-func modelOf(chip espimage.Chip) (model, bool) {
-	for _, m := range models() {
-		if m.chip == chip {
-			return m, true
-		}
+func findModel(is func(m model) bool) (model, bool) {
+	all := models()
+	n := slices.IndexFunc(all, is)
+	if n < 0 {
+		return model{}, false
 	}
-	return model{}, false
-}
-
-func modelWith(magic uint32) (model, bool) {
-	for _, m := range models() {
-		if m.magic != 0 && m.magic == magic {
-			return m, true
-		}
-	}
-	return model{}, false
+	return all[n], true
 }
 
 // registers reads registers until the first error.

@@ -15,12 +15,6 @@ type Resetter interface {
 	SetRTS(on bool) error
 }
 
-// Options describe the connection to a robot.
-type Options struct {
-	Resetter Resetter // nil if the robot is in its loader already
-	USB      bool     // the line is the chip's own USB Serial/JTAG, not a bridge to its UART
-}
-
 // Unreachable is the error for a robot that did not enter its loader.
 type Unreachable struct {
 	Runs bool // it started its firmware instead
@@ -45,18 +39,17 @@ func (u *Unreachable) Error() string {
 // attempts is how often a robot is reset before Connect gives up.
 const attempts = 7
 
-// Connect resets a robot into its loader, and identifies its chip. It gives up
-// after about ten seconds. The error may be an *Unreachable or an *UnknownChip.
-func Connect(ctx context.Context, line Line, o Options) (*Loader, error) {
-	l := &Loader{line: line, resetter: o.Resetter, usb: o.USB}
+// Connect resets a robot into its loader, and identifies its chip. The line is the
+// chip's own USB Serial/JTAG, or a bridge to its UART. It gives up after about ten
+// seconds. The error may be an *Unreachable.
+func Connect(ctx context.Context, line Line, resetter Resetter, usb bool) (*Loader, error) {
+	l := &Loader{line: line, resetter: resetter, usb: usb}
 	err := l.enter(ctx)
 	if err == nil {
 		err = l.prepare(ctx)
 	}
-	if err != nil && l.resetter != nil {
-		_ = l.Restart(context.WithoutCancel(ctx)) // the robot goes on as before; the first error is returned
-	}
 	if err != nil {
+		_ = l.Restart(context.WithoutCancel(ctx)) // the robot goes on as before; the first error is returned
 		return nil, err
 	}
 	return l, nil
@@ -67,14 +60,15 @@ func (l *Loader) prepare(ctx context.Context) error {
 	if err := l.identify(ctx); err != nil {
 		return fmt.Errorf("identify the robot: %w", err)
 	}
-	if l.security.Download {
+	l.Chip, l.BootLoader = l.model.chip, l.model.bootLoader
+	if l.Security.Download {
 		return nil // it answers no other command
 	}
 	if err := l.quieten(ctx); err != nil {
 		return fmt.Errorf("stop the robot's watchdogs: %w", err)
 	}
 	r := &registers{loader: l, base: l.model.efuse}
-	if l.revision = l.model.revision(ctx, r); r.err != nil {
+	if l.Revision = l.model.revision(ctx, r); r.err != nil {
 		return fmt.Errorf("identify the robot: %w", r.err)
 	}
 	return nil
@@ -82,7 +76,7 @@ func (l *Loader) prepare(ctx context.Context) error {
 
 // enter resets the robot until its loader answers.
 func (l *Loader) enter(ctx context.Context) error {
-	dark := l.resetter == nil
+	dark := false
 	for n := range attempts {
 		l.noise, l.read, l.in = nil, nil, unframer{}
 		if !dark && l.reset(ctx, n) != nil {
@@ -120,70 +114,47 @@ func (l *Loader) unreachable(dark bool) error {
 // second try gives more time to a board with a large capacitor at its reset pin.
 func (l *Loader) reset(ctx context.Context, attempt int) error {
 	if l.usb {
-		return l.pull(ctx, resetUSB())
+		return l.resetUSB(ctx)
 	}
 	after := 50 * time.Millisecond
 	if attempt%2 == 1 {
 		after = 550 * time.Millisecond
 	}
-	return l.pull(ctx, []pulls{
-		{dtr: off, rts: on, wait: 100 * time.Millisecond}, // in reset
-		{dtr: on, rts: off, wait: after},                  // out of it, with the boot pin low
-		{dtr: off},
+	dtr, rts := l.resetter.SetDTR, l.resetter.SetRTS
+	return pull(ctx, []pulled{
+		{line: dtr}, {rts, true, 100 * time.Millisecond}, // in reset
+		{dtr, true, 0}, {rts, false, after}, // out of it, with the boot pin low
+		{line: dtr},
 	})
 }
 
-// resetUSB is the order of lines by which a chip's own USB enters the loader. Both
-// lines must not be off in between.
-func resetUSB() []pulls {
+// resetUSB enters the loader by a chip's own USB. Both lines must not be off in
+// between.
+func (l *Loader) resetUSB(ctx context.Context) error {
 	const wait = 100 * time.Millisecond
-	return []pulls{
-		{rts: off, dtr: off, wait: wait, rtsFirst: true},
-		{dtr: on, rts: off, wait: wait},
-		{rts: on, dtr: off, wait: wait, rtsFirst: true},
-		{dtr: off, rts: off},
-	}
+	dtr, rts := l.resetter.SetDTR, l.resetter.SetRTS
+	return pull(ctx, []pulled{
+		{line: rts}, {dtr, false, wait},
+		{dtr, true, 0}, {rts, false, wait},
+		{rts, true, 0}, {dtr, false, wait},
+		{line: dtr}, {line: rts},
+	})
 }
 
-type pull byte
-
-const (
-	leave pull = iota
-	on
-	off
-)
-
-// pulls is a setting of both lines, DTR before RTS by default, and how long it
-// stays.
-type pulls struct {
-	dtr, rts pull
-	rtsFirst bool
-	wait     time.Duration
+// pulled is a new state of a line, and how long it stays alone.
+type pulled struct {
+	line func(on bool) error
+	on   bool
+	wait time.Duration
 }
 
-func (l *Loader) pull(ctx context.Context, steps []pulls) error {
-	set := func(p pull, line func(bool) error) error {
-		if p == leave {
-			return nil
-		}
-		return line(p == on)
-	}
+func pull(ctx context.Context, steps []pulled) error {
 	for _, s := range steps {
-		dtr := func() error { return set(s.dtr, l.resetter.SetDTR) }
-		rts := func() error { return set(s.rts, l.resetter.SetRTS) }
-		first, second := dtr, rts
-		if s.rtsFirst {
-			first, second = rts, dtr
-		}
-		err := first()
-		if err == nil {
-			err = second()
-		}
-		if err != nil {
+		if err := s.line(s.on); err != nil {
 			return err
 		}
-		if err := pause(ctx, s.wait); err != nil {
-			return err
+		if s.wait > 0 && pause(ctx, s.wait) != nil {
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -221,10 +192,7 @@ func (l *Loader) quieten(ctx context.Context) error {
 // Restart lets the robot start its firmware. The error is an *Unreachable if
 // the port has no lines for it.
 func (l *Loader) Restart(ctx context.Context) error {
-	if l.resetter == nil {
-		return &Unreachable{Dark: true}
-	}
-	if l.model.efuse != 0 && l.model.chip == 9 && !l.security.Download {
+	if l.model.efuse != 0 && l.model.chip == 9 && !l.Security.Download {
 		// The ESP32-S3 remembers that USB has asked for its loader.
 		const option1, forceLoader = 0x6000812C, 1
 		if err := l.writeBits(ctx, option1, 0, forceLoader); err != nil {
@@ -235,7 +203,7 @@ func (l *Loader) Restart(ctx context.Context) error {
 	if l.usb {
 		wait *= 2
 	}
-	if l.pull(ctx, []pulls{{dtr: off, rts: on, wait: wait}, {rts: off, wait: wait}}) != nil {
+	if pull(ctx, []pulled{{line: l.resetter.SetDTR}, {l.resetter.SetRTS, true, wait}, {l.resetter.SetRTS, false, wait}}) != nil {
 		return &Unreachable{Dark: true}
 	}
 	return nil

@@ -23,9 +23,8 @@ const (
 
 // Attach prepares the flash, and reads its size.
 func (l *Loader) Attach(ctx context.Context) error {
-	if l.model.chip == 18 && (l.revision == 301 || l.revision == 302) {
-		return &UnknownChip{fmt.Sprintf("an %v of revision %d.%d, which starts with its flash switched off", l.model.chip, l.revision/100,
-			l.revision%100)}
+	if l.Chip == 18 && (l.Revision == 301 || l.Revision == 302) {
+		return unknownChip(fmt.Sprintf("an %v of revision %d.%d, which starts with its flash switched off", l.Chip, l.Revision/100, l.Revision%100))
 	}
 	pads, err := l.pads(ctx)
 	if err != nil {
@@ -47,14 +46,14 @@ func (l *Loader) Attach(ctx context.Context) error {
 	if _, _, err := l.command(ctx, spiSetParams, words(0, uint32(size), block, Sector, page, statusMask), 0); err != nil {
 		return fmt.Errorf("set the size of the flash: %w", err)
 	}
-	l.size = size
+	l.Size = size
 	return nil
 }
 
 // pads returns the pins of the flash: 0 for the usual ones. An ESP32 with a flash
 // in its package has others, in its eFuses.
 func (l *Loader) pads(ctx context.Context) (uint32, error) {
-	if l.model.chip != 0 {
+	if l.Chip != 0 {
 		return 0, nil
 	}
 	r := &registers{loader: l, base: l.model.efuse}
@@ -104,24 +103,21 @@ func sizeOf(id uint32) (int64, bool) {
 	return 0, false
 }
 
-// Mismatch is the error for flash whose content is not what was written.
-type Mismatch struct{ At int64 }
-
-func (m *Mismatch) Error() string {
-	return fmt.Sprintf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays "+
-		"so, that flash is worn out", m.At)
+// mismatch is the error for flash whose content is not what was written.
+func mismatch(at int64) error {
+	return fmt.Errorf("the flash at %#x does not hold what was written: try another cable, a port with more power or a lower --baud; if it stays "+
+		"so, that flash is worn out", at)
 }
 
 // Write writes data from the beginning of a sector, and verifies it. Pieces that are
 // there already are left alone. The rest of the last sector is erased. It reports
-// how many bytes are done. After an error some of it may be erased or written; the
-// error is a *Mismatch if the flash does not keep the data.
+// how many bytes are done. After an error some of it may be erased or written.
 func (l *Loader) Write(ctx context.Context, at int64, data []byte, done func(bytes int)) error {
 	if at+int64(len(data)) > Reach {
 		return errors.New("the loader in the robot's chip does not reach beyond 16 MB of flash; Espressif's esptool does")
 	}
-	if at < 0 || at%Sector != 0 || at+int64(len(data)) > l.size {
-		return fmt.Errorf("%d bytes at %#x are not within the flash of %d bytes, from a sector's beginning on", len(data), at, l.size)
+	if at < 0 || at%Sector != 0 || at+int64(len(data)) > l.Size {
+		return fmt.Errorf("%d bytes at %#x are not within the flash of %d bytes, from a sector's beginning on", len(data), at, l.Size)
 	}
 	for from := 0; from < len(data); from += pieceSize {
 		piece := data[from:min(from+pieceSize, len(data))]
@@ -131,7 +127,7 @@ func (l *Loader) Write(ctx context.Context, at int64, data []byte, done func(byt
 	}
 	sum, err := l.MD5(ctx, at, int64(len(data)))
 	if err == nil && sum != md5.Sum(data) {
-		err = &Mismatch{at}
+		err = mismatch(at)
 	}
 	return err
 }
@@ -143,7 +139,7 @@ func (l *Loader) writePiece(ctx context.Context, at int64, piece []byte, done fu
 	sum, err := l.MD5(ctx, at, int64(len(piece)))
 	for try := 0; err == nil && sum != want; try++ {
 		if try == tries {
-			return &Mismatch{at}
+			return mismatch(at)
 		}
 		if err = l.send(ctx, at, piece, done); lost(err) && try < tries-1 {
 			err = l.recover(ctx)
@@ -163,7 +159,7 @@ func (l *Loader) send(ctx context.Context, at int64, piece []byte, done func(int
 	const erase = 40 * time.Second // a megabyte, of a slow flash
 	blocks := (len(piece) + blockSize - 1) / blockSize
 	begin := words(uint32(blocks*blockSize), uint32(blocks), blockSize, uint32(at))
-	if l.model.chip != 0 {
+	if l.Chip != 0 {
 		begin = append(begin, 0, 0, 0, 0) // not encrypted; the ESP32 has no such field
 	}
 	if err := l.step(ctx, flashBegin, begin, 0, commandTimeout+erase*pieceSize/1e6); err != nil {
@@ -192,8 +188,7 @@ func (l *Loader) step(ctx context.Context, o op, data []byte, sum byte, timeout 
 		if r, err = l.once(ctx, o, data, sum, timeout); err == nil {
 			_, err = r.payload(0)
 		}
-		var f *Fault
-		if !lost(err) || !errors.As(err, &f) {
+		if _, refused := errors.AsType[*Fault](err); !lost(err) || !refused {
 			return err
 		}
 		l.drain(ctx, syncTimeout)
@@ -226,7 +221,7 @@ func (l *Loader) Faster(ctx context.Context, baud int, set func(baud int) error)
 // speed returns the speed to request. An ESP32 measures its crystal against an
 // oscillator that drifts, and so misses the requested speed.
 func (l *Loader) speed(ctx context.Context, baud int) (uint32, error) {
-	if l.model.chip != 0 {
+	if l.Chip != 0 {
 		return uint32(baud), nil
 	}
 	const calibration = 0x3FF5F06C

@@ -16,17 +16,16 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-	"os"
 	"time"
 
 	"perch/ota/espimage"
 )
 
-// Line is a serial line. A read without data by its deadline fails with
-// os.ErrDeadlineExceeded.
+// Line is a serial line. A read returns 0 bytes if none has come within the
+// timeout.
 type Line interface {
 	io.ReadWriter
-	SetReadDeadline(t time.Time) error
+	SetReadTimeout(d time.Duration) error
 }
 
 // Loader is a robot in its ROM's loader. It is for one goroutine.
@@ -38,24 +37,18 @@ type Loader struct {
 	read     []byte // received, and not parsed yet
 	buffer   [512]byte
 	noise    []byte // the latest bytes that were not answers
-
 	model    model
-	revision int
-	security Security
-	size     int64 // of the flash
+	Robot
 }
 
-// Chip returns the robot's chip.
-func (l *Loader) Chip() espimage.Chip { return l.model.chip }
-
-// Revision returns the chip's: major * 100 + minor; -1 if it is not known.
-func (l *Loader) Revision() int { return l.revision }
-
-// BootLoader returns the address of the boot loader in such a chip's flash.
-func (l *Loader) BootLoader() int64 { return l.model.bootLoader }
-
-// Size returns the flash's size in bytes; 0 before Attach.
-func (l *Loader) Size() int64 { return l.size }
+// Robot is what a loader reports.
+type Robot struct {
+	Chip       espimage.Chip
+	Revision   int   // of the chip: major * 100 + minor; -1 if it is not known
+	BootLoader int64 // address of the boot loader in the flash
+	Size       int64 // of the flash, in bytes; 0 before Attach
+	Security   Security
+}
 
 // Security lists the security features that a chip has enabled.
 type Security struct {
@@ -63,9 +56,6 @@ type Security struct {
 	Encrypted bool // its flash is encrypted
 	Download  bool // secure download: its loader neither reads nor verifies
 }
-
-// Security returns the chip's.
-func (l *Loader) Security() Security { return l.security }
 
 const (
 	commandTimeout = 3 * time.Second
@@ -107,8 +97,8 @@ func (l *Loader) ask(ctx context.Context, o op, data []byte, timeout time.Durati
 // lost reports whether a packet may have been lost or damaged on its way. A
 // loader answers half a command like an unknown one.
 func lost(err error) bool {
-	var f *Fault
-	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || errors.As(err, &f) && (f.Code == badChecksum || f.Code == invalidMessage)
+	f, refused := errors.AsType[*Fault](err)
+	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || refused && (f.Code == badChecksum || f.Code == invalidMessage)
 }
 
 // once sends a command and waits for its answer.
@@ -163,33 +153,27 @@ func (l *Loader) keep(noise []byte) {
 	l.noise = l.noise[max(0, len(l.noise)-most):]
 }
 
-// fill reads from the line. The deadline is checked here too, because a
-// line that is never silent does not reach its own.
+// fill reads from the line. An interruption ends it within a tenth of a second.
 func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.line.SetReadDeadline(time.Unix(1, 0)) }) // ends the read
-	defer stop()
-	if err := l.line.SetReadDeadline(deadline); err != nil {
-		return fmt.Errorf("read from the robot: %w", err)
+	for {
+		left := time.Until(deadline)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case left <= 0:
+			return errSilent
+		}
+		n, err := 0, l.line.SetReadTimeout(min(left, 100*time.Millisecond))
+		if err == nil {
+			n, err = l.line.Read(l.buffer[:])
+		}
+		if err != nil {
+			return fmt.Errorf("read from the robot: %w", gone(err))
+		}
+		if l.read = l.buffer[:n]; n > 0 {
+			return nil
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !time.Now().Before(deadline) {
-		return errSilent
-	}
-	n, err := l.line.Read(l.buffer[:])
-	l.read = l.buffer[:n]
-	switch {
-	case n > 0:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errSilent
-	case err == nil:
-		err = io.ErrNoProgress
-	}
-	return fmt.Errorf("read from the robot: %w", err)
 }
 
 // drain discards what arrives, until the line was silent for so long or a limit is
@@ -244,34 +228,32 @@ func (l *Loader) writeBits(ctx context.Context, address, value, mask uint32) err
 	return err
 }
 
-// UnknownChip is the error for a chip that is not supported.
-type UnknownChip struct{ Name string }
-
-func (u *UnknownChip) Error() string {
-	return fmt.Sprintf("the robot has %s, whose flash is not written from here; Espressif's esptool may know it", u.Name)
+// unknownChip is the error for a chip that is not supported.
+func unknownChip(name string) error {
+	return fmt.Errorf("the robot has %s, whose flash is not written from here; Espressif's esptool may know it", name)
 }
 
 // identify reads the chip's type and its security features.
 func (l *Loader) identify(ctx context.Context) error {
-	l.revision = -1
+	l.Revision = -1
 	info, err := l.securityInfo(ctx)
 	switch {
 	case err == nil && len(info) >= 20:
-		id := binary.LittleEndian.Uint32(info[12:])
-		m, known := modelOf(espimage.Chip(min(id, uint32(espimage.NoChip))))
+		chip := espimage.Chip(min(binary.LittleEndian.Uint32(info[12:]), uint32(espimage.NoChip)))
+		m, known := findModel(func(m model) bool { return m.chip == chip })
 		if !known {
-			return &UnknownChip{espimage.Chip(min(id, uint32(espimage.NoChip))).String()}
+			return unknownChip(chip.String())
 		}
 		l.model = m
 	case err == nil: // only the ESP32-S2's has this length
-		l.model, _ = modelOf(2)
+		l.model, _ = findModel(func(m model) bool { return m.chip == 2 })
 	case unsupported(err), errors.Is(err, errSilent):
 		return l.identifyOld(ctx)
 	default:
 		return err
 	}
 	flags := binary.LittleEndian.Uint32(info)
-	l.security = Security{Boot: flags&1 != 0, Download: flags&4 != 0, Encrypted: bits.OnesCount8(info[4])%2 == 1}
+	l.Security = Security{Boot: flags&1 != 0, Download: flags&4 != 0, Encrypted: bits.OnesCount8(info[4])%2 == 1}
 	return nil
 }
 
@@ -292,14 +274,14 @@ func (l *Loader) identifyOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, known := modelWith(magic)
+	m, known := findModel(func(m model) bool { return m.magic != 0 && m.magic == magic })
 	if !known {
-		return &UnknownChip{fmt.Sprintf("a chip with the number %#08x", magic)}
+		return unknownChip(fmt.Sprintf("a chip with the number %#08x", magic))
 	}
 	l.model = m
 	r := &registers{loader: l, base: m.efuse}
 	crypt, done := r.word(ctx, 0, 0), r.word(ctx, 0, 6)
-	l.security = Security{Boot: done>>4&3 != 0, Encrypted: bits.OnesCount32(crypt>>20&0x7F)%2 == 1}
+	l.Security = Security{Boot: done>>4&3 != 0, Encrypted: bits.OnesCount32(crypt>>20&0x7F)%2 == 1}
 	return r.err
 }
 

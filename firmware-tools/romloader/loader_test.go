@@ -6,18 +6,40 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"perch/firmware-tools/romloader"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
 )
 
-// wired returns a robot at the other end of a line, and the error of Connect.
-func wired(t *testing.T, o simrobot.ROMOptions) (*romloader.Loader, *simrobot.ROM, error) {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipe is a line that is silent after a timeout.
+type pipe struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (p *pipe) SetReadTimeout(d time.Duration) error { p.timeout = d; return nil }
+
+func (p *pipe) Read(b []byte) (int, error) {
+	_ = p.SetReadDeadline(time.Now().Add(p.timeout))
+	n, err := p.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	return n, err
+}
+
+// line returns a robot, and a line with the robot at its other end.
+func line(t *testing.T, o simrobot.ROMOptions) (*pipe, *simrobot.ROM) {
 	t.Helper()
 	if o.Flash == nil {
 		o.Flash = bytes.Repeat([]byte{0xFF}, 1<<20)
@@ -27,8 +49,28 @@ func wired(t *testing.T, o simrobot.ROMOptions) (*romloader.Loader, *simrobot.RO
 	served := make(chan struct{})
 	go func() { defer close(served); _ = rom.Serve(its) }()
 	t.Cleanup(func() { ours.Close(); its.Close(); <-served })
-	l, err := romloader.Connect(t.Context(), ours, romloader.Options{Resetter: rom, USB: o.USB})
+	return &pipe{Conn: ours}, rom
+}
+
+// wired returns a robot at the other end of a line, and the error of Connect.
+func wired(t *testing.T, o simrobot.ROMOptions) (*romloader.Loader, *simrobot.ROM, error) {
+	t.Helper()
+	ours, rom := line(t, o)
+	l, err := romloader.Connect(t.Context(), ours, rom, o.USB)
 	return l, rom, err
+}
+
+// attached returns a robot whose flash can be written.
+func attached(t *testing.T, o simrobot.ROMOptions) (*romloader.Loader, *simrobot.ROM) {
+	t.Helper()
+	l, rom, err := wired(t, o)
+	if err == nil {
+		err = l.Attach(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, rom
 }
 
 func noise(size int) []byte {
@@ -64,11 +106,9 @@ func TestChips(t *testing.T) {
 			if err != nil {
 				t.Fatal(c.chip, err)
 			}
-			if l.Chip() != c.chip || l.Revision() != c.revision || l.BootLoader() != c.loader || l.Security() != (romloader.Security{}) {
-				t.Errorf("%v: %v %d %#x %v", c.chip, l.Chip(), l.Revision(), l.BootLoader(), l.Security())
-			}
-			if err := l.Attach(t.Context()); err != nil || l.Size() != 1<<20 {
-				t.Fatal(c.chip, l.Size(), err)
+			err = l.Attach(t.Context())
+			if want := (romloader.Robot{Chip: c.chip, Revision: c.revision, BootLoader: c.loader, Size: 1 << 20}); err != nil || l.Robot != want {
+				t.Fatalf("%v: %+v %v", c.chip, l.Robot, err)
 			}
 			if b, err := l.Read(t.Context(), 0x8000, 200); err != nil || !bytes.Equal(b, flash[0x8000:0x8000+200]) {
 				t.Error(c.chip, err)
@@ -94,16 +134,6 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// TestOldChip: an ESP32 may not answer unknown commands at all.
-func TestOldChip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }})
-		if err != nil || l.Chip() != 0 {
-			t.Error(err)
-		}
-	})
-}
-
 // TestWatchdogs: with the chip's own USB they would end a write.
 func TestWatchdogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -126,11 +156,13 @@ func TestLocked(t *testing.T) {
 		{simrobot.ROMOptions{Chip: 2, Security: 5}, romloader.Security{Boot: true, Download: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A000: 1 << 20}}, romloader.Security{Encrypted: true}},
 		{simrobot.ROMOptions{Chip: 0, EFuse: map[uint32]uint32{0x3FF5A018: 1 << 4}}, romloader.Security{Boot: true}},
+		// An ESP32 may not answer unknown commands at all.
+		{simrobot.ROMOptions{Chip: 0, Swallow: func(op byte, _ int) bool { return op == 0x14 }}, romloader.Security{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l, _, err := wired(t, c.o)
-			if err != nil || l.Security() != c.want {
-				t.Errorf("%v: %v, not %v", err, l.Security(), c.want)
+			if err != nil || l.Chip != c.o.Chip || l.Security != c.want {
+				t.Errorf("%v: %+v, not %v", err, l, c.want)
 			}
 		})
 	}
@@ -157,13 +189,9 @@ func TestUnreachable(t *testing.T) {
 		{"no lines", simrobot.ROMOptions{Chip: 9, Mute: true}, false, true, "the port cannot reset the robot"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ours, its := net.Pipe()
-			c.o.Flash = make([]byte, 4096)
-			rom := simrobot.NewROM(c.o)
-			served := make(chan struct{})
-			go func() { defer close(served); _ = rom.Serve(its) }()
+			ours, rom := line(t, c.o)
 			start := time.Now()
-			_, err := romloader.Connect(t.Context(), ours, romloader.Options{Resetter: pulled{rom, c.dark}, USB: c.usb})
+			_, err := romloader.Connect(t.Context(), ours, pulled{rom, c.dark}, c.usb)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", c.name, err)
 			}
@@ -173,9 +201,6 @@ func TestUnreachable(t *testing.T) {
 			if !rom.Running() {
 				t.Errorf("%s: the robot is left where it was brought", c.name)
 			}
-			ours.Close()
-			its.Close()
-			<-served
 		})
 	}
 }
@@ -205,15 +230,9 @@ func TestBadCable(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o.Chip, o.Flash = 9, noise(1<<20)
-			l, rom, err := wired(t, o)
-			if err == nil {
-				err = l.Attach(t.Context())
-			}
+			l, rom := attached(t, o)
 			data := noise(200_000)
-			if err == nil {
-				err = l.Write(t.Context(), 0x20000, data, func(int) {})
-			}
-			if err != nil {
+			if err := l.Write(t.Context(), 0x20000, data, func(int) {}); err != nil {
 				t.Fatal(name, err)
 			}
 			if b, err := l.Read(t.Context(), 0x20000, 1000); err != nil || !bytes.Equal(b, data[:1000]) {
@@ -226,50 +245,30 @@ func TestBadCable(t *testing.T) {
 	}
 }
 
-// TestWornOut: the error for flash that keeps nothing names the address.
+// TestWornOut: the error for flash that keeps nothing names the address. Data
+// verified in pieces is also verified as a whole.
 func TestWornOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Flash: make([]byte, 1<<20), Forget: func(at int64) bool { return at == 0x20500 }})
-		if err == nil {
-			err = l.Attach(t.Context())
-		}
-		var mismatch *romloader.Mismatch
-		if err == nil {
-			err = l.Write(t.Context(), 0x20000, noise(4096), func(int) {})
-		}
-		if !errors.As(err, &mismatch) || mismatch.At != 0x20000 {
-			t.Error(err)
-		}
-	})
-}
-
-// TestFades: data verified in pieces is also verified as a whole.
-func TestFades(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Fades: 0x20005})
-		if err == nil {
-			err = l.Attach(t.Context())
-		}
-		var mismatch *romloader.Mismatch
-		if err == nil {
-			err = l.Write(t.Context(), 0x20000, make([]byte, 200_000), func(int) {})
-		}
-		if !errors.As(err, &mismatch) || mismatch.At != 0x20000 {
-			t.Error(err)
-		}
-	})
+	for _, c := range []struct {
+		o    simrobot.ROMOptions
+		data []byte
+	}{
+		{simrobot.ROMOptions{Chip: 9, Flash: make([]byte, 1<<20), Forget: func(at int64) bool { return at == 0x20500 }}, noise(4096)},
+		{simrobot.ROMOptions{Chip: 9, Fades: 0x20005}, make([]byte, 200_000)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, _ := attached(t, c.o)
+			err := l.Write(t.Context(), 0x20000, c.data, func(int) {})
+			if err == nil || !strings.Contains(err.Error(), "the flash at 0x20000 does not hold what was written") {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestBounds: nothing is written past the end of the flash.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, rom, err := wired(t, simrobot.ROMOptions{Chip: 9})
-		if err == nil {
-			err = l.Attach(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, rom := attached(t, simrobot.ROMOptions{Chip: 9})
 		for at, size := range map[int64]int{1<<20 - 4096: 4097, -4096: 1, 4095: 1, 1 << 20: 1} {
 			if err := l.Write(t.Context(), at, make([]byte, size), func(int) {}); err == nil ||
 				!strings.Contains(err.Error(), "are not within the flash") ||
@@ -294,16 +293,10 @@ func TestBounds(t *testing.T) {
 // interrupted write goes on where it stopped.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, rom, err := wired(t, simrobot.ROMOptions{Chip: 9})
-		if err == nil {
-			err = l.Attach(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, rom := attached(t, simrobot.ROMOptions{Chip: 9})
 		data := noise(400_000)
 		ctx, cancel := context.WithCancel(t.Context())
-		err = l.Write(ctx, 0, data, func(n int) {
+		err := l.Write(ctx, 0, data, func(n int) {
 			if n == 200*1024 {
 				cancel()
 			}
@@ -324,13 +317,7 @@ func TestAgain(t *testing.T) {
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := false
-		l, _, err := wired(t, simrobot.ROMOptions{Chip: 9, Swallow: func(op byte, n int) bool { gone = gone || op == 0x03 && n > 100; return gone }})
-		if err == nil {
-			err = l.Attach(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, _ := attached(t, simrobot.ROMOptions{Chip: 9, Swallow: func(op byte, n int) bool { gone = gone || op == 0x03 && n > 100; return gone }})
 		start := time.Now()
 		if err := l.Write(t.Context(), 0, noise(100_000), func(int) {}); err == nil || !strings.Contains(err.Error(), "is the cable still in?") {
 			t.Error(err)
@@ -367,23 +354,17 @@ func TestFaster(t *testing.T) {
 func TestStop(t *testing.T) {
 	for _, after := range []time.Duration{50 * time.Millisecond, 120 * time.Millisecond, 450 * time.Millisecond, 1500 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			ours, its := net.Pipe()
-			rom := simrobot.NewROM(simrobot.ROMOptions{Mute: true})
-			served := make(chan struct{})
-			go func() { defer close(served); _ = rom.Serve(its) }()
+			ours, rom := line(t, simrobot.ROMOptions{Mute: true})
 			ctx, cancel := context.WithTimeout(t.Context(), after)
 			defer cancel()
 			start := time.Now()
-			if _, err := romloader.Connect(ctx, ours, romloader.Options{Resetter: rom}); !errors.Is(err, context.DeadlineExceeded) ||
+			if _, err := romloader.Connect(ctx, ours, rom, false); !errors.Is(err, context.DeadlineExceeded) ||
 				time.Since(start) > after+time.Second {
 				t.Error(err, time.Since(start))
 			}
 			if !rom.Running() {
 				t.Errorf("after %v the robot is left in reset, or in its loader", after)
 			}
-			ours.Close()
-			its.Close()
-			<-served
 		})
 	}
 }

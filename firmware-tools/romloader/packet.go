@@ -101,8 +101,8 @@ func (f *Fault) Error() string {
 
 // unsupported reports whether a loader has no such command.
 func unsupported(err error) bool {
-	var f *Fault
-	return errors.As(err, &f) && f.Code == invalidMessage
+	f, refused := errors.AsType[*Fault](err)
+	return refused && f.Code == invalidMessage
 }
 
 var (

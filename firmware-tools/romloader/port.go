@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -57,13 +55,10 @@ func describe(p *enumerator.PortDetails) string {
 	return plain[:min(len(plain), 60)]
 }
 
-// Port is an open serial port.
+// Port is an open serial port. Closing it leaves the robot as it is.
 type Port struct {
-	port serial.Port
+	serial.Port
 	name string
-
-	mu       sync.Mutex
-	deadline time.Time
 }
 
 // RomBaud is the first speed, in bits a second: the loader measures the speed, and
@@ -74,16 +69,15 @@ const RomBaud = 115200
 func Open(name string) (*Port, error) {
 	p, err := serial.Open(name, &serial.Mode{BaudRate: RomBaud, DataBits: 8})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, reasonOf(name, err))
+		return nil, fmt.Errorf("open %s: %w", name, reasonOf(err))
 	}
-	return &Port{port: p, name: name}, nil
+	return &Port{Port: p, name: name}, nil
 }
 
 // reasonOf returns the cause and the cure if a port cannot be opened.
-func reasonOf(name string, err error) error {
-	var p *serial.PortError
+func reasonOf(err error) error {
 	code := serial.PortErrorCode(-1)
-	if errors.As(err, &p) {
+	if p, is := errors.AsType[*serial.PortError](err); is {
 		code = p.Code()
 	}
 	switch {
@@ -101,61 +95,31 @@ func reasonOf(name string, err error) error {
 	return err
 }
 
-// SetReadDeadline also applies to a waiting read, within a tenth of a second.
-func (p *Port) SetReadDeadline(t time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deadline = t
-	return nil
-}
-
-// Read waits until the deadline.
-func (p *Port) Read(b []byte) (int, error) {
-	for {
-		p.mu.Lock()
-		left := time.Until(p.deadline)
-		p.mu.Unlock()
-		if err := p.port.SetReadTimeout(max(0, min(left, 100*time.Millisecond))); err != nil {
-			return 0, fmt.Errorf("read from %s: %w", p.name, err)
-		}
-		n, err := p.port.Read(b)
-		switch {
-		case err != nil:
-			return n, fmt.Errorf("read from %s: %w", p.name, gone(err))
-		case n > 0:
-			return n, nil
-		case left <= 0:
-			return 0, os.ErrDeadlineExceeded
-		}
-	}
-}
-
 // writeTimeout is the limit of a write.
 const writeTimeout = 10 * time.Second
 
 // Write gives up on a port that accepts nothing. The system alone would wait
 // forever.
 func (p *Port) Write(b []byte) (int, error) {
-	type result struct {
-		n   int
-		err error
-	}
-	written := make(chan result, 1)
+	written := make(chan error, 1)
 	data := slices.Clone(b)
 	go func() {
-		n := 0
-		for n < len(data) {
-			more, err := p.port.Write(data[n:])
-			if n += more; err != nil {
-				written <- result{n, fmt.Errorf("write to %s: %w", p.name, gone(err))}
+		for len(data) > 0 {
+			n, err := p.Port.Write(data)
+			if err != nil {
+				written <- fmt.Errorf("write to %s: %w", p.name, gone(err))
 				return
 			}
+			data = data[n:]
 		}
-		written <- result{n, nil}
+		written <- nil
 	}()
 	select {
-	case r := <-written:
-		return r.n, r.err
+	case err := <-written:
+		if err != nil {
+			return 0, err
+		}
+		return len(b), nil
 	case <-time.After(writeTimeout):
 		return 0, fmt.Errorf("write to %s: it has taken nothing for %v: unplug the robot and plug it in again", p.name, writeTimeout)
 	}
@@ -163,9 +127,8 @@ func (p *Port) Write(b []byte) (int, error) {
 
 // gone returns a clear error if the device was unplugged.
 func gone(err error) error {
-	var p *serial.PortError
-	if errors.As(err, &p) && p.Code() == serial.PortClosed || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) ||
-		errors.Is(err, syscall.ENODEV) {
+	if p, is := errors.AsType[*serial.PortError](err); is && p.Code() == serial.PortClosed ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.ENODEV) {
 		return errors.New("the port is gone: the robot was unplugged, or has lost power")
 	}
 	return err
@@ -173,17 +136,8 @@ func gone(err error) error {
 
 // SetBaud changes the speed of the port, in bits a second.
 func (p *Port) SetBaud(baud int) error {
-	if err := p.port.SetMode(&serial.Mode{BaudRate: baud, DataBits: 8}); err != nil {
+	if err := p.SetMode(&serial.Mode{BaudRate: baud, DataBits: 8}); err != nil {
 		return fmt.Errorf("%s does not take that speed: %w", p.name, err)
 	}
 	return nil
 }
-
-// SetDTR sets the line DTR.
-func (p *Port) SetDTR(on bool) error { return p.port.SetDTR(on) }
-
-// SetRTS sets the line RTS.
-func (p *Port) SetRTS(on bool) error { return p.port.SetRTS(on) }
-
-// Close closes the port. The robot stays as it is.
-func (p *Port) Close() error { return p.port.Close() }

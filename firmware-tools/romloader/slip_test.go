@@ -2,6 +2,7 @@ package romloader
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +24,8 @@ func TestSlip(t *testing.T) {
 				got = append(got, string(p))
 			}
 		}
-		if len(got) != len(want) {
-			t.Fatalf("%q: %q", in, got)
-		}
-		for n := range got {
-			if got[n] != want[n] {
-				t.Errorf("%q: %q", in, got)
-			}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q", in, got)
 		}
 	}
 }
@@ -89,7 +85,7 @@ type late struct {
 	reads [][]byte
 }
 
-func (l *late) SetReadDeadline(time.Time) error { return nil }
+func (l *late) SetReadTimeout(time.Duration) error { return nil }
 
 func (l *late) Read(p []byte) (int, error) {
 	time.Sleep(time.Second)

@@ -30,20 +30,15 @@ func (s *session) silenced(now time.Time) {
 	}
 }
 
-// interruption is how the person will interrupt the answer being played.
-type interruption struct {
-	at time.Time // zero: it is not interrupted
-	do doable    // doPress: by the next sentence
-}
-
-// interruption returns the earliest interruption in the sentences.
-func (p *person) interruption() (first interruption) {
+// interruption returns the earliest interruption in the sentences of the answer
+// being played: when, or the zero time, and by what. The next sentence is a press.
+func (p *person) interruption() (first time.Time, by doable) {
 	if p.doing != waiting || p.turn.Packets == 0 || p.tried {
-		return interruption{}
+		return first, by
 	}
 	earlier := func(after time.Duration, do doable) {
-		if at := p.first.Add(after); after > 0 && (first.at.IsZero() || at.Before(first.at)) {
-			first = interruption{at, do}
+		if at := p.first.Add(after); after > 0 && (first.IsZero() || at.Before(first)) {
+			first, by = at, do
 		}
 	}
 	sentence := p.sentences[p.next]
@@ -52,21 +47,21 @@ func (p *person) interruption() (first interruption) {
 	if p.next+1 < len(p.sentences) {
 		earlier(p.sentences[p.next+1].Over, doPress)
 	}
-	return first
+	return first, by
 }
 
 // maybeInterrupt interrupts the answer when it is due, once in an answer.
 func (s *session) maybeInterrupt(now time.Time) error {
 	p := &s.r.person
-	i := p.interruption()
-	if i.at.IsZero() || now.Before(i.at) {
+	at, by := p.interruption()
+	if at.IsZero() || now.Before(at) {
 		return nil
 	}
 	p.tried = true
 	if s.state != Speaking {
 		return nil // the answer was shorter
 	}
-	switch i.do {
+	switch by {
 	case doTap:
 		return s.tap(now)
 	case doWake:

@@ -42,17 +42,11 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
 	said := map[string]time.Time{}
-	observe := func(h Observation) {
-		if h, ok := h.(Spoken); ok {
-			said[h.Text] = time.Now()
-		}
-	}
+	observe := on(func(h Spoken) { said[h.Text] = time.Now() })
 	var began time.Time
 	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, AEC: AECServer, Framing: 1, Say: []Sentence{second("one"), two}, Observe: observe},
 		func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			s.next(`"mode":"realtime"`)
+			s.opens(`"mode":"realtime"`)
 			s.quiet(1500 * time.Millisecond)
 			began = time.Now().Add(60 * time.Millisecond)
 			s.long(100, time.After(1460*time.Millisecond))
@@ -83,9 +77,7 @@ func TestBargeInCutsTheQueue(t *testing.T) {
 	two := second("two")
 	two.Over = 300 * time.Millisecond
 	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
+		s.opens(`"mode":"realtime"`)
 		s.quiet(1500 * time.Millisecond)
 		s.text(stt, ttsStart, sentence)
 		time.Sleep(60 * time.Millisecond)
@@ -107,10 +99,7 @@ func TestPressesOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
 	stats, err := talk(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"manual"`)
-		s.next(`"state":"stop"`)
+		s.opens(`"mode":"manual"`, `"state":"stop"`)
 		sent := make(chan int)
 		go func() { sent <- s.long(100, time.After(1300*time.Millisecond)) }()
 		s.next(`{"session_id":"s1","type":"abort"}`)
@@ -145,10 +134,7 @@ func TestCutsTheAnswerShort(t *testing.T) {
 		one := second("one")
 		one.TapAfter, one.WakeAfter = c.tap, c.wake
 		stats, err := talk(t, Options{Firmware: c.firmware, Wake: "robot", Say: []Sentence{one, second("two")}}, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			s.next(`"detect"`)
-			s.next(listenAuto)
+			s.opens(`"detect"`, listenAuto)
 			s.quiet(1500 * time.Millisecond)
 			stop := make(chan time.Time)
 			sent := make(chan int)
@@ -211,9 +197,7 @@ func TestLossAfterABargeIn(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, Firmware: "2.1"}, func(s *server, r *Robot) {
 		s.greet()
 		for n := range 2 {
-			s.text(ttsStart)
-			time.Sleep(20 * time.Millisecond)
-			s.sound(10)
+			s.speaks(10)
 			time.Sleep(20 * time.Millisecond)
 			if n == 0 {
 				r.Tap()
@@ -234,9 +218,7 @@ func TestAnswerShorterThanThePatience(t *testing.T) {
 	one, two := second("one"), second("two")
 	one.TapAfter, two.Over = 500*time.Millisecond, 450*time.Millisecond
 	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{one, two}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
+		s.opens(`"mode":"realtime"`)
 		for range 2 {
 			s.quiet(1500 * time.Millisecond)
 			s.answer(3)
@@ -254,9 +236,7 @@ func TestServerThatDoesNotYield(t *testing.T) {
 	two := second("two")
 	two.Over = 200 * time.Millisecond
 	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
+		s.opens(`"mode":"realtime"`)
 		s.quiet(1500 * time.Millisecond)
 		s.long(60, nil)
 		s.text(`{"type":"tts","state":"sentence_start","text":"And so on."}`)
@@ -274,8 +254,7 @@ func TestServerThatDoesNotYield(t *testing.T) {
 // TestButton presses and releases from outside.
 func TestButton(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, Mode: xiaozhi.Manual}, func(s *server, r *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
+		s.opens()
 		r.Release() // it is not down
 		s.quiet(time.Second)
 		r.Press()
@@ -286,9 +265,7 @@ func TestButton(t *testing.T) {
 		}
 		r.Release()
 		s.next(`"state":"stop"`)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(10)
+		s.speaks(10)
 		time.Sleep(20 * time.Millisecond)
 		r.Press()
 		s.next(`{"session_id":"s1","type":"abort"}`)
@@ -311,11 +288,8 @@ func TestButton(t *testing.T) {
 // the microphone was not closed.
 func TestWakeWordInRealtime(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Firmware: "2.4", Framing: 2}, func(s *server, r *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
+		s.opens(`"mode":"realtime"`)
+		s.speaks(0)
 		for n := range uint32(10) {
 			s.stamped(60 * (n + 1))
 		}
@@ -332,19 +306,4 @@ func TestWakeWordInRealtime(t *testing.T) {
 		t.Errorf("%v, %+v", err, stats)
 	}
 	counted(t, stats)
-}
-
-func TestImpossibleBargeIns(t *testing.T) {
-	over, wake := second("over"), second("wake")
-	over.Over, wake.WakeAfter = time.Second, time.Second
-	for name, o := range map[string]Options{
-		"over nothing":        {Mode: xiaozhi.Realtime, Say: []Sentence{over}},
-		"over, in auto mode":  {Say: []Sentence{second("one"), over}},
-		"without a wake word": {Say: []Sentence{wake}},
-	} {
-		o.MAC = testMAC
-		if _, err := New(o); err == nil {
-			t.Errorf("%s: a robot", name)
-		}
-	}
 }

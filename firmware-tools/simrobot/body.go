@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -12,7 +13,6 @@ import (
 // flash.
 type body struct {
 	yaw, pitch  int // degrees
-	led         [3]int
 	reminders   []reminder
 	reminderID  int
 	visionURL   string // in RAM: a reboot forgets it
@@ -108,10 +108,8 @@ func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	return "true", nil
 }
 
-func setLED(s *session, _ time.Time, v values) (string, error) {
-	s.r.body.led = [3]int{v.int("red"), v.int("green"), v.int("blue")}
-	return "true", nil
-}
+// accept is a tool whose effect nothing shows.
+func accept(*session, time.Time, values) (string, error) { return "true", nil }
 
 func createReminder(s *session, now time.Time, v values) (string, error) {
 	b := &s.r.body
@@ -131,13 +129,9 @@ func reminders(s *session, _ time.Time, _ values) (string, error) {
 
 func stopReminder(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
-	for i, m := range b.reminders {
-		if m.ID == v.int("id") {
-			b.reminders = append(b.reminders[:i:i], b.reminders[i+1:]...)
-			return "true", nil
-		}
-	}
-	return "false", nil
+	before := len(b.reminders)
+	b.reminders = slices.DeleteFunc(b.reminders, func(m reminder) bool { return m.ID == v.int("id") })
+	return strconv.FormatBool(len(b.reminders) < before), nil
 }
 
 func rebootTool(s *session, now time.Time, _ values) (string, error) {

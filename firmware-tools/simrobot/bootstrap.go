@@ -3,6 +3,7 @@ package simrobot
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,7 +114,8 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 		return err
 	}
 	force, _ := asNumber(o.get("force"))
-	if newer(offered, running) || force == 1 {
+	// The first part that differs decides, and else the longer version is newer.
+	if slices.Compare(offered, running) > 0 || force == 1 {
 		b.Upgrade = link
 		if link == "" {
 			b.Oddities = append(b.Oddities, "firmware "+version+" is newer than ours, but has no url")
@@ -128,7 +130,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 func parseVersion(text string) ([]int, error) {
 	var parts []int
 	// std::getline yields no part for an empty text or after a final dot.
-	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ".") {
+	for part := range strings.SplitSeq(strings.TrimSuffix(text, "."), ".") {
 		if text == "" {
 			break
 		}
@@ -141,15 +143,6 @@ func parseVersion(text string) ([]int, error) {
 		parts = append(parts, int(n))
 	}
 	return parts, nil
-}
-
-func newer(offered, running []int) bool {
-	for i := range min(len(offered), len(running)) {
-		if offered[i] != running[i] {
-			return offered[i] > running[i]
-		}
-	}
-	return len(offered) > len(running)
 }
 
 // checkSocketURL parses a URL as the firmware does: the port follows the first

@@ -3,7 +3,6 @@ package simrobot
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -16,7 +15,7 @@ import (
 
 // picture is what the camera sees, and what the screen shows: a JPEG of a
 // gradient.
-func picture(quality int) ([]byte, error) {
+func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -25,8 +24,8 @@ func picture(quality int) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	err := jpeg.Encode(&b, m, &jpeg.Options{Quality: quality})
-	return b.Bytes(), err
+	_ = jpeg.Encode(&b, m, &jpeg.Options{Quality: quality}) // a buffer returns no error
+	return b.Bytes()
 }
 
 // takePhoto posts a photo to the address from initialize. The body of an answer
@@ -35,17 +34,13 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
 	}
-	photo, err := picture(80)
-	if err != nil {
-		return "", err
-	}
 	h := http.Header{}
 	h.Set("Device-Id", r.id.MAC())
 	h.Set("Client-Id", r.flash.UUID)
 	if r.body.visionToken != "" {
 		h.Set("Authorization", "Bearer "+r.body.visionToken)
 	}
-	answer, err := r.upload(ctx, r.body.visionURL, "----ESP32_CAMERA_BOUNDARY", "camera.jpg", v.text("question"), photo, h)
+	answer, err := r.upload(ctx, r.body.visionURL, "----ESP32_CAMERA_BOUNDARY", "camera.jpg", v.text("question"), picture(80), h)
 	if err != nil {
 		return "", failure("Failed to upload photo")
 	}
@@ -54,10 +49,7 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 
 // snapshot posts the content of the screen.
 func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
-	screen, err := picture(v.int("quality"))
-	if err != nil {
-		return "", err
-	}
+	screen := picture(v.int("quality"))
 	if _, err := r.upload(ctx, v.text("url"), "----ESP32_SCREEN_SNAPSHOT_BOUNDARY", "screenshot.jpg", "", screen, http.Header{}); err != nil {
 		return "", failure("Failed to upload snapshot")
 	}
@@ -66,22 +58,20 @@ func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
 
 // upload posts a form in chunks, without a length, as the firmware does.
 func (r *Robot) upload(ctx context.Context, to, boundary, name, question string, jpeg []byte, h http.Header) (string, error) {
-	var form bytes.Buffer
+	var form bytes.Buffer // which returns no error
 	w := multipart.NewWriter(&form)
-	err := w.SetBoundary(boundary)
+	_ = w.SetBoundary(boundary)
 	if question != "" {
-		err = errors.Join(err, w.WriteField("question", question))
+		_ = w.WriteField("question", question)
 	}
-	part, err2 := w.CreatePart(textproto.MIMEHeader{
+	part, _ := w.CreatePart(textproto.MIMEHeader{
 		"Content-Disposition": {`form-data; name="file"; filename="` + name + `"`}, "Content-Type": {"image/jpeg"},
 	})
-	if err := errors.Join(err, err2); err != nil {
-		return "", err
-	}
-	_, err = part.Write(jpeg)
+	_, _ = part.Write(jpeg)
+	_ = w.Close()
 	// Hidden behind a plain reader, the length is unknown and the body chunked.
-	req, err2 := http.NewRequestWithContext(ctx, http.MethodPost, to, io.MultiReader(&form))
-	if err := errors.Join(err, w.Close(), err2); err != nil {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, io.MultiReader(&form))
+	if err != nil {
 		return "", err
 	}
 	req.Header = h
@@ -101,11 +91,7 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 
 // previewImage fetches a picture, whose length must be announced.
 func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.text("url"), nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := r.http.Do(req)
+	answer, err := r.get(ctx, v.text("url"), otaLimit)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ const dialAgain = 500 * time.Millisecond
 
 func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
 	tries := 1
-	if how.by == byEvent && r.firmware.events {
+	if how.do == doSense && r.firmware.events {
 		tries = 3
 	}
 	for try := range tries {
@@ -86,21 +86,21 @@ type arrival struct {
 	err    error // the channel is closed; the last arrival
 }
 
-// receive passes on all that arrives, until the channel or stop is closed.
-func (r *Robot) receive(c channel, to chan<- arrival, stop <-chan struct{}) {
+// receive passes on all that arrives, until the channel is closed or ctx ends.
+func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.deaf.Load() {
 		isText, data, err := c.Receive()
 		a := arrival{at: time.Now(), isText: isText, data: append([]byte(nil), data...), err: err}
 		select {
 		case to <- a:
-		case <-stop:
+		case <-ctx.Done():
 			return
 		}
 		if err != nil {
 			return
 		}
 	}
-	<-stop
+	<-ctx.Done()
 }
 
 // StopReading stops the robot from reading its socket, as if its network task
@@ -125,13 +125,9 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 	return s.sendText(now, xiaozhi.AppendFromRobot(nil, s.id, m))
 }
 
-func (s *session) sendAudio(now time.Time, packet []byte) error {
-	return s.sendStamped(now, xiaozhi.Audio{Timestamp: s.stamps.next(), Opus: packet})
-}
-
-// sendStamped sends a packet of the microphone. Only framing 2 has a field for
+// sendAudio sends a packet of the microphone. Only framing 2 has a field for
 // the timestamp.
-func (s *session) sendStamped(now time.Time, a xiaozhi.Audio) error {
+func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
 	s.r.script.write(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {

@@ -87,7 +87,6 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := r.flash.save(); err != nil {
 		return Bootstrap{}, err
 	}
-	r.boot = b
 	r.o.Observe(CheckedIn{OTA: r.o.OTA, Boot: b})
 	return b, nil
 }
@@ -161,12 +160,10 @@ func (r *Robot) activate(ctx context.Context, challenge string) error {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	}
 }

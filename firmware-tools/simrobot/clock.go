@@ -10,11 +10,6 @@ const (
 	tick = 30 * time.Second
 )
 
-// reopening ends a channel and opens the next one at once.
-type reopening struct{ how opening }
-
-func (*reopening) Error() string { return "the robot opens a new channel" }
-
 // staleAt is when the channel will count as closed, and the zero time if it does
 // already.
 func (s *session) staleAt() time.Time {
@@ -44,7 +39,7 @@ func (s *session) keepTime(now time.Time) error {
 	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {
 		s.tickAt = s.tickAt.Add(tick)
 		if s.stale && s.state == Idle {
-			return &reopening{opening{by: byEvent}}
+			return &opening{command: command{do: doSense}}
 		}
 	}
 	return nil

@@ -18,11 +18,7 @@ const stateChanged = `{"session_id":"s1","type":"event","name":"state_changed","
 func TestStaleChannel(t *testing.T) {
 	for _, c := range []struct{ firmware, does string }{{"2.2.4", "tap"}, {"2.2.4", "wake"}, {"2.4", "wake"}, {"2.1", "press"}} {
 		var states []State
-		observe := func(h Observation) {
-			if e, ok := h.(Entered); ok {
-				states = append(states, e.State)
-			}
-		}
+		observe := on(func(e Entered) { states = append(states, e.State) })
 		stats, err := live(t, Options{Stay: true, Firmware: c.firmware, Mode: xiaozhi.Manual, Observe: observe}, func(n *network, r *Robot) {
 			first := n.channel()
 			first.quiet(100 * time.Second)
@@ -200,11 +196,7 @@ func TestRemindersRing(t *testing.T) {
 	var rung []string
 	var at []time.Duration
 	var start time.Time
-	observe := func(h Observation) {
-		if m, ok := h.(Reminded); ok {
-			rung, at = append(rung, m.Message), append(at, time.Since(start))
-		}
-	}
+	observe := on(func(m Reminded) { rung, at = append(rung, m.Message), append(at, time.Since(start)) })
 	_, err := live(t, Options{Forever: true, Stay: true, Mode: xiaozhi.Manual, Observe: observe}, func(n *network, _ *Robot) {
 		s := n.channel()
 		start = time.Now()

@@ -7,11 +7,11 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// command is an action of a person, from outside the session.
+// command is an action of a person, or of the robot's sensors.
 type command struct {
 	do     doable
-	phrase string
-	event  xiaozhi.Event
+	phrase string          // the wake word
+	events []xiaozhi.Event // to be sent
 }
 
 type doable int
@@ -43,7 +43,7 @@ func (r *Robot) Press() { r.command(command{do: doPress}) }
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
 // Sense makes the robot send an event. Dotty's build opens a channel for it.
-func (r *Robot) Sense(e xiaozhi.Event) { r.command(command{do: doSense, event: e}) }
+func (r *Robot) Sense(e xiaozhi.Event) { r.command(command{do: doSense, events: []xiaozhi.Event{e}}) }
 
 func (r *Robot) command(c command) {
 	select {
@@ -62,7 +62,7 @@ func (s *session) obey(now time.Time, c command) error {
 	case doRelease:
 		return s.release(now)
 	case doSense:
-		return s.sense(now, c.event)
+		return s.sense(now, c)
 	}
 	return s.tap(now)
 }
@@ -76,7 +76,7 @@ func (s *session) tap(now time.Time) error {
 		return errTapped
 	}
 	if s.stale {
-		return &reopening{opening{by: byTap, replaces: true}}
+		return &opening{command: command{do: doTap}, replaces: true}
 	}
 	s.mode = s.usual
 	return s.listen(now)
@@ -93,7 +93,7 @@ func (s *session) wake(now time.Time, phrase string) error {
 	case s.state == Speaking:
 		return s.wakeSpeaking(now, phrase)
 	case s.stale:
-		return &reopening{opening{by: byWake, phrase: phrase, replaces: true}}
+		return &opening{command: command{do: doWake, phrase: phrase}, replaces: true}
 	case does == wakeLost:
 		s.r.wakeOff = true // this one stopped the detector of wake words
 		s.r.wakeLost(phrase)
@@ -136,7 +136,7 @@ func (s *session) press(now time.Time) error {
 		}
 		s.late = true
 	case s.stale:
-		return &reopening{opening{by: byButton, replaces: true}}
+		return &opening{command: command{do: doPress}, replaces: true}
 	}
 	s.mode = xiaozhi.Manual
 	return s.listen(now)
@@ -153,11 +153,11 @@ func (s *session) release(now time.Time) error {
 	return err
 }
 
-func (s *session) sense(now time.Time, e xiaozhi.Event) error {
+func (s *session) sense(now time.Time, c command) error {
 	if s.stale && s.r.firmware.events {
-		return &reopening{opening{by: byEvent, events: []xiaozhi.Event{e}}}
+		return &opening{command: c}
 	}
-	return s.sendEvent(now, e)
+	return s.sendEvents(now, c.events)
 }
 
 // idle waits without a channel, until an action opens one.
@@ -168,25 +168,17 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 		if due := r.body.due(); !due.IsZero() {
 			wait = time.Until(due)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return opening{}, ctx.Err()
-		case <-timer.C:
+		case <-time.After(wait):
 		case c := <-r.commands:
-			timer.Stop()
 			switch {
-			case c.do == doTap:
-				return opening{by: byTap}, nil
+			case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
 			case c.do == doWake && r.wakeOff:
 				r.wakeLost(c.phrase)
-			case c.do == doWake:
-				return opening{by: byWake, phrase: c.phrase}, nil
-			case c.do == doPress:
-				return opening{by: byButton}, nil
-			case c.do == doSense && r.firmware.events:
-				return opening{by: byEvent, events: []xiaozhi.Event{c.event}}, nil
+			default:
+				return opening{command: c}, nil
 			}
 		}
 	}

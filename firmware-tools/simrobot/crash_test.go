@@ -2,6 +2,7 @@ package simrobot
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -67,9 +68,16 @@ func TestNoHello(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	over, wake := second("over"), second("wake")
+	over.Over, wake.WakeAfter = time.Second, time.Second
 	for _, o := range []Options{
-		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4},
+		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4}, {MAC: testMAC, AEC: "both"},
 		{MAC: testMAC, FlashFile: "/dev/null/x"},
+		{MAC: testMAC, Room: &Room{Gain: 1}}, {MAC: testMAC, Room: &Room{Gain: math.NaN()}}, {MAC: testMAC, Room: &Room{Delay: -1}},
+		{MAC: testMAC, Room: &Room{Delay: time.Second, Reverb: 1}},
+		{MAC: testMAC, Mode: xiaozhi.Realtime, Say: []Sentence{over}}, // over nothing
+		{MAC: testMAC, Say: []Sentence{second("one"), over}},          // in auto mode
+		{MAC: testMAC, Say: []Sentence{wake}},                         // without a wake word
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v made a robot", o)

@@ -186,10 +186,3 @@ func (s speaker) play(at time.Time, rate int, f frame) {
 		s.stamps.played(f.stamp)
 	}
 }
-
-// emptied adjusts the timestamps when the queue is emptied.
-func (s speaker) emptied() {
-	if s.stamps != nil {
-		*s.stamps = nil
-	}
-}

@@ -114,9 +114,7 @@ func TestWhoHearsTheEcho(t *testing.T) {
 	} {
 		c.o.Stay, c.o.Framing = true, 2
 		talk(t, c.o, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			s.next(`"mode":"realtime"`)
+			s.opens(`"mode":"realtime"`)
 			s.text(ttsStart)
 			time.Sleep(10 * time.Millisecond)
 			s.drain(t)
@@ -176,17 +174,14 @@ func (s *server) stamped(stamp uint32) {
 // meanwhile, in the order of playing, and none before and after.
 func TestStamps(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Framing: 2}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
+		s.opens(`"mode":"realtime"`)
 		time.Sleep(600 * time.Millisecond)
 		for _, f := range s.drain(t) {
 			if f.stamp != 0 {
 				t.Errorf("stamp %d before anything was played", f.stamp)
 			}
 		}
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
+		s.speaks(0)
 		for n := range uint32(10) { // all at once: a queue, not what arrives last
 			s.stamped(1000 + 60*n)
 		}
@@ -216,11 +211,8 @@ func TestOnlyServerAECStamps(t *testing.T) {
 	} {
 		o.Stay = true
 		stats, _ := talk(t, o, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			s.next(`"mode":"realtime"`)
-			s.text(ttsStart)
-			time.Sleep(20 * time.Millisecond)
+			s.opens(`"mode":"realtime"`)
+			s.speaks(0)
 			for n := range uint32(5) {
 				s.to <- arrival{data: o.Framing.Append(nil, xiaozhi.Audio{Timestamp: n + 1, Opus: tone})}
 			}
@@ -283,17 +275,6 @@ func TestStampsGoWithTheQueue(t *testing.T) {
 	}
 	if n := p.reset(); n != 4 || len(s) != 0 {
 		t.Errorf("%d lost, stamps %d left", n, s)
-	}
-}
-
-func TestRooms(t *testing.T) {
-	for _, r := range []Room{{Gain: 1}, {Gain: math.NaN()}, {Delay: -1}, {Delay: time.Second, Reverb: 1}} {
-		if _, err := New(Options{MAC: testMAC, Room: &r}); err == nil {
-			t.Errorf("%+v is a room", r)
-		}
-	}
-	if _, err := New(Options{MAC: testMAC, AEC: "both"}); err == nil {
-		t.Error("AEC both is a choice")
 	}
 }
 

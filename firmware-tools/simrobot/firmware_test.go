@@ -4,44 +4,20 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"perch/device/xiaozhi"
 )
 
-// TestHello compares the robot's hello with the firmware's, build by build.
-func TestHello(t *testing.T) {
-	for _, c := range []struct {
-		o    Options
-		want string
-	}{
-		{Options{},
-			`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket",` +
-				`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`},
-		{Options{Firmware: "2.4", Framing: xiaozhi.Framing3}, `{"type":"hello","version":3,"features":{"mcp":true,"glyph_push":true},`},
-	} {
-		c.o.Stay = true
-		talk(t, c.o, func(s *server, _ *Robot) {
-			s.next(c.want)
-			s.text(hello)
-			s.next(listenAuto)
-		})
-	}
-}
-
-// TestHelloOutlivesAChannel: the second hello has no sound parameters. Those of the
-// first are valid until the reboot.
+// TestHelloOutlivesAChannel: a server hangs up after each answer, and the robot is
+// tapped again. The second hello has no sound parameters. Those of the first are
+// valid until the reboot.
 func TestHelloOutlivesAChannel(t *testing.T) {
 	var rates []int
-	observe := func(h Observation) {
-		if w, ok := h.(Welcomed); ok {
-			rates = append(rates, w.Audio.SampleRate)
-		}
-	}
+	observe := on(func(w Welcomed) { rates = append(rates, w.Audio.SampleRate) })
 	channels := 0
-	_, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
+	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
 		s.next(`"hello"`)
 		if channels++; channels == 1 {
 			s.text(`{"type":"hello","transport":"websocket","audio_params":{"sample_rate":16000,"frame_duration":60}}`)
@@ -53,8 +29,8 @@ func TestHelloOutlivesAChannel(t *testing.T) {
 		s.answer(3)
 		s.hangUp()
 	})
-	if err != nil || len(rates) != 2 || rates[0] != 16000 || rates[1] != 16000 {
-		t.Errorf("%v; rates %v, want 16000 twice", err, rates)
+	if err != nil || !slices.Equal(rates, []int{16000, 16000}) || len(stats.Turns) != 2 || stats.Turns[1].Packets != 3 {
+		t.Errorf("%v; rates %v, want 16000 twice; %+v", err, rates, stats.Turns)
 	}
 }
 

@@ -52,9 +52,8 @@ func (w webSocket) framing() xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// loadFlash reads the file; without a file the flash is erased.
-// Without a file the Client-Id is made from the MAC, so that every run is the
-// same robot.
+// loadFlash reads the file; without a file the flash is erased, and the Client-Id is
+// made from the MAC, so that every run is the same robot.
 func loadFlash(path string, id device.ID) (*flash, error) {
 	f := &flash{path: path, Volume: 70, Brightness: 75, Theme: "light"}
 	if path == "" {
@@ -81,10 +80,7 @@ func (f *flash) save() error {
 	if f.path == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the flash: %w", err)
-	}
+	text, _ := json.MarshalIndent(f, "", "  ") // texts and numbers
 	// It holds the robot's token.
 	if err := os.WriteFile(f.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the flash: %w", err)

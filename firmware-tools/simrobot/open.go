@@ -7,36 +7,29 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// opening is why a channel is opened. It decides what the robot does first.
+// opening is the command that opens a channel. It decides what the robot does
+// first: its events are sent, and then it listens, except for doSense. As an error it
+// ends a channel, and opens the next one at once.
 type opening struct {
-	by     cause
-	phrase string          // the wake word
-	events []xiaozhi.Event // to be sent first
+	command
 
 	// replaces is set if another channel was still open, though stale.
 	// The main loop notices its end after the new one has begun.
 	replaces bool
 }
 
-type cause int
-
-const (
-	byTap cause = iota
-	byWake
-	byButton
-	byEvent // it sends an event, and does not listen
-)
+func (*opening) Error() string { return "the robot opens a new channel" }
 
 // usualOpening is how the person opens a channel, by the options.
 func (r *Robot) usualOpening() opening {
-	how := opening{events: r.o.Events}
+	how := command{do: doTap, events: r.o.Events}
 	switch {
 	case r.o.Wake != "":
-		how.by, how.phrase = byWake, r.o.Wake
+		how.do, how.phrase = doWake, r.o.Wake
 	case r.o.Mode == xiaozhi.Manual, len(r.o.Events) > 0 && len(r.o.Say) == 0:
-		how.by = byEvent // the button is pressed later, to speak
+		how.do = doSense // the button is pressed later, to speak
 	}
-	return how
+	return opening{command: how}
 }
 
 // hello is concatenated in the firmware's order: GetHelloMessage.
@@ -67,18 +60,16 @@ func (s *session) opened(now time.Time) error {
 	if s.how.replaces {
 		s.idleAt = now.Add(mainLoopLag)
 	}
-	for _, e := range s.firstEvents() {
-		if err := s.sendEvent(now, e); err != nil {
-			return err
-		}
+	if err := s.sendEvents(now, s.firstEvents()); err != nil {
+		return err
 	}
-	switch s.how.by {
-	case byWake:
+	switch s.how.do {
+	case doWake:
 		return s.wakeUp(now, s.how.phrase)
-	case byButton:
+	case doPress:
 		s.mode = xiaozhi.Manual
 		return s.listen(now)
-	case byTap:
+	case doTap:
 		s.mode = s.usual
 		return s.listen(now)
 	}
@@ -92,7 +83,7 @@ func (s *session) firstEvents() []xiaozhi.Event {
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 	switch phrase := s.how.phrase; {
-	case s.how.by != byWake, phrase == "face", phrase == "head_pet_hold": // these have their own events
+	case s.how.do != doWake, phrase == "face", phrase == "head_pet_hold": // these have their own events
 	default:
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
@@ -100,11 +91,13 @@ func (s *session) firstEvents() []xiaozhi.Event {
 	return append(events, s.how.events...)
 }
 
-func (s *session) sendEvent(now time.Time, e xiaozhi.Event) error {
-	if err := s.send(now, e); err != nil {
-		return err
+func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
+	for _, e := range events {
+		if err := s.send(now, e); err != nil {
+			return err
+		}
+		s.r.o.Observe(Sensed{Event: e})
 	}
-	s.r.o.Observe(Sensed{Event: e})
 	return nil
 }
 
@@ -116,7 +109,7 @@ func (s *session) wakeUp(now time.Time, phrase string) error {
 	if phrase == s.r.o.Wake {
 		pcm = s.r.o.WakePCM
 	}
-	err := preroll(pcm, s.r.seed(), func(p []byte) error { return s.sendStamped(now, xiaozhi.Audio{Opus: p}) })
+	err := preroll(pcm, s.r.seed(), func(p []byte) error { return s.sendAudio(now, xiaozhi.Audio{Opus: p}) })
 	if err != nil {
 		return err
 	}

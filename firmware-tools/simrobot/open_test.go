@@ -2,11 +2,9 @@ package simrobot
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/voice"
 )
@@ -87,16 +85,9 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 // the wake word.
 func TestWakeWordTalk(t *testing.T) {
 	var woken []string
-	observe := func(h Observation) {
-		if w, ok := h.(Woken); ok {
-			woken = append(woken, w.Phrase)
-		}
-	}
+	observe := on(func(w Woken) { woken = append(woken, w.Phrase) })
 	stats, err := talk(t, Options{Wake: "robot", Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"detect","text":"robot"`)
-		s.next(listenAuto)
+		s.opens(`"detect","text":"robot"`, listenAuto)
 		s.quiet(1500 * time.Millisecond)
 		s.answer(5)
 		s.hangUp()
@@ -110,17 +101,9 @@ func TestWakeWordTalk(t *testing.T) {
 func TestWakeWordWhileIdle(t *testing.T) {
 	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
-		observe := func(h Observation) {
-			if _, ok := h.(WakeLost); ok {
-				lost++
-			}
-		}
+		observe := on(func(_ WakeLost) { lost++ })
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware, Mode: xiaozhi.Manual, Observe: observe}, func(s *server, r *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
+			s.opens(firstTexts(firmware)...)
 			s.quiet(time.Second)
 			r.WakeWord("robot")
 			if hears {
@@ -178,37 +161,33 @@ func TestWakeWordsStayOff(t *testing.T) {
 	}
 }
 
-// TestHelloOfServerAEC compares it exactly: the order of its fields is the
-// firmware's.
-func TestHelloOfServerAEC(t *testing.T) {
+// TestHello compares it exactly, build by build: the order of its fields is the
+// firmware's. The mode is realtime wherever echo is cancelled.
+func TestHello(t *testing.T) {
 	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
-	for want, o := range map[string]Options{
-		`{"type":"hello","version":2,"features":{"aec":true,"mcp":true},` + audio: {Framing: 2, AEC: AECServer},
-		`{"type":"hello","version":1,"features":{"mcp":true},` + audio:            {Framing: 1, AEC: AECDevice},
-		`{"type":"hello","version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` +
-			`"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},` + audio: {Framing: 3, AEC: AECServer, Firmware: "2.4"},
+	const font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
+	for _, c := range []struct {
+		o          Options
+		want, mode string
+	}{
+		{Options{}, `"version":1,"features":{"mcp":true},`, "auto"},
+		{Options{Framing: 2, AEC: AECServer}, `"version":2,"features":{"aec":true,"mcp":true},`, "realtime"},
+		{Options{Framing: 1, AEC: AECDevice}, `"version":1,"features":{"mcp":true},`, "realtime"},
+		{Options{Framing: 3, Firmware: "2.4"}, `"version":3,"features":{"mcp":true,"glyph_push":true},` + font, "auto"},
+		{Options{Framing: 3, AEC: AECServer, Firmware: "2.4"},
+			`"version":3,"features":{"aec":true,"mcp":true,"glyph_push":true},` + font, "realtime"},
 	} {
-		o.Stay = true
-		talk(t, o, func(s *server, _ *Robot) {
+		c.o.Stay = true
+		talk(t, c.o, func(s *server, _ *Robot) {
 			m := <-s.from
-			if m.text != want {
+			if want := `{"type":"hello",` + c.want + audio; m.text != want {
 				t.Errorf("sent %s\nwant %s", m.text, want)
 			}
 			if _, err := xiaozhi.ParseFromRobot([]byte(m.text)); err != nil {
 				t.Error(err)
 			}
 			s.text(hello)
-			s.next(`"mode":"realtime"`) // the default wherever echo is cancelled
+			s.next(`"mode":"` + c.mode + `"`)
 		})
-	}
-}
-
-// TestRobotsThatShareOptions have their own sentences.
-func TestRobotsThatShareOptions(t *testing.T) {
-	o := Options{MAC: testMAC, Say: []Sentence{second("shared")},
-		SayAs: func(id device.ID) []Sentence { return []Sentence{second("mine: " + string(id))} }}
-	r, err := New(o)
-	if err != nil || len(r.person.sentences) != 1 || !strings.HasSuffix(r.person.sentences[0].Text, "a0b1c2d3e4f5") {
-		t.Errorf("%v, %+v", err, r.person.sentences)
 	}
 }

@@ -157,5 +157,6 @@ func (p *person) due() time.Time {
 	case p.turn.Packets == 0:
 		return p.deadline
 	}
-	return p.interruption().at
+	at, _ := p.interruption()
+	return at
 }

@@ -116,7 +116,9 @@ func (p *player) decode() {
 // It returns the number of lost packets, which the caller counts by their cause.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
-	p.out.emptied()
+	if p.out.stamps != nil {
+		*p.out.stamps = nil
+	}
 	p.queue, p.decoded, p.speech = nil, nil, false
 	return n
 }

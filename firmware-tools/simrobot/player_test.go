@@ -28,23 +28,24 @@ func TestTheNewestIsDropped(t *testing.T) {
 	}
 }
 
-// TestQueueOfTheFirmware: 20 packets from 2.5 on, 40 before.
+// TestQueueOfTheFirmware: 20 packets from 2.5 on, 40 before. Some more are decoded,
+// and one is being played.
 func TestQueueOfTheFirmware(t *testing.T) {
 	for firmware, want := range map[string]int{"2.1": 7, "2.2.4": 7, "2.4": 7, "2.5": 27, "dotty": 5} {
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
-			s.next(listenAuto)
+			s.opens(append(firstTexts(firmware), listenAuto)...)
 			s.text(ttsStart, sentence)
 			time.Sleep(20 * time.Millisecond)
 			s.sound(50)
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(4 * time.Second)
 		})
-		if err != nil || stats.Dropped != want {
-			t.Errorf("%s drops %d of 50 packets, want %d (%v)", firmware, stats.Dropped, want, err)
+		queue := 40
+		if firmware == "2.5" {
+			queue = 20
+		}
+		if err != nil || stats.Dropped != want || stats.Played != 50-want || stats.MaxQueue != queue {
+			t.Errorf("%s drops %d of 50 packets and plays %d, at most %d queued, want %d (%v)", firmware, stats.Dropped, stats.Played, stats.MaxQueue,
+				want, err)
 		}
 	}
 }

@@ -20,12 +20,7 @@ func call(t *testing.T, o Options, payloads ...string) []string {
 	var answers []string
 	o.Stay = true
 	_, err := talk(t, o, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		if o.Firmware == "dotty" {
-			s.next(`"state_changed"`)
-		}
-		s.next(listenAuto)
+		s.opens(append(firstTexts(o.Firmware), listenAuto)...)
 		for _, p := range payloads {
 			s.text(`{"type":"mcp","payload":` + p + `}`)
 			for m := range s.from {
@@ -243,10 +238,7 @@ func TestPhoto(t *testing.T) {
 		_, _ = io.WriteString(w, `{"response":"a cat"}`)
 	}))
 	defer vision.Close()
-	r, err := New(Options{MAC: testMAC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRobot(t, Options{})
 	r.body.visionURL, r.body.visionToken = vision.URL, "v1"
 	tool, _ := findTool(r.tools, "self.camera.take_photo")
 	question := values{"question": json.RawMessage(`"what is it"`)}

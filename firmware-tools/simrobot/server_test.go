@@ -154,39 +154,20 @@ func second(text string) Sentence {
 // every channel of the robot. It returns how the talk ended.
 func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stats, err error) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		o.MAC = testMAC
-		servers := make(chan *server, 1)
-		o.dial = func(context.Context, string, http.Header) (channel, error) {
-			s := &server{t: t, to: make(chan arrival, 1000), from: make(chan sent, 1000), closed: make(chan struct{})}
-			servers <- s
-			return s, nil
-		}
-		r, newErr := New(o)
-		if newErr != nil {
-			t.Fatal(newErr)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Talk(ctx) }()
-		defer func() { cancel(); stats = r.Stats() }()
+	return live(t, o, func(n *network, r *Robot) {
 		for {
 			select {
-			case s := <-servers:
+			case s := <-n.channels:
 				script(s, r)
-			case err = <-done:
+			case err := <-n.done:
+				n.done <- err
 				return
 			}
-			if o.Stay { // the script is all there is to see
-				cancel()
-				if err = <-done; errors.Is(err, context.Canceled) {
-					err = nil
-				}
-				return
+			if o.Stay {
+				return // the script is all there is to see
 			}
 		}
 	})
-	return stats, err
 }
 
 // network passes all channels of a robot to a test.
@@ -195,6 +176,7 @@ type network struct {
 	channels chan *server
 	dials    chan time.Time
 	refuse   atomic.Int32 // this many dials fail
+	done     chan error   // how the talk ended
 }
 
 // live runs a robot in a bubble while the script lasts. It returns how the talk
@@ -202,8 +184,7 @@ type network struct {
 func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Stats, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n := &network{t: t, channels: make(chan *server, 10), dials: make(chan time.Time, 100)}
-		o.MAC = testMAC
+		n := &network{t: t, channels: make(chan *server, 10), dials: make(chan time.Time, 100), done: make(chan error, 1)}
 		o.dial = func(context.Context, string, http.Header) (channel, error) {
 			n.dials <- time.Now()
 			if n.refuse.Add(-1) >= 0 {
@@ -213,16 +194,12 @@ func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Sta
 			n.channels <- s
 			return s, nil
 		}
-		r, newErr := New(o)
-		if newErr != nil {
-			t.Fatal(newErr)
-		}
+		r := newRobot(t, o)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Talk(ctx) }()
+		go func() { n.done <- r.Talk(ctx) }()
 		defer func() {
 			cancel()
-			if err = <-done; errors.Is(err, context.Canceled) {
+			if err = <-n.done; errors.Is(err, context.Canceled) {
 				err = nil
 			}
 			stats = r.Stats()
@@ -237,8 +214,7 @@ func (n *network) channel() *server {
 	n.t.Helper()
 	select {
 	case s := <-n.channels:
-		s.next(`"type":"hello"`)
-		s.text(hello)
+		s.opens()
 		return s
 	case <-time.After(time.Hour):
 		n.t.Fatal("the robot opened no channel in an hour")
@@ -246,12 +222,37 @@ func (n *network) channel() *server {
 	}
 }
 
-// greet answers the robot's hello; the robot then listens in auto mode.
-func (s *server) greet() time.Time {
+// opens answers the robot's hello, and waits for texts of the robot. It returns when
+// the last one came.
+func (s *server) opens(texts ...string) (at time.Time) {
 	s.t.Helper()
 	s.next(`"type":"hello"`)
 	s.text(hello)
-	return s.next(listenAuto)
+	for _, want := range texts {
+		at = s.next(want)
+	}
+	return at
+}
+
+// greet opens a channel on which the robot then listens in auto mode.
+func (s *server) greet() time.Time {
+	s.t.Helper()
+	return s.opens(listenAuto)
+}
+
+// firstTexts are what a build sends before it listens.
+func firstTexts(firmware string) []string {
+	if firmware == "dotty" {
+		return []string{`"state_changed"`}
+	}
+	return nil
+}
+
+// speaks has the robot enter its Speaking state, and sends n packets at once.
+func (s *server) speaks(n int) {
+	s.text(ttsStart)
+	time.Sleep(20 * time.Millisecond)
+	s.sound(n)
 }
 
 // pace sends n packets, one each 60 ms.
@@ -259,5 +260,14 @@ func (s *server) pace(n int) {
 	for range n {
 		s.sound(1)
 		time.Sleep(voice.FrameDuration)
+	}
+}
+
+// on returns an observer of one kind of observation.
+func on[T Observation](do func(T)) func(Observation) {
+	return func(h Observation) {
+		if h, is := h.(T); is {
+			do(h)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package simrobot
 import (
 	"context"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"perch/device/xiaozhi"
@@ -112,19 +113,15 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		r.receive(s.ch, s.in, stop)
-	}()
+	var receives sync.WaitGroup
+	receives.Go(func() { r.receive(ctx, s.ch, s.in) })
 	err = s.greet(ctx)
 	if err == nil {
 		err = s.run(ctx)
 	}
 	cancel()
-	close(stop)
 	s.ch.Drop()
-	<-stopped
+	receives.Wait()
 	if s.busy {
 		<-s.tools
 	}
@@ -142,13 +139,12 @@ func (s *session) greet(ctx context.Context) error {
 	if err := s.sendText(began, s.hello()); err != nil {
 		return err
 	}
-	limit := time.NewTimer(helloLimit)
-	defer limit.Stop()
+	limit := time.After(helloLimit)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-limit.C:
+		case <-limit:
 			return &unopened{ErrHello}
 		case a := <-s.in:
 			welcomed, err := s.arrive(a)
@@ -210,7 +206,8 @@ func (s *session) advance(now time.Time) error {
 	if err := s.carryOutDue(now); err != nil {
 		return err
 	}
-	if err := s.mic.advance(now, func(p []byte) error { return s.sendAudio(now, p) }); err != nil {
+	err := s.mic.advance(now, func(p []byte) error { return s.sendAudio(now, xiaozhi.Audio{Timestamp: s.stamps.next(), Opus: p}) })
+	if err != nil {
 		return err
 	}
 	if err := s.personActs(now); err != nil {

@@ -58,11 +58,10 @@ type Options struct {
 	Wake    string  // the wake word, which opens its channels in place of a tap
 	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
 
-	Say     []Sentence                    // one turn each
-	SayAs   func(id device.ID) []Sentence // in place of Say, for robots that share options
-	Events  []xiaozhi.Event               // sent when the channel has opened
-	Stay    bool                          // keeps the channel after the last answer
-	Forever bool                          // Talk lasts until ctx ends: between channels it waits for Tap, WakeWord, Press or Sense
+	Say     []Sentence      // one turn each
+	Events  []xiaozhi.Event // sent when the channel has opened
+	Stay    bool            // keeps the channel after the last answer
+	Forever bool            // Talk lasts until ctx ends: between channels it waits for Tap, WakeWord, Press or Sense
 
 	StopReadingAfter time.Duration // of the first hello; 0 is never
 
@@ -103,7 +102,6 @@ type Robot struct {
 // checkIns is the state of a robot's check-ins.
 type checkIns struct {
 	http    *http.Client
-	boot    Bootstrap
 	wanted  string // URL of an image that the upgrade tool was given, for the next boot
 	flashed int    // images installed since the last answer without an offer
 }
@@ -117,9 +115,6 @@ func New(o Options) (*Robot, error) {
 	f, err := findFirmware(o.Firmware)
 	if err != nil {
 		return nil, err
-	}
-	if o.SayAs != nil {
-		o.Say = o.SayAs(id)
 	}
 	if err := o.complete(); err != nil {
 		return nil, err

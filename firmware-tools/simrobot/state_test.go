@@ -35,26 +35,10 @@ func TestSoundCountsOnlyWhileSpeaking(t *testing.T) {
 	}
 }
 
-func TestQueueOverflows(t *testing.T) {
-	stats, _ := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
-		s.greet()
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(50)
-		time.Sleep(4 * time.Second)
-	})
-	// 40 in the queue, 2 decoded, 1 being played.
-	if stats.Played != 43 || stats.Dropped != 7 || stats.MaxQueue != 40 {
-		t.Errorf("played %d, dropped %d, at most %d queued, want 43, 7, 40", stats.Played, stats.Dropped, stats.MaxQueue)
-	}
-}
-
 func TestMicrophoneIsClosedWhileSpeaking(t *testing.T) {
 	for mode, open := range map[xiaozhi.Mode]bool{xiaozhi.Auto: false, xiaozhi.Realtime: true} {
 		talk(t, Options{Stay: true, Mode: mode}, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			s.next(`"mode":"` + string(mode) + `"`)
+			s.opens(`"mode":"` + string(mode) + `"`)
 			if n := s.quiet(605 * time.Millisecond); n != 10 {
 				t.Errorf("%s: %d packets while listening for 600 ms, want 10", mode, n)
 			}
@@ -90,12 +74,7 @@ func TestListensOnceDrained(t *testing.T) {
 		{"dotty", 535 * time.Millisecond, 10, 0},
 	} {
 		stats, err := talk(t, Options{Stay: true, Firmware: c.firmware}, func(s *server, _ *Robot) {
-			s.next(`"hello"`)
-			s.text(hello)
-			if c.firmware == "dotty" {
-				s.next(`"state_changed"`)
-			}
-			s.next(listenAuto)
+			s.opens(append(firstTexts(c.firmware), listenAuto)...)
 			s.text(ttsStart, sentence)
 			time.Sleep(20 * time.Millisecond)
 			s.sound(10)
@@ -111,13 +90,8 @@ func TestListensOnceDrained(t *testing.T) {
 
 func TestLazyFirmwareSpeaksAtSentenceStart(t *testing.T) {
 	stats, _ := talk(t, Options{Stay: true, Firmware: "dotty"}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"event","name":"state_changed"`)
-		s.next(listenAuto)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(3)
+		s.opens(`"event","name":"state_changed"`, listenAuto)
+		s.speaks(3)
 		s.text(`{"type":"tts","state":"sentence_start","text":""}`)
 		time.Sleep(20 * time.Millisecond)
 		s.sound(2)
@@ -134,9 +108,7 @@ func TestDrainingBlocksTheMainLoop(t *testing.T) {
 	for firmware, blocks := range map[string]bool{"2.2.4": true, "2.4": false} {
 		talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
 			s.greet()
-			s.text(ttsStart)
-			time.Sleep(20 * time.Millisecond)
-			s.sound(10)
+			s.speaks(10)
 			s.text(ttsStop, `{"type":"mcp","payload":{"jsonrpc":"2.0","id":7,"method":"tools/list"}}`)
 			first, then := `"id":7`, listenAuto
 			if blocks {
@@ -151,16 +123,13 @@ func TestDrainingBlocksTheMainLoop(t *testing.T) {
 func TestTapAndWakeWord(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true}, func(s *server, r *Robot) {
 		s.greet()
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
+		s.speaks(0)
 		r.Tap()
 		s.next(`{"session_id":"s1","type":"abort"}`)
 		s.quiet(time.Second) // it goes on until the server's stop
 		s.text(ttsStop)
 		s.next(listenAuto)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(20)
+		s.speaks(20)
 		time.Sleep(time.Millisecond)
 		r.WakeWord("Hi, Stack Chan")
 		s.next(`"abort","reason":"wake_word_detected"`)
@@ -168,9 +137,7 @@ func TestTapAndWakeWord(t *testing.T) {
 		s.quiet(time.Second)
 		r.WakeWord("Hi, Stack Chan") // it listens already
 		s.quiet(time.Second)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(1)
+		s.speaks(1)
 		s.text(ttsStop)
 		s.next(listenAuto)
 		s.quiet(time.Second)
@@ -201,9 +168,7 @@ func TestTapEndsTheTalk(t *testing.T) {
 func TestUnderrunsAndGaps(t *testing.T) {
 	stats, _ := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
 		s.greet()
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(5) // the lead: 300 ms
+		s.speaks(5) // the lead: 300 ms
 		time.Sleep(60 * time.Millisecond)
 		s.pace(4)
 		time.Sleep(500 * time.Millisecond) // runs dry
@@ -222,11 +187,7 @@ func TestUnderrunsAndGaps(t *testing.T) {
 
 func TestNothingButCrashEndsOnNonsense(t *testing.T) {
 	var puzzled []string
-	observe := func(h Observation) {
-		if p, ok := h.(MessageIgnored); ok {
-			puzzled = append(puzzled, p.Why)
-		}
-	}
+	observe := on(func(p MessageIgnored) { puzzled = append(puzzled, p.Why) })
 	_, err := talk(t, Options{Stay: true, Firmware: "2.4", Observe: observe}, func(s *server, _ *Robot) {
 		s.greet()
 		s.text("not json", `[]`, `{"state":"start"}`, `{"type":7}`, `{"type":"goodbye"}`, `{"type":"tts"}`,
@@ -237,8 +198,7 @@ func TestNothingButCrashEndsOnNonsense(t *testing.T) {
 			`{"type":"mcp","payload":{"jsonrpc":"2.0","method":"tools/list"}}`,
 			`{"type":"mcp","payload":{"jsonrpc":"2.0","method":"notifications/initialized"}}`)
 		s.quiet(time.Second)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
+		s.speaks(0)
 		s.to <- arrival{data: []byte{0xff, 0xff}}
 		time.Sleep(time.Second)
 	})

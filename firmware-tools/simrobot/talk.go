@@ -23,43 +23,46 @@ func (r *Robot) Talk(ctx context.Context) error {
 	for how := r.usualOpening(); ; {
 		before := r.person.next
 		err := r.session(ctx, how)
-		if next, ok := errors.AsType[*reopening](err); ok {
-			how = next.how
+		if next, ok := errors.AsType[*opening](err); ok {
+			how = *next
 			continue
 		}
 		again, failed := r.ended(ctx, err, before)
 		if failed != nil || !again && !r.o.Forever {
 			return errors.Join(failed, r.flash.save())
 		}
-		if how, err = r.next(ctx, again, err); err != nil {
+		if how, err = r.next(ctx, again, errors.Is(err, errRebooted)); err != nil {
 			return errors.Join(err, r.flash.save())
 		}
 	}
 }
 
-// next waits for the next opening of a channel.
-func (r *Robot) next(ctx context.Context, again bool, ended error) (opening, error) {
-	if !again {
-		if errors.Is(ended, errRebooted) {
-			if err := r.Boot(ctx); err != nil {
-				return opening{}, err
-			}
-		}
-		return r.idle(ctx)
+// next waits for the next opening of a channel. Between two channels is a second,
+// or a boot.
+func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error) {
+	var err error
+	switch {
+	case rebooted:
+		err = r.Boot(ctx)
+	case again:
+		err = sleep(ctx, time.Second)
 	}
-	return r.usualOpening(), r.comeBack(ctx, ended)
+	if again || err != nil {
+		return r.usualOpening(), err
+	}
+	return r.idle(ctx)
 }
 
 // ended decides whether the end of a channel failed the talk, and if not, whether
 // the talk goes on in another channel.
 func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, failed error) {
-	var lost *gone
-	var never *unopened
+	lost, isLost := errors.AsType[*gone](err)
+	_, never := errors.AsType[*unopened](err)
 	switch {
-	case errors.As(err, &never) && r.o.Forever && ctx.Err() == nil:
+	case never && r.o.Forever && ctx.Err() == nil:
 		r.o.Observe(HungUp{Why: err.Error()})
 		return false, nil
-	case errors.As(err, &lost):
+	case isLost:
 		r.o.Observe(HungUp{ByServer: true, Why: lost.cause.Error()})
 	case errors.Is(err, errTapped), errors.Is(err, errAllAnswered), errors.Is(err, errRebooted):
 		r.o.Observe(HungUp{Why: err.Error()})
@@ -87,12 +90,4 @@ func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, f
 		return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.sentences[p.next].Text, err)
 	}
 	return true, nil
-}
-
-// comeBack is the time between two channels: a second, or a boot.
-func (r *Robot) comeBack(ctx context.Context, err error) error {
-	if errors.Is(err, errRebooted) {
-		return r.Boot(ctx)
-	}
-	return sleep(ctx, time.Second)
 }

@@ -66,8 +66,7 @@ func TestAutoTurns(t *testing.T) {
 
 func TestManualTurns(t *testing.T) {
 	stats, err := talk(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
+		s.opens()
 		for range 2 {
 			s.next(`"state":"start","mode":"manual"`)
 			s.heard = 0
@@ -81,38 +80,6 @@ func TestManualTurns(t *testing.T) {
 	})
 	if err != nil || len(stats.Turns) != 2 || !stats.Turns[1].Answered || stats.Ignored != 0 {
 		t.Errorf("%v, %+v", err, stats)
-	}
-}
-
-func TestRealtimeTurn(t *testing.T) {
-	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`"mode":"realtime"`)
-		for range 2 {
-			s.quiet(1500 * time.Millisecond)
-			s.answer(5)
-		}
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 2 {
-		t.Errorf("%v, %+v", err, stats.Turns)
-	}
-}
-
-// TestServerHangsUpBetweenTurns answers each sentence and closes the channel:
-// the robot is tapped again for the next.
-func TestServerHangsUpBetweenTurns(t *testing.T) {
-	channels := 0
-	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}}, func(s *server, _ *Robot) {
-		channels++
-		s.greet()
-		s.quiet(1500 * time.Millisecond)
-		s.answer(5)
-		s.hangUp()
-	})
-	if err != nil || channels != 2 || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 {
-		t.Errorf("%v, %d channels, %+v", err, channels, stats.Turns)
 	}
 }
 
@@ -175,9 +142,7 @@ func TestEventsOpenAChannelWithoutListening(t *testing.T) {
 	event := xiaozhi.Event{Name: "face_detected", Data: json.RawMessage(`{"x":1}`)}
 	var took time.Duration
 	_, err := talk(t, Options{Firmware: "dotty", Events: []xiaozhi.Event{event}}, func(s *server, _ *Robot) {
-		s.next(`"hello"`)
-		s.text(hello)
-		s.next(`{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`)
+		s.opens(`{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`)
 		start := s.next(`{"session_id":"s1","type":"event","name":"face_detected","data":{"x":1}}`)
 		s.quiet(lastWords - time.Millisecond)
 		<-s.closed
@@ -209,8 +174,7 @@ func TestSpeakerRecordsTheTimesBetween(t *testing.T) {
 		robot = r
 		s.greet()
 		for range 2 {
-			s.text(ttsStart)
-			time.Sleep(20 * time.Millisecond)
+			s.speaks(0)
 			s.pace(5)
 			s.text(ttsStop)
 			s.next(listenAuto)
@@ -245,9 +209,7 @@ func TestTranscript(t *testing.T) {
 		s.next(`"id":1`)
 		s.text(`{"type":"mcp","payload":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x\"y"}}}`)
 		s.next(`"id":2`)
-		s.text(ttsStart)
-		time.Sleep(20 * time.Millisecond)
-		s.sound(1)
+		s.speaks(1)
 		time.Sleep(20 * time.Millisecond)
 	})
 	if strings.Contains(b.String(), "cret") {

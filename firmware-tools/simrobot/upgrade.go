@@ -90,19 +90,22 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// fetch fetches a file with a plain GET, for a partition of so many bytes.
-func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, downloadTime)
-	defer cancel()
+// get sends a plain GET. The answer may take so long to arrive.
+func (r *Robot) get(ctx context.Context, url string, within time.Duration) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("download: %w", err)
+		return nil, err
 	}
 	request.Close = true
 	request.Header["User-Agent"] = nil
 	client := *r.http
-	client.Timeout = 0
-	answer, err := client.Do(request)
+	client.Timeout = within
+	return client.Do(request)
+}
+
+// fetch fetches a file for a partition of so many bytes.
+func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
+	answer, err := r.get(ctx, url, downloadTime)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
 	}

@@ -2,8 +2,6 @@ package simrobot
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,21 +14,9 @@ import (
 
 // application returns an application for a chip, with one segment: its description.
 func application(version string, chip byte) string {
-	out := make([]byte, 24+8+256, 512)
-	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: chip, 23: 1})
-	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
-	binary.LittleEndian.PutUint32(out[28:], 256)
-	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
-	copy(out[48:], version)
-	elf := sha256.Sum256([]byte(version))
-	copy(out[176:], elf[:])
-	sum := byte(0xEF)
-	for _, c := range out[32:] {
-		sum ^= c
-	}
-	out = append(out, append(make([]byte, 15), sum)...)
-	digest := sha256.Sum256(out)
-	return string(append(out, digest[:]...))
+	image := Image(version, 0)[:24+8+256]
+	image[12] = chip
+	return string(Seal(image))
 }
 
 // upgrader answers check-ins with an offer until the version is running, and

@@ -59,10 +59,9 @@ type talk interface {
 // notifier takes notifications for people, and delivers them.
 type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
-	Acknowledge(id string) error
 }
 
-// memory is what the household has the appliance remember.
+// memory is what its owner has the appliance remember.
 type memory interface {
 	Search(query string, now time.Time) []agent.Entry
 	// Err is why Search may have missed some.
@@ -97,19 +96,18 @@ type Options struct {
 	Questions     questions
 	Conversations conversations
 	Senses        senses
-	Firmware      firmware // nil where there is no catalogue
-	// Refused are the check-ins that were last refused, newest first; nil lists none.
-	Refused  func() []ota.Refusal
-	Archives archives // nil where nothing can be backed up
-	Board    *agent.Board
-	Bus      *event.Bus
-	Turns    func(most int) any
-	Parts    func() []Part
-	Counters []Counter
-	Gauges   []Gauge
-	Version  string
-	ID       string
-	Started  time.Time
+	Firmware      firmware
+	Refused       func() []ota.Refusal // the check-ins that were last refused, newest first
+	Archives      archives
+	Board         *agent.Board
+	Bus           *event.Bus
+	Turns         func(most int) any
+	Parts         func() []Part
+	Counters      []Counter
+	Gauges        []Gauge
+	Version       string
+	ID            string
+	Started       time.Time
 }
 
 // Counter is what another part counts, for the metrics.
@@ -184,8 +182,7 @@ type Device struct {
 
 func (d *Door) status() Status {
 	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()),
-		Open: d.open(),
-		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
+		Open: d.open(), Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 
 // open counts the channels that are open.
@@ -199,11 +196,11 @@ func (d *Door) open() (n int) {
 	return n
 }
 
-// waiting counts the notifications that have not been delivered.
 // started is when the appliance was started, by the clock as it is now: it may
 // have been wrong then.
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
+// waiting counts the notifications that have not been delivered.
 func (d *Door) waiting(now time.Time) (n int) {
 	for _, one := range d.o.Notices.Open(now) {
 		if one.State == notice.Received {
@@ -278,10 +275,8 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 	if err := d.o.Robots.Forget(id); err != nil {
 		return err
 	}
-	if d.o.Firmware != nil {
-		if err := d.o.Firmware.Forget(id); err != nil {
-			return err
-		}
+	if err := d.o.Firmware.Forget(id); err != nil {
+		return err
 	}
 	// It may not be connected, and then there is nothing to hang up.
 	_ = d.o.Talk.Hangup(ctx, id, "forgotten")

@@ -110,15 +110,36 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// request is one to an appliance with a robot, and what becomes of it.
+type request struct {
+	method, path, body string
+	status             int
+	answer             string // a part of it
+	asked              string // of the robot, which is @
+}
+
+// try sends it to an appliance of its own.
+func (c request) try(t *testing.T, prefix string) {
+	t.Helper()
+	h := newAppliance(t)
+	h.visit(t, robotA, "one")
+	status, body := h.ask(c.method, prefix+c.path, c.body)
+	if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
+		t.Errorf("%s %.20s %.60s: %d %.300s, want %d %s", c.method, c.path, c.body, status, body, c.status, c.answer)
+	}
+	if status >= 400 && !strings.HasPrefix(body, `{"error":{"code":"`) {
+		t.Errorf("%s %s: the error is %s", c.method, c.path, body)
+	}
+	asked, want := strings.Join(h.talk.asked, ";"), strings.Replace(c.asked, "@", string(robotA), 1)
+	if asked != want {
+		t.Errorf("%s %.20s %.60s: the robot is asked %.200q, want %.200q", c.method, c.path, c.body, asked, want)
+	}
+}
+
 // TestAnswers is every other address, right and wrong.
 func TestAnswers(t *testing.T) {
 	long, huge := strings.Repeat("x", 4001), strings.Repeat(" ", 64<<10)+`{"text":"x"}`
-	for _, c := range []struct {
-		method, path, body string
-		status             int
-		answer             string // a part of it
-		asked              string // of the robot
-	}{
+	for _, c := range []request{
 		{"GET", "devices/robot", "", 400, `"bad_robot_id"`, ""},
 		{"GET", "devices/ffffffffffff", "", 400, `"bad_robot_id"`, ""},
 		{"GET", "devices/020000000001", "", 404, `"unknown_robot"`, ""},
@@ -152,18 +173,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "nothing", ``, 404, `"not_found"`, ""},
 		{"PUT", "status", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newAppliance(t)
-		h.visit(t, robotA, "one")
-		status, body := h.ask(c.method, "/api/v1/"+c.path, c.body)
-		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
-			t.Errorf("%s %s %.40s: %d %.300s, want %d %s", c.method, c.path, c.body, status, body, c.status, c.answer)
-		}
-		if status >= 400 && !strings.HasPrefix(body, `{"error":{"code":"`) {
-			t.Errorf("%s %s: the error is %s", c.method, c.path, body)
-		}
-		if asked := strings.Join(h.talk.asked, ";"); asked != c.asked {
-			t.Errorf("%s %s: the robot is asked %.60q, want %.60q", c.method, c.path, asked, c.asked)
-		}
+		c.try(t, "/api/v1/")
 	}
 }
 

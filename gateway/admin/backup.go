@@ -42,10 +42,6 @@ type steadyWriter struct {
 	control *http.ResponseController
 }
 
-func newSteadyWriter(w http.ResponseWriter) steadyWriter {
-	return steadyWriter{w, http.NewResponseController(w)}
-}
-
 func (s steadyWriter) Write(p []byte) (int, error) {
 	_ = s.control.SetWriteDeadline(time.Now().Add(uploadStalls)) // what has no deadlines is no network
 	return s.Writer.Write(p)

@@ -106,8 +106,4 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: %d bytes were taken", c.query, len(taken))
 		}
 	}
-	bare := newAppliance(t)
-	if status, _ := bare.ask(http.MethodPost, "/api/v1/restore", ""); status != 404 {
-		t.Errorf("where nothing can be backed up: %d", status)
-	}
 }

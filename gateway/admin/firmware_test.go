@@ -17,10 +17,8 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/gateway/admin"
 	"perch/gateway/door/doortest"
 	"perch/ota"
-	"perch/store/storetest"
 )
 
 // application is one for an ESP32-S3, with one segment.
@@ -42,20 +40,12 @@ func application(version string) string {
 
 // stocked is an appliance with a catalogue, and with the bootstrap before it.
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
-	bus := event.NewBus()
-	t.Cleanup(bus.Close)
-	f, err := ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{}, Units: &storetest.Table[ota.Unit]{},
-		Key: []byte("key"),
-		Bus: bus, Zone: time.UTC, Notify: func(string) {}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h = newAppliance(t, func(o *admin.Options) { o.Firmware = f })
+	h = newAppliance(t)
 	h.visit(t, robotA, "one")
 	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	boots := ota.New(ota.Options{Robots: h.robots, Bus: bus, Zone: time.UTC, Framing: 1, Firmware: f, Log: slog.New(slog.DiscardHandler)})
+	boots := ota.New(ota.Options{Robots: h.robots, Bus: h.bus, Zone: time.UTC, Framing: 1, Firmware: h.firmware, Log: slog.New(slog.DiscardHandler)})
 	return h, func(version string) {
 		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one",
 			UserAgent: "m5stack-stack-chan/" + version}, time.Now())
@@ -104,10 +94,6 @@ func TestTheCatalogue(t *testing.T) {
 		if status != c.status || !strings.Contains(body, c.answer) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, status, body, c.status, c.answer)
 		}
-	}
-	bare := newAppliance(t)
-	if status, _ := bare.ask("GET", "/api/v1/firmware", ""); status != 404 {
-		t.Errorf("without a catalogue: %d", status)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/ota"
 	"perch/store/storetest"
 )
 
@@ -99,11 +100,6 @@ func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
 	return h.notices.Accept(n, time.Now())
 }
 
-func (h notifier) Acknowledge(id string) error {
-	_, err := h.notices.Change(id, notice.Acknowledged)
-	return err
-}
-
 // questions wait for an answer, and note those that came.
 type questions struct {
 	open    []agent.Question
@@ -134,6 +130,7 @@ type appliance struct {
 	questions *questions
 	mind      *agent.Mind
 	histories *storetest.Table[agent.Conversation] // that the mind keeps
+	firmware  *ota.Firmware
 	parts     []admin.Part
 	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
@@ -160,6 +157,13 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h.partsOf = func() []admin.Part { return h.parts }
 	h.mind = agent.NewMind(nil, h.memory, h.bus, slog.New(slog.DiscardHandler))
 	h.mind.Keep(agent.NewHistories(h.histories))
+	log := slog.New(slog.NewTextHandler(h.log, nil))
+	var err error
+	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},
+		Units: &storetest.Table[ota.Unit]{}, Key: []byte("key"), Bus: h.bus, Zone: time.UTC, Notify: func(string) {}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
 	folding.Go(func() { h.states.Run(context.Background(), reader) })
@@ -167,7 +171,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
 		Robots: h.robots, Talk: h.talk, Notifier: notifier{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.states, Bus: h.bus,
-		Questions: h.questions, Conversations: h.mind, Senses: h,
+		Questions: h.questions, Conversations: h.mind, Senses: h, Firmware: h.firmware, Refused: func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}},
@@ -178,7 +182,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	}
 	d := admin.New(o)
 	h.metrics = admin.NewMetrics(o)
-	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	e, err := door.NewEngine(log)
 	if err != nil {
 		t.Fatal(err)
 	}

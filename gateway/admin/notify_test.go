@@ -92,7 +92,7 @@ func TestTheSameNotificationTwice(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 	}
-	if kept := h.notices.Open(time.Now()); len(kept) != 1 || kept[0].Text != "cold tea" {
+	if kept := get[[]notice.Notification](t, h, "/api/v1/notifications"); len(kept) != 1 || kept[0].Text != "cold tea" {
 		t.Errorf("kept is %+v", kept)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"perch/agent"
+	"perch/gateway/door"
 )
 
 // mostQuestion bounds the id of a question, in bytes.
@@ -31,7 +32,7 @@ func (d *Door) permit(id string, body []byte) error {
 		return unreadable(err)
 	}
 	if b.Allow == nil {
-		return badBody("allow is needed: true or false")
+		return door.BadBody("allow is needed: true or false")
 	}
 	if id == "" || len(id) > mostQuestion {
 		return agent.ErrNoQuestion

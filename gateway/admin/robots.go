@@ -42,7 +42,7 @@ type speech struct {
 
 func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > mostText {
-		return Taken{}, badBody("text is needed, of at most 4000 bytes")
+		return Taken{}, door.BadBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := d.o.Talk.Say(ctx, id, s.Text)
 	return Taken{true, queued}, err
@@ -82,11 +82,11 @@ func (a *alert) check() error {
 	a.Emotion = cmp.Or(a.Emotion, "neutral")
 	switch {
 	case a.Message == "" || len(a.Message) > mostMessage || !printable(a.Message):
-		return badBody("message is needed, of at most 1000 bytes, without control characters")
+		return door.BadBody("message is needed, of at most 1000 bytes, without control characters")
 	case len(a.Status) > mostStatus || !printable(a.Status):
-		return badBody("status is a line of at most 64 bytes, without control characters")
+		return door.BadBody("status is a line of at most 64 bytes, without control characters")
 	case len(a.Emotion) > mostEmotion || !isWord(a.Emotion):
-		return badBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
+		return door.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
 	}
 	return nil
 }
@@ -173,9 +173,4 @@ func (d *Door) picture(id device.ID) (device.Picture, error) {
 		p.Type = "application/octet-stream"
 	}
 	return p, nil
-}
-
-// badBody is the refusal of a body that can be read, but not carried out.
-func badBody(why string) error {
-	return &door.Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
 }

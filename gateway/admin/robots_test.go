@@ -23,12 +23,7 @@ import (
 func TestActsOnARobot(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	huge := strings.Repeat(" ", 64<<10) + `{"message":"x"}`
-	for _, c := range []struct {
-		method, path, body string
-		status             int
-		answer             string // a part of it
-		asked              string // of the robot
-	}{
+	for _, c := range []request{
 		{"POST", "alert", `{"message":"The door is open."}`, 202, `{"ok":true,"queued":false}`, "alert @ Perch The door is open. neutral"},
 		{"POST", "alert", `{"status":"House","message":" two\nlines ","emotion":"cloud_off","more":1}`, 202, `{"ok":true,"queued":false}`,
 			"alert @ House two\nlines cloud_off"},
@@ -74,19 +69,7 @@ func TestActsOnARobot(t *testing.T) {
 		{"GET", "picture", ``, 404, `"no_picture"`, ""},
 		{"POST", "record", ``, 405, `"wrong_method"`, ""},
 	} {
-		h := newAppliance(t)
-		h.visit(t, robotA, "one")
-		status, body := h.ask(c.method, "/api/v1/devices/A0:B1:C2:D3:E4:F5/"+c.path, c.body)
-		if status != c.status || !strings.Contains(body, c.answer) || len(body) > 1000 {
-			t.Errorf("%s %.20s %.60s: %d %.300s, want %d %s", c.method, c.path, c.body, status, body, c.status, c.answer)
-		}
-		if status >= 400 && !strings.HasPrefix(body, `{"error":{"code":"`) {
-			t.Errorf("%s %s: the error is %s", c.method, c.path, body)
-		}
-		asked, want := strings.Join(h.talk.asked, ";"), strings.Replace(c.asked, "@", string(robotA), 1)
-		if asked != want {
-			t.Errorf("%s %.20s %.60s: the robot is asked %.200q, want %.200q", c.method, c.path, c.body, asked, want)
-		}
+		c.try(t, "/api/v1/devices/A0:B1:C2:D3:E4:F5/")
 	}
 }
 

@@ -36,23 +36,15 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
-	api.GET("/refused", answer(http.StatusOK, func(*gin.Context) (any, error) {
-		if d.o.Refused == nil {
-			return []ota.Refusal{}, nil
-		}
-		return d.o.Refused(), nil
-	}))
+	api.GET("/refused", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Refused(), nil }))
 	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := d.forgetStrangers(c.Request.Context())
 		return gin.H{"forgotten": n}, err
 	}))
-	if d.o.Firmware != nil {
-		d.firmwareRoutes(r.Group("/api/v1"), api)
-		d.assetRoutes(r.Group("/api/v1"), api)
-	}
-	if d.o.Archives != nil {
-		d.archiveRoutes(r.Group("/api/v1"), api)
-	}
+	large := r.Group("/api/v1")
+	d.firmwareRoutes(large, api)
+	d.assetRoutes(large, api)
+	d.archiveRoutes(large, api)
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string
@@ -62,11 +54,12 @@ func (d *Door) Routes(r gin.IRouter) {
 			return nil, unreadable(err)
 		}
 		if (b.Robot == "") == (b.Code == "") {
-			return nil, &door.Fault{Word: "bad_body", Sentence: "either robot or code is needed", HTTP: http.StatusBadRequest}
+			return nil, door.BadBody("either robot or code is needed")
 		}
 		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), b.Replace)
 		return d.show(robot, time.Now()), err
 	}))
+	api.GET("/notifications", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Notices.Open(time.Now()), nil }))
 	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
 		if err != nil {
@@ -131,11 +124,7 @@ func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 	robot.GET("/firmware", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return d.o.Firmware.Update(robot.ID), nil
 	}))
-	robot.POST("/upgrade", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
-		var b upgrade
-		if err := c.ShouldBindJSON(&b); err != nil && !errors.Is(err, io.EOF) {
-			return nil, unreadable(err)
-		}
+	robot.POST("/upgrade", withBody(d, http.StatusAccepted, true, func(c *gin.Context, robot device.Robot, b upgrade) (any, error) {
 		return d.upgrade(c.Request.Context(), robot, b)
 	}))
 }
@@ -155,7 +144,7 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.Header("X-Content-Type-Options", "nosniff")
 		c.Header("Connection", "close") // the deadline of the last piece would be the next answer's
-		if err := backup.Write(newSteadyWriter(c.Writer)); err != nil {
+		if err := backup.Write(steadyWriter{c.Writer, http.NewResponseController(c.Writer)}); err != nil {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
 	})
@@ -182,11 +171,7 @@ func (d *Door) assetRoutes(large, api gin.IRouter) {
 	api.DELETE("/assets/:name", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.o.Firmware.RemoveAsset(c.Param("name"))
 	}))
-	api.POST("/devices/:id/assets", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
-		var w wish
-		if err := c.ShouldBindJSON(&w); err != nil {
-			return nil, unreadable(err)
-		}
+	api.POST("/devices/:id/assets", withBody(d, http.StatusOK, false, func(c *gin.Context, robot device.Robot, w wish) (any, error) {
 		return d.pointAtAssets(c.Request.Context(), robot, w)
 	}))
 }
@@ -214,36 +199,20 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 		return d.show(robot, time.Now()), err
 	}))
 	r.DELETE("", d.act(d.forget))
-	r.POST("/token", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
-		var w tokenWanted
-		if err := c.ShouldBindJSON(&w); err != nil && !errors.Is(err, io.EOF) {
-			return nil, unreadable(err)
-		}
+	r.POST("/token", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, w tokenWanted) (any, error) {
 		c.Header("Cache-Control", "no-store")
 		return d.token(robot, w)
 	}))
 	r.POST("/abort", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Abort(ctx, id) }))
 	r.POST("/reboot", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Reboot(ctx, id) }))
-	r.POST("/say", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
-		var b speech
-		if err := c.ShouldBindJSON(&b); err != nil {
-			return nil, unreadable(err)
-		}
+	r.POST("/say", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
 		return d.say(c.Request.Context(), robot.ID, b)
 	}))
-	r.POST("/alert", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
-		var b alert
-		if err := c.ShouldBindJSON(&b); err != nil {
-			return nil, unreadable(err)
-		}
+	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
 	}))
 	r.GET("/tools", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return d.tools(robot.ID), nil }))
-	r.POST("/tools/:name", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
-		var b call
-		if err := c.ShouldBindJSON(&b); err != nil && !errors.Is(err, io.EOF) {
-			return nil, unreadable(err)
-		}
+	r.POST("/tools/:name", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
 		return d.call(c.Request.Context(), robot.ID, c.Param("name"), b)
 	}))
 	r.GET("/picture", d.known(func(c *gin.Context, robot device.Robot) error {
@@ -295,6 +264,18 @@ func (d *Door) robot(status int, work func(*gin.Context, device.Robot) (any, err
 	})
 }
 
+// withBody is a known robot's handler of a body of JSON that answers with JSON. Where
+// there may be none, work is given the zero body.
+func withBody[T any](d *Door, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
+	return d.robot(status, func(c *gin.Context, robot device.Robot) (any, error) {
+		var body T
+		if err := c.ShouldBindJSON(&body); err != nil && !(mayBeEmpty && errors.Is(err, io.EOF)) {
+			return nil, unreadable(err)
+		}
+		return work(c, robot, body)
+	})
+}
+
 // act is a known robot's handler of what is done to it and has no answer.
 func (d *Door) act(do func(context.Context, device.ID) error) gin.HandlerFunc {
 	return d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
@@ -319,7 +300,7 @@ func unreadable(err error) error {
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return &door.Fault{Word: "bad_body", Sentence: "the body is not the JSON object that belongs here: " + err.Error(), HTTP: http.StatusBadRequest}
+	return door.BadBody("the body is not the JSON object that belongs here: " + err.Error())
 }
 
 // fault gives the errors of other packages a code and a status. An error that has

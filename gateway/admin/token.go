@@ -29,7 +29,7 @@ type tokenWanted struct {
 // token is sent to the owner, and never logged.
 func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
-		return Token{}, badBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
+		return Token{}, door.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}
 	id := robot.ID
 	robot, token, err := d.o.Robots.Token(id, device.NewClient(w.ClientID))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perch/device"
+	"perch/gateway/door"
 )
 
 // What a robot is given at once, in bytes.
@@ -56,7 +57,7 @@ type act func(ctx context.Context, id device.ID, o command, a *commandResult) er
 func (d *Door) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
-		if err := decode(body, &o); err != nil {
+		if err := door.Decode(body, &o); err != nil {
 			return commandResult{}, err
 		}
 	}
@@ -99,15 +100,15 @@ func (d *Door) abort(ctx context.Context, id device.ID, _ command, _ *commandRes
 // hasAngles wants one of the two axes; the other stays as it is.
 func hasAngles(o *command) error {
 	if o.Yaw == nil && o.Pitch == nil {
-		return badBody("yaw or pitch is needed, in degrees")
+		return door.BadBody("yaw or pitch is needed, in degrees")
 	}
 	for _, angle := range []*float64{o.Yaw, o.Pitch} {
 		if angle != nil && math.Abs(*angle) > 360 {
-			return badBody("yaw and pitch are degrees, from -360 to 360")
+			return door.BadBody("yaw and pitch are degrees, from -360 to 360")
 		}
 	}
 	if o.Speed != nil && (*o.Speed < 1 || *o.Speed > 1000) {
-		return badBody("speed is a number from 1 to 1000")
+		return door.BadBody("speed is a number from 1 to 1000")
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments
 // hasState wants one of the states that firmware with this tool has.
 func hasState(o *command) error {
 	if o.State = line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
-		return badBody("state is one of idle, talk, story_time, security, sleep and dance")
+		return door.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
 	}
 	return nil
 }
@@ -158,10 +159,10 @@ func (d *Door) setState(ctx context.Context, id device.ID, o command, a *command
 // plain yes or no.
 func hasToggle(o *command) error {
 	if o.Name = line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
-		return badBody("name is one of kid_mode and smart_mode")
+		return door.BadBody("name is one of kid_mode and smart_mode")
 	}
 	if o.Enabled == nil {
-		return badBody("enabled is needed: true or false")
+		return door.BadBody("enabled is needed: true or false")
 	}
 	return nil
 }
@@ -192,12 +193,12 @@ func (d *Door) takePicture(ctx context.Context, id device.ID, o command, a *comm
 
 // hasAsset wants a sound that may be played, by its name or its path.
 func (d *Door) hasAsset(o *command) (err error) {
-	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Roots)
+	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Root)
 	return err
 }
 
 func (d *Door) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	name, err := baseName(strings.TrimSpace(o.Asset), d.o.Roots)
+	name, err := baseName(strings.TrimSpace(o.Asset), d.o.Root)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,34 +60,28 @@ type board interface {
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
-	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	// Find is the robot that is meant by a MAC address or a name.
 	Find func(robot string) (device.ID, error)
 
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log            // of turns that were reported here; nil keeps none
-	Spoken func() []Turn   // turns that robots here took, in any order; nil is none
+	Log    *Log            // of turns that were reported here
+	Spoken func() []Turn   // turns that robots here took, in any order
 	Deep   []thinker.Model // that think_hard asks, in order; empty is the agent
 
 	Perception perception
-	Sounds     sounds   // nil has nothing to play
-	Roots      []string // absolute, of the files in Sounds; clients are sent the first
+	Sounds     sounds
+	Root       string // absolute, of the files in Sounds
 	Board      board
 	Bus        *event.Bus
 
-	Short    time.Duration // a tool may take; 0 is 5 s
-	Long     time.Duration // thinking hard, or a photo for its owner, may take; 0 is 30 s
+	Short    time.Duration // a tool may take
+	Long     time.Duration // thinking hard, or a photo for its owner, may take
 	Language string        // BCP 47
 	Zone     *time.Location
 	Logger   *slog.Logger
 }
-
-// How long things may take by default. They are the API's own.
-const (
-	shortTime = 5 * time.Second
-	longTime  = 30 * time.Second
-)
 
 // mostTurns bounds the turns that are being answered.
 const mostTurns = 4
@@ -102,17 +95,9 @@ type Door struct {
 }
 
 // New returns the door.
-func New(o Options) *Door {
-	o.Short = cmp.Or(o.Short, shortTime)
-	o.Long = cmp.Or(o.Long, longTime)
-	o.Zone = cmp.Or(o.Zone, time.Local)
-	if o.Find == nil {
-		o.Find = device.ParseID
-	}
-	return &Door{o: o, turns: make(chan struct{}, mostTurns)}
-}
+func New(o Options) *Door { return &Door{o: o, turns: make(chan struct{}, mostTurns)} }
 
-// now is the time in the household's zone.
+// now is the time in the owner's zone.
 func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
 
 // errNoRobot is the answer where there is no robot to act on.

@@ -1,28 +1,12 @@
 package bridge
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"perch/gateway/door"
 )
-
-// decode reads a body. What a client sends besides is left alone, for clients
-// differ in that.
-func decode(body []byte, into any) error {
-	if err := json.Unmarshal(body, into); err != nil {
-		return badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
-	}
-	return nil
-}
-
-// badBody is the refusal of a body that cannot be carried out.
-func badBody(why string) error {
-	return &door.Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
-}
 
 // line is a text in one line, without what no keyboard types.
 func line(text string) string {
@@ -39,10 +23,10 @@ func line(text string) string {
 func needed(name, text string, most int) (string, error) {
 	text = line(text)
 	if text == "" {
-		return "", badBody(name + " is needed, a text that is not empty")
+		return "", door.BadBody(name + " is needed, a text that is not empty")
 	}
 	if len(text) > most {
-		return "", badBody(name + " is too long")
+		return "", door.BadBody(name + " is too long")
 	}
 	return text, nil
 }

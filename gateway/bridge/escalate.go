@@ -39,7 +39,7 @@ type escalated struct {
 // escalate runs a tool and waits for its result.
 func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 	var e escalation
-	if err := decode(body, &e); err != nil {
+	if err := door.Decode(body, &e); err != nil {
 		return escalated{}, err
 	}
 	most := d.o.Short
@@ -54,7 +54,7 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 	case "play_song":
 		run = d.playSong
 	case "":
-		return escalated{}, badBody("tool is needed")
+		return escalated{}, door.BadBody("tool is needed")
 	default:
 		return escalated{}, &door.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
 			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}

@@ -157,11 +157,7 @@ func TestThinkingHard(t *testing.T) {
 func TestRefusedEscalations(t *testing.T) {
 	h := newHarness(t)
 	server := h.local(t)
-	for name, c := range map[string]struct {
-		body   string
-		status int
-		code   string
-	}{
+	refuses(t, server, "/api/voice/escalate", map[string]refusal{
 		"nothing":               {``, 400, "bad_body"},
 		"a list":                {`[]`, 400, "bad_body"},
 		"no tool":               {`{"args":{"query":"x"}}`, 400, "bad_body"},
@@ -177,12 +173,7 @@ func TestRefusedEscalations(t *testing.T) {
 		"no name":               {`{"tool":"play_song","args":{}}`, 400, "bad_body"},
 		"too long":              {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", mostQuestion+1) + `"}}`, 400, "bad_body"},
 		"more than is taken":    {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
-	} {
-		status, body := ask(t, server, http.MethodPost, "/api/voice/escalate", c.body)
-		if code := refused(t, body); status != c.status || code != c.code {
-			t.Errorf("%s: %d %s", name, status, body)
-		}
-	}
+	})
 	if asked := h.robots.take(); len(asked) > 0 {
 		t.Errorf("asked %q", asked)
 	}

@@ -40,11 +40,7 @@ func TestPerceivedEvents(t *testing.T) {
 		}
 	}
 	h.senses.took = nil
-	for name, c := range map[string]struct {
-		body   string
-		status int
-		code   string
-	}{
+	refuses(t, server, "/api/perception/event", map[string]refusal{
 		"nothing":            {``, 400, "bad_body"},
 		"no name":            {`{"data":{}}`, 400, "bad_body"},
 		"a long name":        {`{"name":"` + strings.Repeat("x", 65) + `"}`, 400, "bad_body"},
@@ -54,11 +50,7 @@ func TestPerceivedEvents(t *testing.T) {
 		"a text for a time":  {`{"name":"x","ts":"now"}`, 400, "bad_body"},
 		"no robot's id":      {`{"name":"x","device_id":"unknown"}`, 400, "bad_robot_id"},
 		"more than is taken": {`{"name":"x","data":{"x":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
-	} {
-		if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", c.body); status != c.status || refused(t, answer) != c.code {
-			t.Errorf("%s: %d %s", name, status, answer)
-		}
-	}
+	})
 	h.senses.err = &door.Fault{Word: "too_many_events", Sentence: "slow down", HTTP: 429}
 	if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", `{"name":"x"}`); status != 429 ||
 		refused(t, answer) != "too_many_events" {

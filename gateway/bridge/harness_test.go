@@ -179,9 +179,11 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h.player = &player{robots: h.robots, names: []string{"purr", "Happy Birthday.wav"}}
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{
-		Talk: h.robots, Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger), Memory: h.memory,
-		Log: NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Roots: []string{"/data/sounds"},
-		Board: h.board, Bus: h.bus, Language: "en", Zone: time.UTC, Logger: logger,
+		Find: device.ParseID, Spoken: func() []Turn { return nil }, Talk: h.robots, Memory: h.memory,
+		Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger),
+		Log:  NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
+		Board: h.board, Bus: h.bus, Short: 5 * time.Second, Long: 30 * time.Second,
+		Language: "en", Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
 		c(&o)
@@ -248,4 +250,21 @@ func refused(t testing.TB, body string) string {
 		t.Fatalf("%s is not {error: {code, message}} (%v)", body, err)
 	}
 	return b.Error.Code
+}
+
+// refusal is a body that is refused, and how.
+type refusal struct {
+	body   string
+	status int
+	code   string
+}
+
+// refuses sends bodies each of which is refused.
+func refuses(t *testing.T, server *httptest.Server, path string, all map[string]refusal) {
+	t.Helper()
+	for name, c := range all {
+		if status, body := ask(t, server, http.MethodPost, path, c.body); status != c.status || refused(t, body) != c.code {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
 }

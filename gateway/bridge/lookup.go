@@ -66,14 +66,7 @@ func (d *Door) lookUp(query string) string {
 
 // talks are all turns that are known of.
 func (d *Door) talks() []Turn {
-	var all []Turn
-	if d.o.Spoken != nil {
-		all = d.o.Spoken()
-	}
-	if d.o.Log != nil {
-		all = append(all, d.o.Log.all()...)
-	}
-	return all
+	return append(d.o.Spoken(), d.o.Log.all()...)
 }
 
 // on is a day, where it is known.

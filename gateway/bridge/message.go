@@ -40,7 +40,7 @@ type answered struct {
 // message has a text answered by the agent, whole.
 func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
-	if err := decode(body, &m); err != nil {
+	if err := door.Decode(body, &m); err != nil {
 		return answered{}, err
 	}
 	text, err := needed("content", m.Content, mostContent)
@@ -48,7 +48,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 		return answered{}, err
 	}
 	if len(m.SessionID) > mostSession || len(m.Channel) > mostSession {
-		return answered{}, badBody("session_id and channel have at most 512 bytes")
+		return answered{}, door.BadBody("session_id and channel have at most 512 bytes")
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text}
 	var said agent.Spoken

@@ -70,17 +70,17 @@ type sensation struct {
 
 // read reads the body of an event.
 func (s *sensation) read(body []byte) error {
-	if err := decode(body, s); err != nil {
+	if err := door.Decode(body, s); err != nil {
 		return err
 	}
 	if s.Name == "" || len(s.Name) > mostName || s.Name != line(s.Name) {
-		return badBody("name is needed, of at most 64 bytes, without control characters")
+		return door.BadBody("name is needed, of at most 64 bytes, without control characters")
 	}
 	if len(s.Data) == 0 || string(s.Data) == "null" {
 		s.Data = json.RawMessage("{}")
 	}
 	if s.Data[0] != '{' {
-		return badBody("data is an object")
+		return door.BadBody("data is an object")
 	}
 	return nil
 }

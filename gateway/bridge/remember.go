@@ -3,6 +3,7 @@ package bridge
 import (
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/door"
 )
 
 // What is kept: of a fact in bytes, of a turn in characters.
@@ -27,7 +28,7 @@ type fact struct {
 // fact is kept though it hangs up.
 func (d *Door) remember(body []byte) (done, error) {
 	var f fact
-	if err := decode(body, &f); err != nil {
+	if err := door.Decode(body, &f); err != nil {
 		return done{}, err
 	}
 	text, err := needed("fact", f.Fact, mostFact)
@@ -49,16 +50,14 @@ type turn struct {
 // memoryLog keeps a turn that a voice server elsewhere has taken.
 func (d *Door) memoryLog(body []byte) (done, error) {
 	var t turn
-	if err := decode(body, &t); err != nil {
+	if err := door.Decode(body, &t); err != nil {
 		return done{}, err
 	}
 	kept := Turn{At: d.now(), Session: device.Clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser),
 		Assistant: cut(line(t.Assistant), mostAssistant)}
 	if kept.User == "" && kept.Assistant == "" {
-		return done{}, badBody("user or assistant is needed, a text that is not empty")
+		return done{}, door.BadBody("user or assistant is needed, a text that is not empty")
 	}
-	if d.o.Log != nil {
-		d.o.Log.add(kept)
-	}
+	d.o.Log.add(kept)
 	return done{true}, nil
 }

@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -71,13 +69,9 @@ func (d *Door) Admin(r gin.IRouter) {
 // post is a handler of a body of JSON that answers with JSON or an error.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
 	return answer(func(c *gin.Context) (any, error) {
-		body, err := io.ReadAll(c.Request.Body)
-		var tooLarge *http.MaxBytesError
-		switch {
-		case errors.As(err, &tooLarge):
+		body, err := door.Body(c.Request)
+		if err != nil {
 			return nil, err
-		case err != nil:
-			return nil, badBody("the body did not arrive whole")
 		}
 		return work(c.Request.Context(), body)
 	})

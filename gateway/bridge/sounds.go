@@ -33,11 +33,11 @@ var errOutside error = &door.Fault{Word: "outside_roots", HTTP: http.StatusForbi
 	Sentence: "only sounds in the directory that GET songs names as base can be played, by name or by path; sounds in folders below it cannot"}
 
 // baseName is the name of the sound that a client means with a name or an
-// absolute path. Whatever lies in no root, and in a folder of one, is refused.
-func baseName(asset string, roots []string) (string, error) {
+// absolute path. What lies outside of the root, or in a folder of it, is refused.
+func baseName(asset, root string) (string, error) {
 	switch {
 	case asset == "":
-		return "", badBody("asset is needed, the name of a sound")
+		return "", door.BadBody("asset is needed, the name of a sound")
 	case len(asset) > mostAsset || strings.ContainsAny(asset, "\\\x00"):
 		return "", errOutside
 	case !strings.Contains(asset, "/"):
@@ -46,17 +46,14 @@ func baseName(asset string, roots []string) (string, error) {
 		}
 		return asset, nil
 	}
-	for _, root := range roots {
-		path := asset
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(root, path)
-		}
-		dir, name := filepath.Split(path)
-		if filepath.Clean(dir) == filepath.Clean(root) && name != "" && !strings.HasPrefix(name, ".") {
-			return name, nil
-		}
+	if !filepath.IsAbs(asset) {
+		asset = filepath.Join(root, asset)
 	}
-	return "", errOutside
+	dir, name := filepath.Split(asset)
+	if filepath.Clean(dir) != filepath.Clean(root) || name == "" || strings.HasPrefix(name, ".") {
+		return "", errOutside
+	}
+	return name, nil
 }
 
 // play has a robot play a sound, and not over its own voice.
@@ -64,10 +61,7 @@ func (d *Door) play(ctx context.Context, id device.ID, name string) error {
 	if d.o.Board.Robot(id).At(d.now()) == agent.Speaking {
 		return &door.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
 	}
-	err := error(fs.ErrNotExist)
-	if d.o.Sounds != nil {
-		err = d.o.Sounds.Play(ctx, id, name)
-	}
+	err := d.o.Sounds.Play(ctx, id, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &door.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are",
 			HTTP: http.StatusNotFound}
@@ -82,13 +76,7 @@ type songs struct {
 }
 
 func (d *Door) songs() songs {
-	list := songs{Files: []string{}}
-	if len(d.o.Roots) > 0 {
-		list.Base = d.o.Roots[0]
-	}
-	if d.o.Sounds != nil {
-		list.Files = append(list.Files, d.o.Sounds.Names()...)
-	}
+	list := songs{d.o.Root, append([]string{}, d.o.Sounds.Names()...)} // none are a list too
 	slices.Sort(list.Files)
 	return list
 }

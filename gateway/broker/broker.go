@@ -68,6 +68,7 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 // broker is a broker that serves.
 type broker struct {
 	server         *mochi.Server
+	end            context.CancelFunc // of the hooks
 	listener       *limitedListener
 	authentication *authentication
 	confirmations  *confirmations
@@ -82,10 +83,12 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
 	b := &broker{listener: &limitedListener{Listener: l, limit: door.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
+	ctx, end := context.WithCancel(context.Background())
+	b.end = end
 	b.authentication = &authentication{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
-		over: make(chan struct{}), refusing: map[netip.Addr]int{}}
+		over: ctx.Done(), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
-	b.confirmations = newConfirmations(b.server, o.Base, o.ClientPrefix)
+	b.confirmations = newConfirmations(b.server, o.Base, o.ClientPrefix, ctx.Done())
 	err := errors.Join(b.server.AddHook(b.authentication, nil), b.server.AddHook(b.confirmations, nil))
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.listener))
@@ -94,6 +97,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 		err = b.server.Serve()
 	}
 	if err != nil {
+		end()
 		return nil, fmt.Errorf("start the embedded broker: %w", err)
 	}
 	return b, nil
@@ -101,9 +105,8 @@ func serve(l net.Listener, o Options) (*broker, error) {
 
 // close ends every connection and waits for that.
 func (b *broker) close() {
-	b.authentication.end() // a client that waits to be refused is refused now
-	b.confirmations.end()  // a command that waits to be confirmed is published again elsewhere
-	b.listener.close()     // the library may not be closed while it takes over a connection
+	b.end()            // a client that waits to be refused is refused now; a command that waits to be confirmed is published again elsewhere
+	b.listener.close() // the library may not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -125,13 +128,10 @@ type authentication struct {
 	mochi.HookBase
 	user, password [sha256.Size]byte
 
-	once     sync.Once
-	over     chan struct{} // closed with the broker
+	over     <-chan struct{} // closed with the broker
 	mu       sync.Mutex
 	refusing map[netip.Addr]int // logins that wait to be refused
 }
-
-func (l *authentication) end() { l.once.Do(func() { close(l.over) }) }
 
 // ID is the hook's name within the broker.
 func (*authentication) ID() string { return "perch" }

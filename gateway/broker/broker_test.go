@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bufio"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -43,32 +42,6 @@ func serving(t testing.TB, l net.Listener) *broker {
 
 func (b *broker) address() string { return b.listener.Addr().String() }
 
-// connect is an MQTT 3.1.1 CONNECT with a user and a password, and the broker's
-// answer: 0 is welcome, 5 is not authorised, and -1 a connection that is closed.
-func connect(t *testing.T, from, address, id, password string) (code int, conn net.Conn) {
-	t.Helper()
-	d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := d.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	field := func(s string) []byte { return append([]byte{0, byte(len(s))}, s...) }
-	body := append(field("MQTT"), 4, 0xc2, 0, 60) // user, password, clean
-	body = append(append(append(body, field(id)...), field("perch")...), field(password)...)
-	_ = conn.SetDeadline(time.Now().Add(15 * time.Second))
-	if _, err := conn.Write(append([]byte{0x10, byte(len(body))}, body...)); err != nil {
-		return -1, conn
-	}
-	answer := make([]byte, 4)
-	r := bufio.NewReader(conn)
-	for i := range answer {
-		if answer[i], err = r.ReadByte(); err != nil {
-			return -1, conn
-		}
-	}
-	return int(answer[3]), conn
-}
-
 // TestGuessingAPasswordTakesTime: each answer to a wrong one is waited for, the
 // longer the more are tried at once; a client that knows it waits for none of them, not
 // even on the same machine.
@@ -78,22 +51,20 @@ func TestGuessingAPasswordTakesTime(t *testing.T) {
 	var guesses sync.WaitGroup
 	for n := range 3 {
 		guesses.Go(func() {
-			code, conn := connect(t, "127.0.0.1", b.address(), string(rune('a'+n)), "a-wrong-one")
-			_ = conn.Close()
-			if code == 0 {
+			if _, err := loginWith(b.address(), 4, string(rune('a'+n)), "a-wrong-one"); err == nil {
 				t.Error("a wrong password opens")
 			}
 		})
 	}
-	code, conn := connect(t, "127.0.0.1", b.address(), "home-assistant", password)
-	if took := time.Since(began); code != 0 || took >= 3*refuseAfter {
-		t.Errorf("the right password: %d after %v", code, took)
+	c, err := login(b.address(), 4, "home-assistant")
+	if took := time.Since(began); err != nil || took >= 3*refuseAfter {
+		t.Fatalf("the right password: %v after %v", err, took)
 	}
 	guesses.Wait()
 	if took := time.Since(began); took < 3*refuseAfter-200*time.Millisecond {
 		t.Errorf("three guesses at once took %v", took)
 	}
-	_ = conn.Close()
+	_ = c.Close()
 	b.authentication.mu.Lock()
 	defer b.authentication.mu.Unlock()
 	if len(b.authentication.refusing) != 0 {
@@ -111,11 +82,11 @@ func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	code, conn := connect(t, "127.0.0.1", b.address(), "home-assistant", password)
-	_ = conn.Close()
-	if code != 0 {
-		t.Errorf("another machine with the right password: %d", code)
+	c, err := login(b.address(), 4, "home-assistant")
+	if err != nil {
+		t.Fatalf("another machine with the right password: %v", err)
 	}
+	_ = c.Close()
 	b.listener.mu.Lock()
 	defer b.listener.mu.Unlock()
 	open := map[netip.Addr]int{}

@@ -30,6 +30,10 @@ func packet(kind byte, body ...[]byte) []byte {
 
 // login is a client that was welcomed, of MQTT 3.1.1 or 5.
 func login(address string, version byte, id string) (*client, error) {
+	return loginWith(address, version, id, password)
+}
+
+func loginWith(address string, version byte, id, password string) (*client, error) {
 	network := "tcp"
 	if strings.Contains(address, "/") {
 		network = "unix"

@@ -31,11 +31,10 @@ type confirmations struct {
 	mochi.HookBase
 	server *mochi.Server
 	base   string
-	prefix string        // how the client ids of Perch's own connections begin
-	self   *mochi.Client // the client in whose name commands are forwarded
-	once   sync.Once
-	over   chan struct{} // closed with the broker
-	held   chan struct{} // one for each command that waits
+	prefix string          // how the client ids of Perch's own connections begin
+	self   *mochi.Client   // the client in whose name commands are forwarded
+	over   <-chan struct{} // closed with the broker
+	held   chan struct{}   // one for each command that waits
 	waits  sync.WaitGroup
 
 	forwarding sync.Mutex // one at a time
@@ -50,12 +49,10 @@ type ticket struct {
 	packet uint16
 }
 
-func newConfirmations(s *mochi.Server, base, prefix string) *confirmations {
+func newConfirmations(s *mochi.Server, base, prefix string, over <-chan struct{}) *confirmations {
 	return &confirmations{server: s, base: base, prefix: prefix, self: s.NewClient(nil, "local", ownClient, true),
-		over: make(chan struct{}), held: make(chan struct{}, mostHeld), waiting: map[ticket]chan struct{}{}}
+		over: over, held: make(chan struct{}, mostHeld), waiting: map[ticket]chan struct{}{}}
 }
-
-func (g *confirmations) end() { g.once.Do(func() { close(g.over) }) }
 
 // ID is the hook's name within the broker.
 func (*confirmations) ID() string { return "gate" }

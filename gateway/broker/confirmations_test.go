@@ -73,7 +73,7 @@ func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 }
 
 // TestOnlyPerchConfirms: a program that reads everything, and is named
-// much like Perch, confirms what it was given, and for that nobody is told that
+// much like Perch, confirms what it was given, and for that no client is told that
 // Perch has it.
 func TestOnlyPerchConfirms(t *testing.T) {
 	b := started(t)

@@ -92,32 +92,18 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 	}
 	pk.FixedHeader.Remaining = len(body)
 	body = bytes.Clone(body) // decoding keeps parts of it
-	switch pk.FixedHeader.Type {
-	case packets.Connect:
-		err = pk.ConnectDecode(body)
-		version = pk.ProtocolVersion
-	case packets.Publish:
-		err = pk.PublishDecode(body)
-	case packets.Puback:
-		err = pk.PubackDecode(body)
-	case packets.Pubrec:
-		err = pk.PubrecDecode(body)
-	case packets.Pubrel:
-		err = pk.PubrelDecode(body)
-	case packets.Pubcomp:
-		err = pk.PubcompDecode(body)
-	case packets.Subscribe:
-		err = pk.SubscribeDecode(body)
-	case packets.Unsubscribe:
-		err = pk.UnsubscribeDecode(body)
-	case packets.Disconnect:
-		err = pk.DisconnectDecode(body)
-	case packets.Pingreq:
-	default: // nothing that a client may send; no client authenticates by AUTH here
-		err = fmt.Errorf("type %d", pk.FixedHeader.Type)
+	decode, known := map[byte]func(*packets.Packet, []byte) error{
+		packets.Connect: (*packets.Packet).ConnectDecode, packets.Publish: (*packets.Packet).PublishDecode,
+		packets.Puback: (*packets.Packet).PubackDecode, packets.Pubrec: (*packets.Packet).PubrecDecode,
+		packets.Pubrel: (*packets.Packet).PubrelDecode, packets.Pubcomp: (*packets.Packet).PubcompDecode,
+		packets.Subscribe: (*packets.Packet).SubscribeDecode, packets.Unsubscribe: (*packets.Packet).UnsubscribeDecode,
+		packets.Disconnect: (*packets.Packet).DisconnectDecode, packets.Pingreq: (*packets.Packet).PingreqDecode,
+	}[pk.FixedHeader.Type]
+	if !known { // nothing that a client may send; no client authenticates by AUTH here
+		return version, fmt.Errorf("%w: type %d", errPacket, pk.FixedHeader.Type)
 	}
-	if err != nil {
+	if err := decode(&pk, body); err != nil {
 		return version, fmt.Errorf("%w: %w", errPacket, err)
 	}
-	return version, nil
+	return pk.ProtocolVersion, nil
 }

@@ -4,7 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 )
+
+// BadBody is the refusal of a body that cannot be carried out.
+func BadBody(why string) error {
+	return &Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
+}
+
+// Body is the whole body of a request. The error of one that is too large wraps
+// http.MaxBytesError.
+func Body(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLarge) {
+		return nil, BadBody("the body did not arrive whole")
+	}
+	return body, err
+}
+
+// Decode reads a body of JSON. What a client sends besides is left alone, for
+// clients differ in that.
+func Decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
+	}
+	return nil
+}
 
 // WhyNotJSON describes for a client why a body could not be decoded: which key
 // holds a wrong type, or where it is not JSON.

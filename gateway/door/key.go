@@ -9,16 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
 // Key is a lock that a bearer token opens.
 type Key struct {
 	secret  string
-	setting string // the configuration key, or the file, that holds the secret, in words
-	header  string // another header the token may come in; may be empty
-	tries   *tries
+	setting string        // the configuration key, or the file, that holds the secret, in words
+	header  string        // another header the token may come in; may be empty
+	tries   *peerLimiters // wrong keys
 }
 
 // NewKey returns a lock for a secret. With an empty secret every request is
@@ -28,7 +27,7 @@ func NewKey(secret, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
 	}
-	return &Key{secret: secret, setting: setting, header: header, tries: newTries()}
+	return &Key{secret: secret, setting: setting, header: header, tries: newPeerLimiters(tryEvery, triesAtOnce)}
 }
 
 // Check refuses a request without the right token, and one from an address
@@ -51,36 +50,16 @@ func (k *Key) Check(r *http.Request) error {
 		return nil
 	}
 	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out
-		k.tries.failed(from)
+		k.tries.allow(from)
 	}
 	return &Fault{"wrong_key", fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), http.StatusUnauthorized}
 }
 
-// tries counts wrong keys per address: ten at once, then one in six seconds.
-type tries struct {
-	mu    sync.Mutex
-	peers peerLimiters
-}
-
+// An address may send ten wrong keys at once, then one in six seconds.
 const (
 	triesAtOnce = 10
 	tryEvery    = 6 * time.Second
 )
-
-func newTries() *tries { return &tries{peers: newPeerLimiters(tryEvery, triesAtOnce)} }
-
-func (t *tries) exhausted(from netip.Addr) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.peers.known(from)
-	return l != nil && l.Tokens() < 1
-}
-
-func (t *tries) failed(from netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.peers.seen(from).Allow()
-}
 
 // Local refuses what is not a program on this machine speaking to a loopback
 // address or to localhost: another peer, another Host, a web page, or a reverse

@@ -135,6 +135,6 @@ func TestLocalPages(t *testing.T) {
 	r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost:3000"
 	r.Header.Set("Origin", panel)
 	if err := door.Local(r); err == nil || !strings.Contains(err.Error(), "take no web page here") {
-		t.Errorf("an allowed page at an owner's door is told %v, which does not help it", err)
+		t.Errorf("an allowed page at an owner's door is answered %v, which does not help it", err)
 	}
 }

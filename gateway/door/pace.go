@@ -2,17 +2,13 @@ package door
 
 import (
 	"net/http"
-	"sync"
 	"time"
 )
 
 // Pace bounds how often a peer (see PeerOf) may send requests to doors without a
 // key, or with the robots' tokens. Programs of this machine are not counted: one
 // of them may be a proxy for everybody.
-type Pace struct {
-	mu    sync.Mutex
-	peers peerLimiters
-}
+type Pace struct{ peers *peerLimiters }
 
 // The robots of a home come back at once after a power cut, and all from one
 // address where they are behind another router.
@@ -30,9 +26,7 @@ func (p *Pace) Check(r *http.Request) error {
 	if from.IsLoopback() || !from.IsValid() {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.peers.seen(from).Allow() {
+	if !p.peers.allow(from) {
 		return &Fault{"too_many_requests", "too many requests from this address; wait a moment", http.StatusTooManyRequests}
 	}
 	return nil

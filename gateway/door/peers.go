@@ -3,6 +3,7 @@ package door
 import (
 	"container/list"
 	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -14,10 +15,11 @@ const mostPeers = 1000
 // peerLimiters are one limiter for each of the latest peers. Where there are too
 // many, one of the network that has the most is forgotten, the one that was not
 // seen for the longest: a client with many addresses pushes out its own only.
-// Its owner locks it.
 type peerLimiters struct {
-	every     time.Duration
-	atOnce    int
+	every  time.Duration
+	atOnce int
+
+	mu        sync.Mutex
 	byPeer    map[netip.Addr]*list.Element
 	byNetwork map[netip.Prefix]*list.List // the latest is last
 }
@@ -28,20 +30,26 @@ type peerLimiter struct {
 	limiter *rate.Limiter
 }
 
-func newPeerLimiters(every time.Duration, atOnce int) peerLimiters {
-	return peerLimiters{every, atOnce, map[netip.Addr]*list.Element{}, map[netip.Prefix]*list.List{}}
+func newPeerLimiters(every time.Duration, atOnce int) *peerLimiters {
+	return &peerLimiters{every: every, atOnce: atOnce, byPeer: map[netip.Addr]*list.Element{}, byNetwork: map[netip.Prefix]*list.List{}}
 }
 
-// known is the limiter of an address, or nil.
-func (p *peerLimiters) known(from netip.Addr) *rate.Limiter {
+// exhausted reports whether an address may do it no more for now.
+func (p *peerLimiters) exhausted(from netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	e, known := p.byPeer[from]
-	if !known {
-		return nil
-	}
-	return e.Value.(peerLimiter).limiter
+	return known && e.Value.(peerLimiter).limiter.Tokens() < 1
 }
 
-// seen is the limiter of an address that has come.
+// allow counts an address, and reports whether it may.
+func (p *peerLimiters) allow(from netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen(from).Allow()
+}
+
+// seen is the limiter of an address that has come. The lock must be held.
 func (p *peerLimiters) seen(from netip.Addr) *rate.Limiter {
 	network := networkOf(from)
 	if e, known := p.byPeer[from]; known {

@@ -181,24 +181,30 @@ func (w wire) Header() http.Header { return w.header }
 func (w wire) WriteHeader(int)     {}
 func (w wire) Flush()              {}
 
-// TestStreamLetsASlowClientGo: ten seconds is what a client may take to read.
-func TestStreamLetsASlowClientGo(t *testing.T) {
+// letGo has a client read the first piece of a stream after nine seconds, and then
+// nothing: ten seconds is what it may take.
+func letGo(t *testing.T, first string, send func(context.Context, http.ResponseWriter) error) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		client, appliance := net.Pipe()
 		defer client.Close()
 		ended := make(chan error)
-		go func() {
-			ended <- door.Stream(t.Context(), wire{appliance, http.Header{}}, from(errEnd, door.Message{ID: "1"}, door.Message{ID: "2"}))
-		}()
+		go func() { ended <- send(t.Context(), wire{appliance, http.Header{}}) }()
 		began := time.Now()
 		time.Sleep(9 * time.Second)
-		if _, err := io.ReadFull(client, make([]byte, len(": welcome\n\n"))); err != nil {
+		if _, err := io.ReadFull(client, make([]byte, len(first))); err != nil {
 			t.Fatal(err) // nine seconds are slow, but not too slow
 		}
 		err := <-ended
 		if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != 19*time.Second {
 			t.Errorf("it ended after %v with %v", took, err)
 		}
+	})
+}
+
+func TestStreamLetsASlowClientGo(t *testing.T) {
+	letGo(t, ": welcome\n\n", func(ctx context.Context, w http.ResponseWriter) error {
+		return door.Stream(ctx, w, from(errEnd, door.Message{ID: "1"}, door.Message{ID: "2"}))
 	})
 }
 

@@ -87,11 +87,10 @@ func (v *agentView) document() agentDocument {
 
 // due is when the view changes by itself.
 func (v *agentView) due() time.Time {
-	first := v.ends()
-	if at := v.published.Add(coalesce); v.dirty && at.Before(first) {
-		first = at
+	if v.dirty {
+		return earliest(v.ends(), v.published.Add(coalesce))
 	}
-	return first
+	return v.ends()
 }
 
 // ends is when it is to be removed. One with a question stays longer.
@@ -150,7 +149,7 @@ func (h *hub) takeAgent(e event.Envelope) {
 // answerable reports whether a question can be answered with yes or no, and here:
 // not over a broker where Perch needs no user, for anybody could there.
 func (h *hub) answerable(id string) bool {
-	return h.o.Questions != nil && h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
+	return h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
 func (v *agentView) ask(q askedOf, at time.Time) {
@@ -231,7 +230,7 @@ func (h *hub) removeAgent(session, id string, at time.Time) {
 
 // forgetRemoved has the next run not take an agent back once more.
 func (h *hub) forgetRemoved(g *removedAgent) {
-	if g.remembered && h.o.Announced != nil {
+	if g.remembered {
 		h.o.Announced.DeleteSoon(agentPrefix + g.id)
 	}
 	g.remembered = false
@@ -259,9 +258,6 @@ func (h *hub) beginAgents(now time.Time) {
 			h.settleAgent(v, now)
 		}
 	}
-	if h.o.Announced == nil {
-		return
-	}
 	here := map[string]bool{}
 	for _, v := range h.agents.views {
 		here[v.id] = true
@@ -288,9 +284,6 @@ func (h *hub) recoverAgents(now time.Time) {
 // askedBefore reads the questions that wait.
 func (h *hub) askedBefore(v *agentView, now time.Time) {
 	v.asked, v.since, v.dirty = nil, now, true
-	if h.o.Questions == nil {
-		return
-	}
 	for _, q := range h.o.Questions.Questions() {
 		if q.Robot == "" && q.Session == v.session {
 			v.ask(askedOf{q.ID, oneQuestion(q.Text), h.o.User != ""}, now)

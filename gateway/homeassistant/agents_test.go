@@ -56,7 +56,7 @@ func (d *waitingQuestions) replies() []string {
 	return slices.Clone(d.replied)
 }
 
-// withQuestions has a mirror know of a desk.
+// withQuestions has a mirror know of questions.
 func withQuestions(d *waitingQuestions) func(*harness, *script) {
 	return func(h *harness, _ *script) { d.harness, h.options.Questions, h.options.User = h, d, user }
 }
@@ -65,15 +65,6 @@ const (
 	coding1  = "perch/agent_coding-1/"
 	codingIs = "homeassistant/device/perch_agent_coding-1/config"
 )
-
-// last is the latest payload on a topic, and empty where there is none.
-func (s *script) last(topic string) string {
-	all := s.on(topic)
-	if len(all) == 0 {
-		return ""
-	}
-	return string(all[len(all)-1].payload)
-}
 
 func running(id, name string) event.ToolStatus {
 	return event.ToolStatus{ID: id, Name: name, Status: event.ToolRunning, Detail: "npm test"}
@@ -91,7 +82,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		want := `{"type":"tool_status","session_id":"coding-1","tool_id":"t1","tool_name":"Bash","status":"running","content":"npm test"}`
 		if got := s.last(coding1 + "tool"); got != want {
-			t.Errorf("its tool is told as %s", got)
+			t.Errorf("its tool is published as %s", got)
 		}
 		want = `{"agent_state":"working","session_id":"coding-1","tool_name":"Bash","tool_status":"running","question":null,"question_id":null,"answerable":false}`
 		if got := s.last(coding1 + "state"); got != want {
@@ -99,7 +90,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		h.happens("", "coding-1", event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolFailed}, event.TurnEnded{End: event.EndDone})
 		synctest.Wait()
-		if got := s.shownOn(coding1 + "state"); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
+		if got := states(s.texts(coding1 + "state")); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
 			t.Errorf("it was %q", got)
 		}
 		time.Sleep(59 * time.Minute)
@@ -118,7 +109,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		time.Sleep(10 * time.Second)
 		if sent := s.on(codingIs)[before:]; len(sent) != 2 || len(sent[0].payload) == 0 || len(sent[1].payload) > 0 {
-			t.Errorf("at its start Home Assistant is told %v", sent)
+			t.Errorf("at its start Home Assistant is sent %v", sent)
 		}
 		h.happens("", "coding-1", event.ThinkingStarted{})
 		synctest.Wait()
@@ -289,7 +280,7 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 		}
 		if text := s.last("perch/agent_vtb_desk/tool") + s.last("perch/agent_vtb_desk/state"); strings.Contains(text, `"x"`) ||
 			strings.Contains(text, `"y"`) {
-			t.Errorf("what was said is told: %s", text)
+			t.Errorf("what was said is published: %s", text)
 		}
 	})
 }
@@ -327,7 +318,6 @@ func TestAgentsAfterALoss(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	withQuestions(d)(h, nil)
-	h.options.Broker = "mqtt://broker"
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	hub.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
@@ -381,13 +371,8 @@ func TestAgentIDs(t *testing.T) {
 // TestAnAgentOverMosquitto: with a real broker, whose retained messages are what
 // is left.
 func TestAnAgentOverMosquitto(t *testing.T) {
-	b := newMosquitto(t).start()
 	d := &waitingQuestions{}
-	h := over(b)
-	withQuestions(d)(h, nil)
-	e := b.listen("perch/agent_coding-1/#", "perch/bridge/#", "homeassistant/device/perch_agent_coding-1/config")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, end := mirrored(t, func(h *harness) { withQuestions(d)(h, nil) })
 	h.happens("", "coding-1", running("t1", "Bash"))
 	e.await(codingIs, has(`"Coding 1"`))
 	e.await(coding1+"tool", has(`"tool_name":"Bash"`))

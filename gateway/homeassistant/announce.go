@@ -11,7 +11,7 @@ import (
 // enter begins to mirror a robot.
 func (h *hub) enter(r device.Robot) *view {
 	// Its events, if there were any, are on their way.
-	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: h.newSenses()}
+	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: newSenses()}
 	for _, id := range h.announcedBefore(string(r.ID)) {
 		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
 			v.senses[key] = true
@@ -87,9 +87,6 @@ func (h *hub) publishDiscovery(messages []message) {
 }
 
 func (h *hub) announcedBefore(key string) []string {
-	if h.o.Announced == nil {
-		return nil
-	}
 	ids, _, err := h.o.Announced.Get(key)
 	if err != nil {
 		h.o.Log.Warn("what was announced to Home Assistant cannot be read; what has vanished since may stay there", "err", err)
@@ -98,16 +95,13 @@ func (h *hub) announcedBefore(key string) []string {
 }
 
 func (h *hub) remember(key string, ids []string) {
-	if h.o.Announced != nil && !slices.Equal(h.announcedBefore(key), ids) {
+	if !slices.Equal(h.announcedBefore(key), ids) {
 		h.o.Announced.PutSoon(key, ids)
 	}
 }
 
 // forgetUnknown removes the devices of robots that were forgotten while MQTT was off.
 func (h *hub) forgetUnknown() {
-	if h.o.Announced == nil {
-		return
-	}
 	var gone []device.ID
 	for key := range h.o.Announced.All() {
 		id, err := device.ParseID(key)
@@ -125,13 +119,11 @@ func (h *hub) forgetUnknown() {
 
 // forget removes a robot from the broker and from Home Assistant.
 func (h *hub) forget(id device.ID) {
-	h.publishDiscovery(h.names.forgetDiscovery(id, h.announcedBefore(string(id))))
+	h.publishDiscovery(h.names.forgetDiscovery(id))
 	for _, thing := range []string{"status", "state", "led", "firmware"} {
 		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})
 	}
-	if h.o.Announced != nil {
-		h.o.Announced.DeleteSoon(string(id))
-	}
+	h.o.Announced.DeleteSoon(string(id))
 	h.kept.drop(id)
 	delete(h.views, id)
 }

@@ -29,7 +29,7 @@ type report struct {
 	turned   turn      // the head, where it cannot be asked
 	notice   string    // the id of one that was taken
 	look     bool      // at the registry, which has changed
-	install  *installation
+	queued   bool      // an installation, until the robot checks in
 }
 
 // command takes what was published under a robot's topic.
@@ -174,7 +174,7 @@ func (h *hub) done(ctx context.Context, v *view, r report, now time.Time) {
 	case adjust:
 		h.read(ctx, v)
 	case install:
-		if v.installing = r.install.queued; v.installing {
+		if v.installing = r.queued; v.installing {
 			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
 		}
 	}
@@ -239,7 +239,7 @@ func (h *hub) perform(ctx context.Context, id device.ID, board string, c command
 	case lamp:
 		r.light, r.err = h.lamp(ctx, id, c.light)
 	case install:
-		r.install, r.err = h.install(ctx, id)
+		r.queued, r.err = h.install(ctx, id)
 	case rename:
 		_, r.err = h.o.Robots.Configure(id, device.Change{Name: &c.name})
 		r.look = r.err == nil

@@ -18,11 +18,7 @@ const (
 )
 
 func TestCommands(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, unchanged)
 	h.hello(chan1, "s1")
 	e.await(state1, has(`"connected":true`, `"volume":70`))
 	for _, c := range []struct{ thing, payload, done, state string }{
@@ -63,10 +59,7 @@ func TestCommands(t *testing.T) {
 
 // TestKeptForItsHello: a robot that is quiet is not gone.
 func TestKeptForItsHello(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	_, end := h.run(t)
+	b, h, e, end := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 	h.talk.open(chan1, false)
 	for thing, payload := range map[string]string{"volume": "20", "reboot": "x", "emotion": "sad", "say": "later"} {
@@ -102,10 +95,7 @@ func TestKeptForItsHello(t *testing.T) {
 // TestANotificationForAClosedChannel is queued and done like any other command,
 // though it is the notifier that keeps it.
 func TestANotificationForAClosedChannel(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
+	b, h, e, _ := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 	for _, c := range []struct {
 		id, reported string
@@ -121,12 +111,12 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 			h.happens(chan1, "", event.NotificationChanged{ID: c.id, State: state})
 			e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"`+state+`"`, `"id":"`+c.id+`"`))
 			if got := e.on(conversation1); len(got) > 1 && state == notice.Shown {
-				t.Errorf("told before it was spoken: %q", got)
+				t.Errorf("published before it was spoken: %q", got)
 			}
 		}
 		e.await(conversation1, has(`"event_type":"`+c.reported+`"`, `"thing":"notify"`))
 		if got := e.on(conversation1); len(got) != 2 {
-			t.Errorf("%s: told %q", c.id, got)
+			t.Errorf("%s: published %q", c.id, got)
 		}
 	}
 }
@@ -139,11 +129,7 @@ func must(m *Mirror, err error) *Mirror {
 }
 
 func TestBadCommands(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, unchanged)
 	h.hello(chan1, "s1")
 	for _, c := range []struct{ topic, payload, why string }{
 		{"perch/a0b1c2d3e4f4/say/set", strings.Repeat("x", 1<<20), "more than 65536"},
@@ -156,7 +142,6 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":300}}`, "not to 300"},
 		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
 		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
-		{"perch/a0b1c2d3e4f4/firmware/set", "install", "takes no firmware"},
 		{"perch/a0b1c2d3e4f4/firmware/set", "1.2.3", "firmware is install"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that can be shown"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
@@ -214,13 +199,11 @@ func TestRetainedCommandsAreIgnored(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.meet(chan2)
 	restarted := make(chan struct{}, 1)
-	h.options.Restart = func() { restarted <- struct{}{} }
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
+	b, h, e, _ := mirrored(t, func(h *harness) {
+		h.meet(chan2)
+		h.options.Restart = func() { restarted <- struct{}{} }
+	})
 	e.await("perch/a0b1c2d3e4f6/status", is2("online"))
 	b.publish("perch/bridge/request/devices", `{"transaction":7}`)
 	e.await("perch/bridge/response/devices", has(`"transaction":7`, `"status":"ok"`, `"id":"a0b1c2d3e4f4"`, `"id":"a0b1c2d3e4f6"`))
@@ -260,12 +243,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestPerceived(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.options.ShareTranscripts = true
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, h, e, _ := mirrored(t, func(h *harness) { h.options.ShareTranscripts = true })
 	h.hello(chan1, "s1")
 	see := func(name, data string) { h.happens(chan1, "s1", event.Perceived{Name: name, Data: []byte(data)}) }
 	see("face_detected", "{}")
@@ -303,7 +281,7 @@ func TestANotificationFromBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		reported := s.on("perch/bridge/notification")
 		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].payload)) {
-			t.Errorf("told is %v", reported)
+			t.Errorf("published is %v", reported)
 		}
 	})
 }

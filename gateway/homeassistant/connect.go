@@ -132,7 +132,7 @@ func (c *connection) offlineWord() message {
 
 // once holds one connection until it ends. One that only watches publishes
 // nothing, not even a will: it returns nil when there is no appliance left to keep
-// off from, and wraps errRival while there is.
+// off from, and wraps errOtherAppliance while there is.
 func (c *connection) once(ctx context.Context, watching bool) error {
 	will := c.offlineWord()
 	c.other.forget()
@@ -170,43 +170,42 @@ func keepOff(err error, watching bool) error {
 }
 
 // look returns nil once there is no other appliance. Where there is one, it
-// returns errRival, but one that watches waits for its end.
+// returns errOtherAppliance, but one that watches waits for its end.
 func (c *connection) look(ctx context.Context, l link, watching bool) error {
-	quiet := time.NewTimer(lookFor)
-	defer quiet.Stop()
 	for {
-		select {
-		case <-quiet.C:
-			switch {
-			case c.other.gone(time.Now()):
-				return nil
-			case !watching:
-				return errOtherAppliance
-			}
-			quiet.Reset(lookFor)
-		case err := <-l.lost():
-			return lostError(err)
-		case <-ctx.Done():
-			return ctx.Err()
+		err := quiet(ctx, l)
+		switch {
+		case err != nil:
+			return err
+		case c.other.gone(time.Now()):
+			return nil
+		case !watching:
+			return errOtherAppliance
 		}
 	}
 }
 
 // alone looks once, and returns an error where another appliance publishes.
 func (c *connection) alone(ctx context.Context, l link) error {
-	quiet := time.NewTimer(lookFor)
-	defer quiet.Stop()
-	select {
-	case <-quiet.C:
-	case err := <-l.lost():
-		return lostError(err)
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := quiet(ctx, l); err != nil {
+		return err
 	}
 	if c.other.there() {
 		return errors.New(c.other.cause(c.names.Base))
 	}
 	return nil
+}
+
+// quiet waits while another appliance's messages may come.
+func quiet(ctx context.Context, l link) error {
+	select {
+	case <-time.After(lookFor):
+		return nil
+	case err := <-l.lost():
+		return lostError(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func lostError(err error) error {

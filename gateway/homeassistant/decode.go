@@ -74,17 +74,25 @@ func (identify) command() {}
 func (install) command()  {}
 func (rename) command()   {}
 
+// payloadText is a payload that is a text, without the spaces around it.
+func payloadText(payload []byte) (string, error) {
+	if len(payload) > mostPayload {
+		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
+	}
+	if !utf8.Valid(payload) {
+		return "", errors.New("the payload is no text in UTF-8")
+	}
+	return strings.TrimSpace(string(payload)), nil
+}
+
 // parseCommand reads what is published under a thing's topic for a robot.
 // Errors name what is wrong, and hold no more than a few words of the payload.
 // find is whom a body means by a robot.
 func parseCommand(robot device.ID, thing string, payload []byte, find finder) (command, error) {
-	if len(payload) > mostPayload {
-		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
+	text, err := payloadText(payload)
+	if err != nil {
+		return nil, err
 	}
-	if !utf8.Valid(payload) {
-		return nil, errors.New("the payload is no text in UTF-8")
-	}
-	text := strings.TrimSpace(string(payload))
 	switch thing {
 	case "stop":
 		return stop{}, nil

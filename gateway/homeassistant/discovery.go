@@ -143,7 +143,7 @@ func origin(version string) map[string]string {
 // forgetDiscovery makes a robot vanish from Home Assistant, with every entity
 // it ever had. An empty retained payload does that for all of the device's
 // components that Home Assistant knows of, so the ids are not needed.
-func (n names) forgetDiscovery(robot device.ID, _ []string) []message {
+func (n names) forgetDiscovery(robot device.ID) []message {
 	return []message{{topic: n.configTopic(string(robot)), retained: true, qos: 1}}
 }
 
@@ -209,7 +209,8 @@ func componentID(key string, c component) string {
 
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
-	return platform, key, ok && slices.Contains(platforms(), platform) && idPattern(key)
+	_, known := rules()[platform]
+	return platform, key, ok && known && idPattern(key)
 }
 
 // robotIdentifier is a robot's device among Home Assistant's. Devices that

@@ -171,7 +171,7 @@ func TestRemovedEntities(t *testing.T) {
 		t.Error("what stays is not whole")
 	}
 	if again, _ := n.robotDiscovery(less, ids); len(again) != 2 {
-		t.Errorf("told anew: %d messages", len(again))
+		t.Errorf("announced anew: %d messages", len(again))
 	}
 }
 
@@ -196,16 +196,9 @@ func TestAPlatformThatChanged(t *testing.T) {
 }
 
 func TestAForgottenRobotVanishes(t *testing.T) {
-	_, ids := discoveryNames().robotDiscovery(stackChan(), nil)
-	messages := discoveryNames().forgetDiscovery(discovered, ids)
-	for _, m := range messages {
-		if err := checkDiscovery("homeassistant", m); err != nil {
-			t.Error(err)
-		}
-	}
-	last := messages[len(messages)-1]
-	if last.topic != checkedTopic || len(last.payload) != 0 || !last.retained {
-		t.Errorf("%+v", last)
+	all := discoveryNames().forgetDiscovery(discovered)
+	if len(all) != 1 || all[0].topic != checkedTopic || len(all[0].payload) != 0 || checkDiscovery("homeassistant", all[0]) != nil {
+		t.Errorf("%+v", all)
 	}
 }
 
@@ -330,7 +323,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
 		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
 			"session")), c.Firmware, before)
-		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID, ids)) {
+		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.payload)
 			}

@@ -93,7 +93,7 @@ func (h *hub) sense(v *view, e event.Envelope) {
 	case event.RobotSeen, event.FirmwareInstalled:
 		if r, err := h.o.Robots.Get(v.robot.ID); err == nil {
 			if r.Board != v.robot.Board { // another kind of robot under the same MAC
-				v.senses, v.readings, v.led = h.newSenses(), readings{}, nil
+				v.senses, v.readings, v.led = newSenses(), readings{}, nil
 			}
 			v.robot, v.dirty = r, true
 			h.announce(v)
@@ -240,9 +240,6 @@ func (h *hub) publishNotice(e event.Envelope) {
 // rereadNotices takes the notifications that are kept, which were published in an
 // earlier run or in events that were lost.
 func (h *hub) rereadNotices(now time.Time) {
-	if h.o.Notices == nil {
-		return
-	}
 	for _, n := range h.o.Notices.Open(now) {
 		h.notices.remember(publishedNotice{n.Robot, n.Event()})
 	}

@@ -38,8 +38,8 @@ func textField(m map[string]any, key string) (string, error) {
 	return s, nil
 }
 
-// textList is a field that may be there, and be one text or a list of different
-// ones. It is nil where the field is not there.
+// textList is a field that may be there, and be a list of different texts. It is
+// nil where the field is not there.
 func textList(m map[string]any, key string) ([]string, error) {
 	value, there := m[key]
 	if !there {
@@ -47,7 +47,7 @@ func textList(m map[string]any, key string) ([]string, error) {
 	}
 	list, ok := value.([]any)
 	if !ok {
-		list = []any{value}
+		return nil, fmt.Errorf("%s is %v, not a list of texts", key, value)
 	}
 	found := []string{}
 	for _, v := range list {
@@ -84,53 +84,6 @@ func onlyKeys(where string, m map[string]any, known []string) error {
 		}
 	}
 	return nil
-}
-
-// expand replaces abbreviated keys by whole ones.
-func expand(m map[string]any, abbreviations map[string]string) error {
-	for short, whole := range abbreviations {
-		value, there := m[short]
-		if !there {
-			continue
-		}
-		if _, twice := m[whole]; twice {
-			return fmt.Errorf("%s is there twice, as %s too", whole, short)
-		}
-		delete(m, short)
-		m[whole] = value
-	}
-	return nil
-}
-
-func rootAbbreviations() map[string]string {
-	return map[string]string{
-		"dev": "device", "o": "origin", "cmps": "components", "avty": "availability", "avty_mode": "availability_mode",
-		"avty_t": "availability_topic", "avty_tpl": "availability_template", "stat_t": "state_topic", "cmd_t": "command_topic",
-		"e": "encoding", "pl_avail": "payload_available", "pl_not_avail": "payload_not_available",
-	}
-}
-
-func deviceAbbreviations() map[string]string {
-	return map[string]string{
-		"ids": "identifiers", "cns": "connections", "cu": "configuration_url", "mf": "manufacturer", "mdl": "model", "mdl_id": "model_id",
-		"hw": "hw_version", "sw": "sw_version", "sa": "suggested_area", "sn": "serial_number",
-	}
-}
-
-func componentAbbreviations() map[string]string {
-	return map[string]string{
-		"avty": "availability", "avty_mode": "availability_mode", "avty_t": "availability_topic", "avty_tpl": "availability_template",
-		"bri": "brightness", "bri_scl": "brightness_scale", "cmd_t": "command_topic", "cmd_tpl": "command_template",
-		"def_ent_id": "default_entity_id", "dev_cla": "device_class", "e": "encoding", "en": "enabled_by_default",
-		"ent_cat": "entity_category", "evt_typ": "event_types", "exp_aft": "expire_after", "frc_upd": "force_update", "ic": "icon",
-		"json_attr_t": "json_attributes_topic", "json_attr_tpl": "json_attributes_template", "obj_id": "object_id",
-		"off_dly": "off_delay", "ops": "options", "opt": "optimistic", "p": "platform", "pl_avail": "payload_available",
-		"pl_inst": "payload_install", "pl_not_avail": "payload_not_available", "pl_off": "payload_off", "pl_on": "payload_on",
-		"pl_prs": "payload_press", "pl_rst": "payload_reset", "ret": "retain", "stat_cla": "state_class", "stat_off": "state_off",
-		"stat_on": "state_on", "stat_t": "state_topic", "sug_dsp_prc": "suggested_display_precision",
-		"sup_clrm": "supported_color_modes", "t": "topic", "uniq_id": "unique_id", "unit_of_meas": "unit_of_measurement",
-		"val_tpl": "value_template",
-	}
 }
 
 // checkTemplate wants a template's brackets to be in pairs, and one that reads

@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,9 +26,6 @@ type catalogue interface {
 	// Forget drops what is known of a robot.
 	Forget(id device.ID) error
 }
-
-// errNoCatalogue is the answer where Options have no catalogue.
-var errNoCatalogue = errors.New("this appliance takes no firmware over MQTT: it has no catalogue")
 
 // update is the state of Home Assistant's MQTT update, which refuses keys that
 // it does not know. A version that is not known is left out, for it takes no
@@ -59,24 +55,9 @@ const installWithin = time.Minute
 // upgradeTool is the firmware's own, by which it installs what it is given.
 const upgradeTool = "self.upgrade_firmware"
 
-// installation is what became of having firmware installed.
-type installation struct{ queued bool }
-
-// newSenses are what a robot has before it has shown anything.
-func (h *hub) newSenses() senses {
-	s := senses{"booted": true}
-	if h.o.Firmware != nil {
-		s["firmware"] = true
-	}
-	return s
-}
-
 // upgrade brings in an event about a robot's firmware. A check-in ends a download:
 // the version that the robot came back with shows whether it succeeded.
 func (h *hub) upgrade(v *view, e event.Envelope) {
-	if h.o.Firmware == nil {
-		return
-	}
 	switch ev := e.Event.(type) {
 	case event.FirmwareProgress:
 		if ev.Size <= 0 {
@@ -114,9 +95,6 @@ func (h *hub) installed(v *view, c event.Command) {
 
 // showUpdate publishes what a robot runs and could run, where that has changed.
 func (h *hub) showUpdate(v *view, now time.Time) {
-	if h.o.Firmware == nil {
-		return
-	}
 	if !v.download.until.After(now) {
 		v.download = download{}
 	}
@@ -143,36 +121,30 @@ func (h *hub) update(v *view) update {
 }
 
 // install has a robot install the newest image: at once where its channel is
-// open and its firmware has a tool for that, else when it next checks in. It
-// runs in the robot's lane.
-func (h *hub) install(ctx context.Context, id device.ID) (*installation, error) {
-	if h.o.Firmware == nil {
-		return nil, errNoCatalogue
-	}
+// open and its firmware has a tool for that, else it is queued until the robot
+// next checks in. It runs in the robot's lane.
+func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error) {
 	path, err := h.o.Firmware.Install(id, "", time.Now())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	robot, err := h.o.Robots.Get(id)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	has := func(t device.Tool) bool { return t.Name == upgradeTool }
 	if robot.BaseURL == "" || !h.o.Board.Robot(id).Online || !slices.ContainsFunc(h.o.Talk.Tools(id), has) {
-		return &installation{queued: true}, nil
+		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
 	// The robot may go quiet instead of answering; the version it comes back with shows the end.
 	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
-	return &installation{queued: err != nil}, nil
+	return err != nil, nil
 }
 
 // fetch takes an image from elsewhere into the catalogue.
 func (h *hub) fetch(ctx context.Context, r request) (any, error) {
-	if h.o.Firmware == nil {
-		return nil, errNoCatalogue
-	}
 	version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
 	if err != nil {
 		return nil, err

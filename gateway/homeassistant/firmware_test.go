@@ -20,7 +20,7 @@ const (
 	config1  = "homeassistant/device/perch_a0b1c2d3e4f4/config"
 )
 
-// stock is a catalogue of straw, with one image for all.
+// stock is a fake catalogue, with one image for all.
 type stock struct {
 	mu       sync.Mutex
 	runs     map[device.ID]string
@@ -78,8 +78,9 @@ func upgrades() device.Tool {
 		Properties: map[string]device.Argument{"url": {Type: "string"}}, Required: []string{"url"}}}
 }
 
-// stocked gives a home a catalogue.
-func stocked(h *harness) *stock {
+// stocked gives a mirror a catalogue, and its robot more tools.
+func stocked(h *harness, more ...device.Tool) *stock {
+	h.talk.tools = append(h.talk.tools, more...)
 	s := &stock{runs: map[device.ID]string{chan1: "2.2.4"}, newest: "2.3.0"}
 	h.options.Firmware = s
 	return s
@@ -88,12 +89,8 @@ func stocked(h *harness) *stock {
 // TestAnUpgrade from Home Assistant's side: offered, installed by the robot's
 // own tool, followed, and done.
 func TestAnUpgrade(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	s := stocked(h)
-	h.talk.tools = append(h.talk.tools, upgrades())
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
+	var s *stock
+	b, h, e, _ := mirrored(t, func(h *harness) { s = stocked(h, upgrades()) })
 	e.await(config1, has(`"payload_install":"install"`, `"state_topic":"`+update1+`"`, `"command_topic":"`+install1+`"`))
 	e.await(update1, is2(`{"installed_version":"2.2.4","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
 	h.hello(chan1, "s1")
@@ -140,13 +137,9 @@ func TestAnUpgrade(t *testing.T) {
 // TestAnUpgradeThatWaits: a robot that is offline, or does not answer, installs
 // when it next checks in, and the end is published then.
 func TestAnUpgradeThatWaits(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	s := stocked(h)
-	h.talk.tools = append(h.talk.tools, upgrades())
+	var s *stock
 	var wanted []device.ID
-	e := b.listen("perch/#")
-	h.run(t)
+	b, h, e, _ := mirrored(t, func(h *harness) { s = stocked(h, upgrades()) })
 	e.await(update1, has(`"latest_version":"2.3.0"`))
 	for _, c := range []struct {
 		online   bool
@@ -169,7 +162,7 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
 		e.await(conversation1, has(`"thing":"x"`))
 		if reported := e.on(conversation1); len(reported) != 3 {
-			t.Errorf("told: %q", reported)
+			t.Errorf("published: %q", reported)
 		}
 	}
 	s.set(func() { wanted = slices.Clone(s.wanted) })
@@ -184,17 +177,11 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 
 // TestFetching: an image from elsewhere, while others ask for other things.
 func TestFetching(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
-	b.publish("perch/bridge/request/firmware", `{"transaction":1,"url":"http://x/y.bin"}`)
-	e.await("perch/bridge/response/firmware", has(`"transaction":1`, `"status":"error"`, "no catalogue"))
-	end()
-	s := stocked(h)
-	s.newest, s.fetching = "2.2.4", make(chan struct{})
-	h.start(t, must(New(h.options)))
+	var s *stock
+	b, _, e, _ := mirrored(t, func(h *harness) {
+		s = stocked(h)
+		s.newest, s.fetching = "2.2.4", make(chan struct{})
+	})
 	e.await(update1, has(`"latest_version":"2.2.4"`))
 	b.publish("perch/bridge/request/firmware", `{"transaction":2,"url":"http://x/y.bin","sha256":"00ff","board":"m5stack-stack-chan"}`)
 	b.publish("perch/bridge/request/notify", `{"transaction":3,"text":"for all"}`)
@@ -227,8 +214,7 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { stores = stocked(h) }, func(t *testing.T, h *harness, s *script) {
 		shown := func() string {
 			synctest.Wait()
-			all := s.on(update1)
-			return string(all[len(all)-1].payload)
+			return s.last(update1)
 		}
 		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1, Size: 2})
 		time.Sleep(downloadLives - time.Second)

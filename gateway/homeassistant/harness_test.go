@@ -55,7 +55,7 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "")
 }
 
-// harness is all that a mirror mirrors, with a robot's body of straw.
+// harness is all that a mirror mirrors, with fake robots.
 type harness struct {
 	options  Options
 	registry *device.Registry
@@ -74,7 +74,7 @@ func newHarness() *harness {
 	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
-		Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
+		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
 		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
 		Serve: func(ctx context.Context, l *net.TCPListener, user, password string) error {
 			shared, err := l.File()
@@ -91,6 +91,8 @@ func newHarness() *harness {
 		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
+		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
+		Firmware: &stock{}, URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
 }
@@ -199,7 +201,7 @@ type offlineError struct{}
 func (offlineError) Error() string { return "the robot's channel is closed" }
 func (offlineError) Code() string  { return "robot_offline" }
 
-// talker is the robots' door as the mirror sees it.
+// talker is the server of the robots, as the mirror uses it.
 type talker struct {
 	harness *harness
 	tools   []device.Tool

@@ -28,7 +28,6 @@ func (h *hub) drained() (all []message) {
 func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
-	harness.options.Broker = "mqtt://broker"
 	percent := rapid.Ptr(rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{-1, 101, 255, 9999})), true)
 	degrees := rapid.Ptr(rapid.OneOf(rapid.Float64Range(-200, 200), rapid.SampledFrom([]float64{0, -9999, 1e9, 12.5})), true)
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +70,6 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 func TestEveryStateIsShown(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
-	harness.options.Broker, harness.options.Firmware = "mqtt://broker", &stock{}
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception"})
 	hub := newHub(must(New(harness.options)))

@@ -279,26 +279,24 @@ func encode(v any) []byte {
 
 // wait is the time until something is due.
 func (h *hub) wait(now time.Time) time.Duration {
-	first := now.Add(time.Hour)
-	if due := h.states.Due(); !due.IsZero() && due.Before(first) {
-		first = due
-	}
+	first := earliest(now.Add(time.Hour), h.states.Due(), h.born, h.strangers.due)
 	for _, v := range h.views {
-		if due := v.due(h.o.Away); !due.IsZero() && due.Before(first) {
-			first = due
-		}
+		first = earliest(first, v.due(h.o.Away))
 	}
 	for _, v := range h.agents.views {
-		if due := v.due(); due.Before(first) {
-			first = due
-		}
-	}
-	for _, due := range []time.Time{h.born, h.strangers.due} {
-		if !due.IsZero() && due.Before(first) {
-			first = due
-		}
+		first = earliest(first, v.due())
 	}
 	return max(first.Sub(now), 0)
+}
+
+// earliest is the first of some times, of which the zero time is none.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
 }
 
 // tick does what is due.

@@ -28,11 +28,9 @@ type kept struct {
 
 func newKept(t table[[]Waiting]) kept {
 	k := kept{t, map[device.ID][]Waiting{}}
-	if t != nil {
-		for key, list := range t.All() {
-			if id, err := device.ParseID(key); err == nil {
-				k.here[id] = list
-			}
+	for key, list := range t.All() {
+		if id, err := device.ParseID(key); err == nil {
+			k.here[id] = list
 		}
 	}
 	return k
@@ -43,10 +41,8 @@ func newKept(t table[[]Waiting]) kept {
 func (k kept) keep(id device.ID, w Waiting) error {
 	list := slices.DeleteFunc(slices.Clone(k.here[id]), func(o Waiting) bool { return o.Thing == w.Thing })
 	list = append(list, w)
-	if k.table != nil {
-		if err := k.table.Put(string(id), list); err != nil {
-			return fmt.Errorf("keep the command: %w", err)
-		}
+	if err := k.table.Put(string(id), list); err != nil {
+		return fmt.Errorf("keep the command: %w", err)
 	}
 	k.here[id] = list
 	return nil
@@ -57,17 +53,13 @@ func (k kept) keep(id device.ID, w Waiting) error {
 func (k kept) take(id device.ID) []Waiting {
 	list := slices.Clone(k.here[id])
 	k.drop(id)
-	slices.SortStableFunc(list, func(a, b Waiting) int {
-		switch {
-		case a.Thing == b.Thing:
-			return 0
-		case a.Thing == "reboot":
+	rank := func(w Waiting) int {
+		if w.Thing == "reboot" {
 			return 1
-		case b.Thing == "reboot":
-			return -1
 		}
 		return 0
-	})
+	}
+	slices.SortStableFunc(list, func(a, b Waiting) int { return rank(a) - rank(b) })
 	return list
 }
 
@@ -76,7 +68,5 @@ func (k kept) drop(id device.ID) {
 		return
 	}
 	delete(k.here, id)
-	if k.table != nil {
-		k.table.DeleteSoon(string(id))
-	}
+	k.table.DeleteSoon(string(id))
 }

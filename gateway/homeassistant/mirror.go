@@ -88,18 +88,17 @@ type Options struct {
 	User, Password string // of the broker; empty is none, which the embedded one refuses
 	CA             []byte // PEM, of a broker's own authority; nil is the machine's
 	// Serve runs the embedded broker on a listener until ctx ends, which is nil,
-	// or the broker does. It leaves the listener open. Only Run needs it.
+	// or the broker does. It leaves the listener open.
 	Serve   func(ctx context.Context, l *net.TCPListener, user, password string) error
 	Base    string // "perch"
 	Prefix  string // Home Assistant's, "homeassistant"
 	ID      string // the appliance's, 8 hex digits
 	Version string
-	URL     func() string // where a person finds the appliance, empty is nowhere; nil is always so
+	URL     func() string // where a person finds the appliance; empty is nowhere
 	// Host is the name the appliance goes by on the network, and the one it was
-	// to have where another machine has that, each empty where there is none;
-	// nil is an appliance without a name.
+	// to have where another machine has that, each empty where there is none.
 	Host    func() (host, taken string)
-	Started time.Time     // zero is now
+	Started time.Time
 	Away    time.Duration // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was recognized and spoken. Home Assistant keeps
 	// that in its database.
@@ -109,25 +108,20 @@ type Options struct {
 	Talk     talk
 	Notifier notifier
 	// Notices are the notifications that are kept, for what becomes of one from
-	// before this run; nil keeps none.
+	// before this run.
 	Notices notices
 	Senses  intake
-	// Questions are those of agents without a robot, among others; nil answers none.
+	// Questions are those of agents without a robot, among others.
 	Questions questions
-	// Firmware is the catalogue; nil shows and installs none.
-	Firmware catalogue
-	Board    *agent.Board
-	Bus      *event.Bus
-	// Restart begins a restart of the appliance, and returns at once; nil is an
-	// appliance that cannot.
-	Restart func()
+	Firmware  catalogue
+	Board     *agent.Board
+	Bus       *event.Bus
+	Restart   func() // begins a restart of the appliance, and returns at once
 	// Announced are the ids of all components ever announced to Home Assistant,
-	// by robot or "bridge". With nil, entities that vanish stay in Home Assistant.
+	// by robot or "bridge".
 	Announced table[[]string]
-	// Kept are commands that wait for a robot's next hello, by robot; nil keeps
-	// them for this run alone.
-	Kept table[[]Waiting]
-	Log  *slog.Logger
+	Kept      table[[]Waiting] // commands that wait for a robot's next hello, by robot
+	Log       *slog.Logger
 }
 
 // Mirror is the appliance's robots and agents on MQTT.
@@ -148,48 +142,48 @@ var ErrOptions = errors.New("MQTT cannot be set up")
 func ClientID(appliance string) string { return "perch-" + appliance }
 
 // New checks the options and returns a mirror that has yet to be run. It wraps
-// ErrOptions with a sentence that names the key to correct.
+// ErrOptions with a sentence that names the key to correct. For Try alone, the
+// options up to Prefix, and ID and Log, are enough.
 func New(o Options) (*Mirror, error) {
-	if o.Started.IsZero() {
-		o.Started = time.Now()
-	}
 	o.Listen = cmp.Or(o.Listen, ":1883")
-	if o.URL == nil {
-		o.URL = func() string { return "" }
-	}
-	if o.Host == nil {
-		o.Host = func() (host, taken string) { return "", "" }
-	}
 	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
-	err := errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
-	if err == nil && o.Base == o.Prefix {
-		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
-	}
-	var d dialer
-	var shown string
-	if err == nil {
-		d, shown, err = m.dialer()
-	}
+	client, shown, err := o.dialer()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	d := dialer(client)
+	if o.Broker == "embedded" {
+		m.broker = newBrokerSupervisor(o)
+		d = embeddedDialer{m.broker, client}
 	}
 	m.connect = newConnection(d, m.names, m.out, o.Started, shown, o.Log)
 	return m, nil
 }
 
+// Check reports what New refuses, a line for each fault.
+func (o Options) Check() error {
+	_, _, err := o.dialer()
+	return err
+}
+
 // dialer is how the broker is reached, and its address as it may be shown.
-func (m *Mirror) dialer() (dialer, string, error) {
-	o := m.o
-	client := &pahoDialer{user: o.User, password: o.Password, id: ClientID(o.ID)}
+func (o Options) dialer() (client *pahoDialer, shown string, err error) {
+	err = errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
+	if err == nil && o.Base == o.Prefix {
+		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	client = &pahoDialer{user: o.User, password: o.Password, id: ClientID(o.ID)}
 	switch o.Broker {
 	case "none":
-		return nil, "none", nil
+		return client, o.Broker, nil
 	case "embedded":
 		if o.User == "" || o.Password == "" {
-			return nil, "", errors.New("the embedded broker needs a user and a password")
+			err = errors.New("the embedded broker needs a user and a password")
 		}
-		m.broker = newBrokerSupervisor(o)
-		return embeddedDialer{m.broker, client}, "embedded", nil
+		return client, o.Broker, err
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {
@@ -233,9 +227,6 @@ func (m *Mirror) Run(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		<-ctx.Done()
 		return nil
-	}
-	if m.broker != nil && m.o.Serve == nil {
-		return fmt.Errorf("%w: there is no way to run the embedded broker", ErrOptions)
 	}
 	var broker, client sync.WaitGroup
 	brokerCtx, stopBroker := context.WithCancel(context.WithoutCancel(ctx))

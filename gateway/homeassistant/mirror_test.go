@@ -21,9 +21,36 @@ func over(b *mosquitto) *harness {
 	return h
 }
 
+// mirrored runs a mirror on a broker of its own until the test ends, or end is
+// called. The subscriber receives all that is published; the bridge is online.
+func mirrored(t *testing.T, change func(*harness)) (b *mosquitto, h *harness, e *subscriber, end func()) {
+	t.Helper()
+	b = newMosquitto(t).start()
+	h = over(b)
+	change(h)
+	e = b.listen("perch/#", "homeassistant/#")
+	_, end = h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	return b, h, e, end
+}
+
+func unchanged(*harness) {}
+
+// works has a mirror come online over a broker, do what it is asked, and go.
+func works(t *testing.T, b *mosquitto, h *harness) {
+	t.Helper()
+	e := b.listen("perch/#")
+	_, end := h.run(t)
+	e.await("perch/bridge/status", is2("online"))
+	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
+	h.talk.await(t, "say hello")
+	end()
+	e.await("perch/bridge/status", is2("offline"))
+}
+
 // states are the values of agent_state, each as often as it came anew.
-func states(e *subscriber, topic string) (all []string) {
-	for _, payload := range e.on(topic) {
+func states(payloads []string) (all []string) {
+	for _, payload := range payloads {
 		var d struct {
 			State string `json:"agent_state"`
 		}
@@ -45,11 +72,7 @@ func talkOf() []event.Event {
 }
 
 func TestATalkInOrder(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/#", "homeassistant/#")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	_, h, e, end := mirrored(t, unchanged)
 	e.await("homeassistant/device/perch_bridge/config", has(`"identifiers"`))
 	e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
 	state := "perch/a0b1c2d3e4f4/state"
@@ -59,7 +82,7 @@ func TestATalkInOrder(t *testing.T) {
 	h.bye(chan1, "s1")
 	e.await(state, has(`"connected":false`, `"agent_state":"idle"`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`))
 	want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening", "idle"}
-	if got := states(e, state); !slices.Equal(got, want) {
+	if got := states(e.on(state)); !slices.Equal(got, want) {
 		t.Errorf("states %q, want %q", got, want)
 	}
 	e.await("perch/a0b1c2d3e4f4/tool", is2(`{"type":"tool_status","session_id":"s1","tool_id":"1","tool_name":"clock","status":"running"}`))
@@ -68,12 +91,12 @@ func TestATalkInOrder(t *testing.T) {
 	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
 		var c happening
 		if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
-			t.Errorf("%v in %s: nobody said that it may be shared", err, payload)
+			t.Errorf("%v in %s: transcripts are not shared", err, payload)
 		}
 		types = append(types, c.Type)
 	}
 	if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
-		t.Errorf("told of the conversation: %q, want %q", types, want)
+		t.Errorf("published of the conversation: %q, want %q", types, want)
 	}
 	checkKeys(t, e.on(state)[0])
 	end()
@@ -103,13 +126,7 @@ func TestOverTLS(t *testing.T) {
 	eventually(t, "the cause", func() bool { return strings.Contains(m.Status().Cause, "mqtt.ca") })
 	h := over(b)
 	h.options.CA = authority
-	e := b.listen("perch/#")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
-	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
-	h.talk.await(t, "say hello")
-	end()
-	e.await("perch/bridge/status", is2("offline"))
+	works(t, b, h)
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -146,7 +163,7 @@ func TestWhyNot(t *testing.T) {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
 			if n := h.log.with("MQTT is disconnected"); n != 1 {
-				t.Errorf("told %d times:\n%s", n, h.log)
+				t.Errorf("logged %d times:\n%s", n, h.log)
 			}
 			end()
 		})
@@ -191,24 +208,12 @@ func TestBrokerComesBack(t *testing.T) {
 			e.await("perch/a0b1c2d3e4f4/status", is2("online"))
 			e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
 			if got := e.on("perch/a0b1c2d3e4f4/conversation"); len(got) > 0 {
-				t.Errorf("told late: %q", got)
+				t.Errorf("published late: %q", got)
 			}
 			b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
 			h.talk.await(t, "say still here")
 		})
 	}
-}
-
-func TestBrokerThatIsLate(t *testing.T) {
-	b := newMosquitto(t)
-	h := over(b)
-	m, end := h.run(t)
-	eventually(t, "a cause", func() bool { return strings.Contains(m.Status().Cause, "nothing listens") })
-	b.start()
-	e := b.listen("perch/#")
-	e.await("perch/bridge/status", is2("online"))
-	end()
-	e.await("perch/bridge/status", is2("offline"))
 }
 
 func TestOverWebsocket(t *testing.T) {
@@ -218,13 +223,7 @@ func TestOverWebsocket(t *testing.T) {
 	b.start()
 	h := over(b)
 	h.options.Broker = fmt.Sprintf("ws://127.0.0.1:%d/mqtt", port)
-	e := b.listen("perch/#")
-	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
-	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
-	h.talk.await(t, "say hello")
-	end()
-	e.await("perch/bridge/status", is2("offline"))
+	works(t, b, h)
 }
 
 // TestStoppedMosquitto: a broker that does not run any more holds up neither
@@ -261,16 +260,13 @@ func TestStoppedMosquitto(t *testing.T) {
 // TestNoDeviceAfterAway: a component that went while the broker was away is
 // taken back when it is here.
 func TestNoDeviceAfterAway(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.options.Announced.PutSoon(string(chan1), []string{"number/old_slider", "sensor/agent_state"})
-	e := b.listen("homeassistant/#")
-	h.run(t)
-	config := "homeassistant/device/perch_a0b1c2d3e4f4/config"
-	e.await(config, has(`"old_slider":{"platform":"number"}`))
-	e.await(config, func(payload string) bool { return !strings.Contains(payload, "old_slider") })
-	for _, payload := range e.on(config) {
-		if err := checkDiscovery("homeassistant", message{topic: config, payload: []byte(payload), retained: true, qos: 1}); err != nil {
+	_, _, e, _ := mirrored(t, func(h *harness) {
+		h.options.Announced.PutSoon(string(chan1), []string{"number/old_slider", "sensor/agent_state"})
+	})
+	e.await(config1, has(`"old_slider":{"platform":"number"}`))
+	e.await(config1, func(payload string) bool { return !strings.Contains(payload, "old_slider") })
+	for _, payload := range e.on(config1) {
+		if err := checkDiscovery("homeassistant", message{topic: config1, payload: []byte(payload), retained: true, qos: 1}); err != nil {
 			t.Error(err)
 		}
 	}

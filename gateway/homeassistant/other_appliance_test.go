@@ -93,11 +93,7 @@ func TestAbandoned(t *testing.T) {
 
 // TestSpoiledStatus: another program's message on bridge/status is corrected.
 func TestSpoiledStatus(t *testing.T) {
-	b := newMosquitto(t).start()
-	h := over(b)
-	e := b.listen("perch/bridge/status")
-	h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	b, _, e, _ := mirrored(t, unchanged)
 	b.publish("perch/bridge/status", "offline", "-r")
 	e.await("perch/bridge/status", is2("offline"))
 	e.forget()

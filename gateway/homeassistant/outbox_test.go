@@ -56,6 +56,6 @@ func TestUnconfirmed(t *testing.T) {
 		}
 	}
 	if p, some := o.take(time.Now()); some {
-		t.Errorf("%s was told late", p.payload)
+		t.Errorf("%s was published late", p.payload)
 	}
 }

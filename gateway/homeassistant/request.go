@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"perch/agent"
 	"perch/device"
@@ -55,15 +54,8 @@ type listedRobot struct {
 // parseRequest reads a request: a JSON object, or a text that stands for what
 // the verb is most about.
 func parseRequest(payload []byte) (r request, text string, err error) {
-	switch {
-	case len(payload) > mostPayload:
-		return r, "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
-	case !utf8.Valid(payload):
-		return r, "", errors.New("the payload is no text in UTF-8")
-	}
-	text = strings.TrimSpace(string(payload))
-	if !strings.HasPrefix(text, "{") {
-		return r, text, nil
+	if text, err = payloadText(payload); err != nil || !strings.HasPrefix(text, "{") {
+		return r, text, err
 	}
 	if err := object(text, &r, false); err != nil {
 		return request{}, "", err
@@ -165,7 +157,7 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		if err == nil {
 			err = h.o.Robots.Forget(id)
 		}
-		if err == nil && h.o.Firmware != nil {
+		if err == nil {
 			err = h.o.Firmware.Forget(id)
 		}
 		if err != nil {
@@ -174,10 +166,7 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		_ = h.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected, and then there is nothing to hang up
 		return map[string]device.ID{"robot": id}, nil
 	}
-	if h.o.Restart == nil {
-		return nil, errors.New("this appliance cannot restart itself; restart its service")
-	}
-	return nil, nil
+	return nil, nil // a restart, which follows the answer
 }
 
 // names is the robot, or the code, that a request is about.

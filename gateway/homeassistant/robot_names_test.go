@@ -9,19 +9,12 @@ import (
 // TestARobotIsRenamed: by its text entity; the device is called so, and every
 // field and topic that names a robot takes the name.
 func TestARobotIsRenamed(t *testing.T) {
-	const (
-		config = "homeassistant/device/perch_a0b1c2d3e4f4/config"
-		set    = "perch/a0b1c2d3e4f4/name/set"
-	)
-	b := newMosquitto(t).start()
-	h := over(b)
-	h.meet(chan2)
-	e := b.listen("perch/#", "homeassistant/#")
-	h.run(t)
-	e.await(config, has(`"name":"Stack-chan E4F4"`, `"command_topic":"`+set+`"`))
+	const set = "perch/a0b1c2d3e4f4/name/set"
+	b, h, e, _ := mirrored(t, func(h *harness) { h.meet(chan2) })
+	e.await(config1, has(`"name":"Stack-chan E4F4"`, `"command_topic":"`+set+`"`))
 	e.await(state1, has(`"name":null`))
 	b.publish(set, "Kitchen")
-	e.await(config, has(`"device":{`, `"name":"Kitchen"`))
+	e.await(config1, has(`"device":{`, `"name":"Kitchen"`))
 	e.await(state1, has(`"name":"Kitchen"`))
 	if got := h.registry.Settings(chan1).Name; got != "Kitchen" {
 		t.Errorf("the registry has %q", got)
@@ -44,6 +37,6 @@ func TestARobotIsRenamed(t *testing.T) {
 	e.await("perch/bridge/response/forget", has(`"transaction":"t3"`, `"status":"ok"`, string(chan2)))
 	e.forget()
 	b.publish(set, "")
-	e.await(config, has(`"name":"Stack-chan E4F4"`))
+	e.await(config1, has(`"name":"Stack-chan E4F4"`))
 	e.await(state1, has(`"name":null`))
 }

@@ -1,9 +1,8 @@
 package homeassistant
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,74 +21,38 @@ func (r rule) keys() []string {
 }
 
 func commonKeys() []string {
-	return []string{
-		"platform", "unique_id", "name", "icon", "entity_category", "enabled_by_default", "visible_by_default", "device_class",
-		"availability", "availability_mode", "availability_topic", "availability_template", "payload_available", "payload_not_available",
-		"json_attributes_topic", "json_attributes_template", "qos", "encoding", "default_entity_id", "message_expiry_interval",
-	}
+	return []string{"platform", "unique_id", "name", "icon", "entity_category", "device_class", "availability", "availability_mode",
+		"json_attributes_topic", "qos"}
 }
 
-// platforms are those robots are shown with. Home Assistant has more.
-func platforms() []string {
-	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
-}
-
-// rules of the platforms. Device classes are those a robot can have a use for.
+// rules of the platforms that robots are shown with, for the keys and the device
+// classes that we announce. Home Assistant has more.
 func rules() map[string]rule {
 	reads := []string{"state_topic"}
 	sets := []string{"command_topic"}
-	settable := []string{"state_topic", "value_template", "command_template", "optimistic", "retain"}
-	units := map[string][]string{
-		"battery": {"%"}, "duration": {"d", "h", "min", "s", "ms"}, "humidity": {"%"}, "illuminance": {"lx"},
-		"signal_strength": {"dB", "dBm"}, "temperature": {"°C", "°F", "K"}, "voltage": {"V", "mV"},
-	}
-	sensors := map[string][]string{"enum": {""}, "timestamp": {""}, "date": {""}}
-	for class, list := range units {
-		sensors[class] = list
-	}
+	shows := []string{"state_topic", "value_template"}
 	return map[string]rule{
-		"binary_sensor": {required: reads, optional: []string{"value_template", "payload_on", "payload_off", "off_delay", "expire_after",
-			"force_update"},
-			classes: classes("battery", "battery_charging", "connectivity", "motion", "occupancy", "presence", "problem", "running", "sound",
-				"update"),
-			check: checkReadOnly},
-		"button": {required: sets, optional: []string{"command_template", "payload_press", "retain"},
-			classes: classes("identify", "restart", "update")},
-		"event": {required: append(reads, "event_types"), optional: []string{"value_template"},
-			classes: classes("button", "doorbell", "motion"), check: checkEvent},
-		"light": {required: append(sets, "schema"), optional: []string{"state_topic", "optimistic", "retain", "brightness", "brightness_scale",
-			"supported_color_modes", "effect", "effect_list", "flash", "flash_time_long", "flash_time_short", "transition"}, check: checkLight},
-		"notify": {required: sets, optional: []string{"command_template", "retain"}},
-		"number": {required: sets, optional: append(settable, "min", "max", "step", "mode", "unit_of_measurement", "payload_reset"),
-			classes: units, check: checkNumber},
-		"select": {required: append(sets, "options"), optional: settable, check: checkOptions},
-		"sensor": {required: reads, optional: []string{"value_template", "options", "unit_of_measurement", "state_class", "expire_after",
-			"force_update", "suggested_display_precision"}, classes: sensors, check: checkSensor},
-		"switch": {required: sets, optional: append(settable, "payload_on", "payload_off", "state_on", "state_off"),
-			classes: classes("outlet", "switch")},
-		"text": {required: sets, optional: append(settable, "min", "max", "mode", "pattern"), check: checkText},
-		"update": {required: reads, optional: []string{"command_topic", "payload_install", "value_template", "retain", "title", "release_summary",
-			"release_url", "entity_picture", "latest_version_topic", "latest_version_template"}, classes: classes("firmware"), check: checkUpdate},
+		"binary_sensor": {required: reads, optional: []string{"value_template", "payload_on", "payload_off"},
+			classes: map[string][]string{"battery_charging": nil, "connectivity": nil, "occupancy": nil}},
+		"button": {required: sets, optional: []string{"payload_press"}, classes: map[string][]string{"identify": nil, "restart": nil}},
+		"event":  {required: append(reads, "event_types"), classes: map[string][]string{"button": nil}, check: checkEvent},
+		"light": {required: append(sets, "schema"), optional: []string{"state_topic", "brightness", "supported_color_modes", "flash", "transition"},
+			check: checkLight},
+		"notify": {required: sets, optional: []string{"command_template"}},
+		"number": {required: sets, optional: append(shows, "min", "max", "step", "mode", "unit_of_measurement"), check: checkNumber},
+		"select": {required: append(sets, "options"), optional: shows, check: checkOptions},
+		"sensor": {required: reads, optional: []string{"value_template", "options", "unit_of_measurement", "state_class"},
+			classes: map[string][]string{"battery": {"%"}, "enum": {""}, "temperature": {"°C"}, "timestamp": {""}}, check: checkSensor},
+		"switch": {required: sets, optional: shows},
+		"text":   {required: sets, optional: append(shows, "min", "max"), check: checkText},
+		"update": {required: reads, optional: []string{"command_topic", "payload_install"}, classes: map[string][]string{"firmware": nil},
+			check: checkUpdate},
 	}
 }
-
-// classes are device classes that have nothing to do with units.
-func classes(names ...string) map[string][]string {
-	all := map[string][]string{}
-	for _, name := range names {
-		all[name] = nil
-	}
-	return all
-}
-
-var entityID = regexp.MustCompile(`^([a-z_]+)\.[a-z0-9_]+$`)
 
 // checkEntity holds a component, whole, against its platform's rules and those
 // for all.
 func checkEntity(platform string, r rule, c, device map[string]any) error {
-	if _, old := c["object_id"]; old {
-		return errors.New("object_id is no longer supported; default_entity_id took its place")
-	}
 	if err := onlyKeys(platform, c, r.keys()); err != nil {
 		return err
 	}
@@ -98,18 +61,9 @@ func checkEntity(platform string, r rule, c, device map[string]any) error {
 			return fmt.Errorf("required key not provided: %s", key)
 		}
 	}
-	for _, check := range []func() error{
-		func() error { return checkID(c, device) },
-		func() error { return checkName(c, device) },
-		func() error { return checkPlace(platform, c) },
-		func() error { return checkWords(c) },
-		func() error { return checkAvailability(c) },
-		func() error { return checkQoS(c) },
-		func() error { return checkClass(r, c) },
-	} {
-		if err := check(); err != nil {
-			return err
-		}
+	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c))
+	if err = cmp.Or(err, checkAvailability(c), checkQoS(c), checkClass(r, c)); err != nil {
+		return err
 	}
 	if r.check == nil {
 		return nil
@@ -125,10 +79,7 @@ func checkID(c, device map[string]any) error {
 	if err != nil {
 		return err
 	}
-	ids, err := textList(device, "identifiers")
-	if err != nil {
-		return err
-	}
+	ids, _ := textList(device, "identifiers") // checkDevice has found no fault in them
 	for _, own := range ids {
 		if !strings.HasPrefix(id, own+"_") {
 			return fmt.Errorf("unique_id %q is not made of the device's identifier %q; one that several devices share merges them", id, own)
@@ -138,13 +89,6 @@ func checkID(c, device map[string]any) error {
 }
 
 func checkName(c, device map[string]any) error {
-	value, there := c["name"]
-	if !there {
-		return errors.New("without a name the entity is called after its platform")
-	}
-	if value == nil {
-		return nil // it is called as the device is
-	}
 	name, err := textField(c, "name")
 	if err != nil {
 		return err
@@ -155,18 +99,8 @@ func checkName(c, device map[string]any) error {
 	return nil
 }
 
-// checkPlace is about the entity's id and where it is shown.
+// checkPlace is about where the entity is shown.
 func checkPlace(platform string, c map[string]any) error {
-	if value, there := c["default_entity_id"]; there {
-		id, _ := value.(string)
-		parts := entityID.FindStringSubmatch(id)
-		switch {
-		case parts == nil:
-			return fmt.Errorf("default_entity_id %v is no entity id", value)
-		case parts[1] != platform:
-			return fmt.Errorf("default_entity_id %q is of another domain than %s", id, platform)
-		}
-	}
 	switch category := c["entity_category"]; category {
 	case nil, "diagnostic":
 	case "config":
@@ -184,8 +118,7 @@ func checkPlace(platform string, c map[string]any) error {
 	return nil
 }
 
-// checkWords is about topics, templates and switches, by the ends of their
-// keys.
+// checkWords is about topics, templates, payloads and booleans, found by their keys.
 func checkWords(c map[string]any) error {
 	for key, value := range c {
 		word, isText := value.(string)
@@ -204,19 +137,15 @@ func checkWords(c map[string]any) error {
 			if err := checkTemplate(key, word); err != nil {
 				return err
 			}
-		case strings.HasPrefix(key, "payload_") || strings.HasPrefix(key, "state_on") || strings.HasPrefix(key, "state_off") || key == "encoding":
+		case strings.HasPrefix(key, "payload_"):
 			if !isText {
 				return fmt.Errorf("%s is %v, not a text", key, value)
 			}
-		case slices.Contains([]string{"retain", "optimistic", "enabled_by_default", "visible_by_default", "force_update", "brightness",
-			"effect", "flash", "transition"}, key):
+		case key == "brightness" || key == "flash" || key == "transition":
 			if _, ok := value.(bool); !ok {
 				return fmt.Errorf("%s is %v, not true or false", key, value)
 			}
 		}
-	}
-	if c["retain"] == true {
-		return errors.New("a retained command would be carried out again at each start; it is never obeyed")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"perch/event"
 )
 
-// script is a broker in a test's hands.
+// script is a fake broker.
 type script struct {
 	mu     sync.Mutex
 	refuse error
@@ -109,25 +108,28 @@ func (s *script) set(change func()) {
 	change()
 }
 
-// shownOn are the agent's states in the order they were published, each once.
-func (s *script) shownOn(topic string) (all []string) {
+// texts are the payloads under a topic.
+func (s *script) texts(topic string) (all []string) {
 	for _, d := range s.on(topic) {
-		var doc struct {
-			State string `json:"agent_state"`
-		}
-		_ = json.Unmarshal(d.payload, &doc)
-		all = append(all, doc.State)
+		all = append(all, string(d.payload))
 	}
-	return slices.Compact(all)
+	return all
 }
 
-// inBubble runs a mirror on a script, with everybody's clocks in the test's
-// hands.
+// last is the latest payload under a topic, and empty where there is none.
+func (s *script) last(topic string) string {
+	all := s.texts(topic)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// inBubble runs a mirror on a script, in a bubble of its own time.
 func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T, *harness, *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h, s := newHarness(), &script{}
-		h.options.Broker = "mqtt://broker"
 		change(h, s)
 		m := must(New(h.options))
 		m.connect.dialer = s
@@ -151,7 +153,7 @@ func TestEveryStateIsPublished(t *testing.T) {
 		}
 		synctest.Wait()
 		want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening"}
-		if got := s.shownOn(state1); !slices.Equal(got, want) {
+		if got := states(s.texts(state1)); !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		at := time.Now()
@@ -159,7 +161,7 @@ func TestEveryStateIsPublished(t *testing.T) {
 		h.bye(chan1, "s1")
 		time.Sleep(10 * time.Second)
 		want = append(want, "thinking", "speaking", "attention", "idle")
-		if got := s.shownOn(state1); !slices.Equal(got, want) {
+		if got := states(s.texts(state1)); !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		all := s.on(state1)
@@ -174,7 +176,6 @@ func TestEveryStateIsPublished(t *testing.T) {
 func TestEndsInTime(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	h.options.Broker = "mqtt://broker"
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	s := &script{}
@@ -192,7 +193,7 @@ func TestEndsInTime(t *testing.T) {
 	for p, some := hub.out.take(time.Now()); some; p, some = hub.out.take(time.Now()) {
 		s.got = append(s.got, delivered{message: p.message})
 	}
-	if got, want := s.shownOn(state1), []string{"idle", "speaking", "attention", "idle", "listening"}; !slices.Equal(got, want) {
+	if got, want := states(s.texts(state1)), []string{"idle", "speaking", "attention", "idle", "listening"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -218,15 +219,15 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 				t.Errorf("two within %s", gap)
 			}
 		}
-		if !has(`"volume":29`)(string(all[len(all)-1].payload)) {
-			t.Errorf("the last is %s", all[len(all)-1].payload)
+		if last := s.last(state1); !has(`"volume":29`)(last) {
+			t.Errorf("the last is %s", last)
 		}
 		// A change of state takes it along, and does not wait.
 		volume := 5
 		h.happens(chan1, "s1", event.RobotStatus{Volume: &volume}, event.RobotStatus{Volume: &volume}, event.ListeningStarted{})
 		synctest.Wait()
-		if all := s.on(state1); !has(`"listening"`, `"volume":5`)(string(all[len(all)-1].payload)) {
-			t.Errorf("the last is %s", all[len(all)-1].payload)
+		if last := s.last(state1); !has(`"listening"`, `"volume":5`)(last) {
+			t.Errorf("the last is %s", last)
 		}
 	})
 }
@@ -256,9 +257,8 @@ func TestStoppedBroker(t *testing.T) {
 				time.Sleep(30 * time.Second) // for the connection to be given up
 				s.set(func() { stop(s, false) })
 				time.Sleep(time.Minute)
-				all := s.on(state1)
-				if !has(`"listening"`)(string(all[len(all)-1].payload)) || len(all) > 3000 {
-					t.Errorf("%d documents, the last %s", len(all), all[len(all)-1].payload)
+				if all := s.texts(state1); !has(`"listening"`)(all[len(all)-1]) || len(all) > 3000 {
+					t.Errorf("%d documents, the last %s", len(all), all[len(all)-1])
 				}
 				if n := len(s.on("perch/bridge/notification")); n < 1 || n > 3 {
 					t.Errorf("the notification came %d times", n)
@@ -287,7 +287,7 @@ func TestRetries(t *testing.T) {
 			}
 		}
 		if n := h.log.with("nobody is there"); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("logged %d times", n)
 		}
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
@@ -304,7 +304,7 @@ func TestRetries(t *testing.T) {
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
 		if got := s.on("perch/bridge/notification"); len(got) > 0 {
-			t.Errorf("told late: %s", got[0].payload)
+			t.Errorf("published late: %s", got[0].payload)
 		}
 	})
 }
@@ -316,7 +316,6 @@ func TestConnecting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
-				h.options.Broker = "mqtt://broker"
 				m := must(New(h.options))
 				m.connect.dialer = s
 				if c := m.Status(); !c.Connecting || c.Connected {
@@ -348,12 +347,7 @@ func TestConnecting(t *testing.T) {
 
 func TestAway(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { h.options.Away = time.Hour }, func(t *testing.T, h *harness, s *script) {
-		words := func() (all []string) {
-			for _, d := range s.on("perch/a0b1c2d3e4f4/status") {
-				all = append(all, string(d.payload))
-			}
-			return all
-		}
+		words := func() []string { return s.texts("perch/a0b1c2d3e4f4/status") }
 		h.hello(chan1, "s1")
 		time.Sleep(2 * time.Hour) // its channel is open
 		if got := words(); !slices.Equal(got, []string{"online"}) {
@@ -378,22 +372,21 @@ func TestAway(t *testing.T) {
 
 func TestBirth(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
-		config := "homeassistant/device/perch_a0b1c2d3e4f4/config"
-		before := len(s.on(config))
+		before := len(s.on(config1))
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online"), retained: true})
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("offline")})
 		time.Sleep(10 * time.Second)
-		if n := len(s.on(config)); n != before {
+		if n := len(s.on(config1)); n != before {
 			t.Error("announced without a birth")
 		}
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
 		synctest.Wait()
-		if n := len(s.on(config)); n != before {
+		if n := len(s.on(config1)); n != before {
 			t.Error("announced at once")
 		}
 		time.Sleep(5 * time.Second)
-		if n := len(s.on(config)); n != before+1 {
+		if n := len(s.on(config1)); n != before+1 {
 			t.Errorf("announced %d times", n-before)
 		}
 		if s.will == nil || string(s.will.payload) != "offline" || !s.will.retained {
@@ -408,10 +401,7 @@ func TestLongTouch(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_ended"})
 		synctest.Wait()
-		var published []string
-		for _, d := range s.on("perch/a0b1c2d3e4f4/touch") {
-			published = append(published, string(d.payload))
-		}
+		published := s.texts("perch/a0b1c2d3e4f4/touch")
 		want := []string{`{"event_type":"press_start"}`, `{"event_type":"long_press_start"}`, `{"event_type":"long_press_end"}`,
 			`{"event_type":"press_end"}`}
 		if !slices.Equal(published, want) {
@@ -440,7 +430,7 @@ func TestSlowRobot(t *testing.T) {
 			}
 		}
 		if refused != refusalsAtOnce {
-			t.Errorf("%d refusals were told", refused)
+			t.Errorf("%d refusals were published", refused)
 		}
 	})
 }
@@ -449,7 +439,6 @@ func TestSlowRobot(t *testing.T) {
 func TestFellBehind(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	h.options.Broker = "mqtt://broker"
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})

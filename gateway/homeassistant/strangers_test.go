@@ -67,15 +67,15 @@ func TestStrangersAreANumber(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		if n := len(s.on("perch/bridge/info")) - before; n > 15 {
-			t.Errorf("the number is told %d times", n)
+			t.Errorf("the number is published %d times", n)
 		}
 		came := s.on("perch/bridge/robot")
 		if len(came) < 20 || len(came) > 40 {
-			t.Errorf("%d are told of", len(came))
+			t.Errorf("%d are published", len(came))
 		}
 		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch adopt 020000000000"}`
 		if got := string(came[0].payload); got != want {
-			t.Errorf("of the first is told %s", got)
+			t.Errorf("of the first is published %s", got)
 		}
 		if n := strings.Count(h.log.String(), "level=WARN"); n > 0 {
 			t.Errorf("%d warnings:\n%s", n, h.log)
@@ -103,7 +103,7 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		h.comes(stranger)
 		synctest.Wait()
 		if sent := s.about(stranger); len(sent) > 0 {
-			t.Errorf("of a stranger is told %q", sent)
+			t.Errorf("of a stranger is published %q", sent)
 		}
 		if i := s.info(t); i.Strangers != 1 {
 			t.Errorf("%+v", i)
@@ -139,7 +139,7 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		h.happens(stranger, "", event.RobotAdopted{})
 		synctest.Wait()
 		if len(s.on("homeassistant/device/perch_"+string(stranger)+"/config")) != 1 || len(s.on("perch/"+string(stranger)+"/state")) != 1 {
-			t.Errorf("adopted, it is told of with %q", s.about(stranger))
+			t.Errorf("adopted, it is published with %q", s.about(stranger))
 		}
 		time.Sleep(2 * time.Second)
 		if i := s.info(t); i.Strangers != 0 {

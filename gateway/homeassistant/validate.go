@@ -1,12 +1,9 @@
 package homeassistant
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -23,9 +20,8 @@ const mostDiscovery = 256 << 10
 
 // checkDiscovery reports the first thing about a discovery message that Home
 // Assistant would refuse, warn of in its log, or silently leave out. It knows
-// the rules of homeassistant/components/mqtt for messages of one device each,
-// and is stricter in this: a key it does not know is a mistake, where Home
-// Assistant drops it from a component without a word.
+// the rules of homeassistant/components/mqtt for what is announced here. Any other
+// key is a mistake, also where Home Assistant takes it.
 func checkDiscovery(prefix string, m message) error {
 	if err := checkMessage(prefix, m); err != nil {
 		return fmt.Errorf("%w: %s: %w", errDiscovery, m.topic, err)
@@ -38,12 +34,8 @@ func checkMessage(prefix string, m message) error {
 		return err
 	}
 	switch {
-	case !m.retained && len(m.payload) == 0:
-		return errors.New("an empty payload removes the device only where it is retained; else the announcement stays")
 	case !m.retained:
 		return errors.New("it is not retained, and is lost when Home Assistant starts anew")
-	case m.qos > 2:
-		return fmt.Errorf("there is no QoS %d", m.qos)
 	case len(m.payload) == 0:
 		return nil // the device is removed
 	case len(m.payload) > mostDiscovery:
@@ -56,27 +48,17 @@ func checkMessage(prefix string, m message) error {
 	return checkDevicePayload(root)
 }
 
-// configTopics is Home Assistant's pattern of what follows the prefix.
-var configTopics = regexp.MustCompile(`^(\w+)/(?:([a-zA-Z0-9_-]+)/)?([a-zA-Z0-9_-]+)/config$`)
+// configTopic is the pattern of what follows the prefix.
+var configTopic = regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`)
 
 func checkConfigTopic(prefix, topic string) error {
 	if err := legalTopic(topic); err != nil {
 		return err
 	}
-	rest, below := strings.CutPrefix(topic, prefix+"/")
-	if !below {
-		return fmt.Errorf("the topic is not below the discovery prefix %q", prefix)
+	if rest, below := strings.CutPrefix(topic, prefix+"/"); !below || !configTopic.MatchString(rest) {
+		return fmt.Errorf("received message on illegal discovery topic: %s/device/ID/config, the ID of letters, digits, _ and -, is what is taken", prefix)
 	}
-	parts := configTopics.FindStringSubmatch(rest)
-	switch {
-	case parts == nil:
-		return errors.New("received message on illegal discovery topic: device/ID/config, the ID of letters, digits, _ and -, is what is taken")
-	case parts[1] == "device":
-		return nil
-	case slices.Contains(platforms(), parts[1]):
-		return fmt.Errorf("%s is announced by itself; a device's components belong into its one message", parts[1])
-	}
-	return fmt.Errorf("integration %s is not supported", parts[1])
+	return nil
 }
 
 // legalTopic holds for topics to publish to and to subscribe to. A filter
@@ -105,63 +87,35 @@ func parseObject(payload []byte) (map[string]any, error) {
 	if !utf8.Valid(payload) {
 		return nil, errors.New("unable to parse JSON: it is not UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(payload))
 	var root map[string]any
-	if err := d.Decode(&root); err != nil {
+	if err := object(string(payload), &root, false); err != nil {
 		return nil, fmt.Errorf("unable to parse JSON: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("unable to parse JSON: something follows the object")
-	}
-	if root == nil {
-		return nil, errors.New("unable to parse JSON: null is no object")
 	}
 	return root, nil
 }
 
 // sharedKeys are those of a device's message that its components inherit
 // where they do not have them.
-func sharedKeys() []string {
-	return []string{
-		"availability", "availability_mode", "availability_template", "availability_topic", "command_topic", "encoding",
-		"message_expiry_interval", "payload_available", "payload_not_available", "qos", "state_topic",
-	}
-}
+func sharedKeys() []string { return []string{"availability", "availability_mode", "qos"} }
 
 func checkDevicePayload(root map[string]any) error {
-	if err := expand(root, rootAbbreviations()); err != nil {
-		return err
-	}
 	if err := onlyKeys("the message", root, append(sharedKeys(), "device", "origin", "components")); err != nil {
 		return err
 	}
-	device, err := objectField(root, "device")
-	if err != nil {
+	device, err1 := objectField(root, "device")
+	origin, err2 := objectField(root, "origin")
+	components, err3 := objectField(root, "components")
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return err
 	}
-	origin, err := objectField(root, "origin")
-	if err != nil {
+	if err := cmp.Or(checkDevice(device), checkOrigin(origin), checkAvailability(root), checkQoS(root)); err != nil {
 		return err
-	}
-	components, err := objectField(root, "components")
-	if err != nil {
-		return err
-	}
-	for _, err := range []error{checkDevice(device), checkOrigin(origin), checkAvailability(root), checkQoS(root)} {
-		if err != nil {
-			return err
-		}
 	}
 	if len(components) == 0 {
 		return errors.New("there is not one component")
 	}
-	shared := map[string]any{}
-	for _, key := range sharedKeys() {
-		if value, there := root[key]; there {
-			shared[key] = value
-		}
-	}
-	return checkComponents(device, components, shared)
+	maps.DeleteFunc(root, func(key string, _ any) bool { return !slices.Contains(sharedKeys(), key) })
+	return checkComponents(device, components, root)
 }
 
 func checkComponents(device, components, shared map[string]any) error {
@@ -174,26 +128,23 @@ func checkComponents(device, components, shared map[string]any) error {
 		if !idPattern(key) {
 			return fmt.Errorf("component %q: the key may have letters, digits, _ and -", key)
 		}
-		if err := expand(c, componentAbbreviations()); err != nil {
-			return fmt.Errorf("component %s: %w", key, err)
-		}
 		platform, err := textField(c, "platform")
 		if err != nil {
 			return fmt.Errorf("component %s: %w", key, err)
 		}
-		if !slices.Contains(platforms(), platform) {
+		rule, supported := all[platform]
+		if !supported {
 			return fmt.Errorf("component %s: integration %s is not supported", key, platform)
 		}
 		if len(c) == 1 {
 			continue // reduced to its platform, it is removed
 		}
-		known := all[platform].keys()
 		for name, value := range shared {
-			if _, own := c[name]; !own && slices.Contains(known, name) {
+			if _, own := c[name]; !own {
 				c[name] = value
 			}
 		}
-		if err := checkEntity(platform, all[platform], c, device); err != nil {
+		if err := checkEntity(platform, rule, c, device); err != nil {
 			return fmt.Errorf("component %s: %w", key, err)
 		}
 		id := platform + " " + c["unique_id"].(string)
@@ -206,13 +157,7 @@ func checkComponents(device, components, shared map[string]any) error {
 }
 
 func checkDevice(d map[string]any) error {
-	known := []string{
-		"identifiers", "connections", "manufacturer", "model", "model_id", "name", "hw_version", "serial_number", "sw_version",
-		"via_device", "suggested_area", "configuration_url",
-	}
-	if err := expand(d, deviceAbbreviations()); err != nil {
-		return fmt.Errorf("device: %w", err)
-	}
+	known := []string{"identifiers", "connections", "model", "name", "sw_version", "via_device", "configuration_url"}
 	if err := onlyKeys("device", d, known); err != nil {
 		return err
 	}
@@ -272,22 +217,16 @@ func checkConnections(d map[string]any) error {
 }
 
 func checkOrigin(o map[string]any) error {
-	if err := expand(o, map[string]string{"sw": "sw_version", "url": "support_url"}); err != nil {
-		return fmt.Errorf("origin: %w", err)
-	}
-	if err := onlyKeys("origin", o, []string{"name", "sw_version", "support_url"}); err != nil {
+	if err := onlyKeys("origin", o, []string{"name", "sw_version"}); err != nil {
 		return err
 	}
-	if _, err := textField(o, "name"); err != nil {
-		return fmt.Errorf("unable to parse origin information: %w", err)
+	for key := range o {
+		if _, err := textField(o, key); err != nil {
+			return fmt.Errorf("unable to parse origin information: %w", err)
+		}
 	}
-	for _, key := range []string{"sw_version", "support_url"} {
-		if _, there := o[key]; !there {
-			continue
-		}
-		if value, err := textField(o, key); err != nil || key == "support_url" && !isPage(value) {
-			return fmt.Errorf("unable to parse origin information: %s is %v", key, o[key])
-		}
+	if o["name"] == nil {
+		return errors.New("unable to parse origin information: required key not provided: name")
 	}
 	return nil
 }
@@ -295,44 +234,31 @@ func checkOrigin(o map[string]any) error {
 // checkAvailability holds for a message and for a component with what it
 // inherits.
 func checkAvailability(c map[string]any) error {
-	list, hasList := c["availability"]
-	single, hasTopic := c["availability_topic"]
-	if hasList && hasTopic {
-		return errors.New("availability and availability_topic exclude each other")
+	mode := c["availability_mode"]
+	if mode != nil && mode != "all" {
+		return fmt.Errorf("availability_mode is %v, not all", mode)
 	}
-	if mode, there := c["availability_mode"]; there && !slices.Contains([]any{"all", "any", "latest"}, mode) {
-		return fmt.Errorf("availability_mode is %v, not all, any or latest", mode)
-	}
-	if hasTopic {
-		topic, ok := single.(string)
-		if !ok {
-			return errors.New("availability_topic is no text")
-		}
-		return legalTopic(topic)
-	}
-	if !hasList {
+	list, there := c["availability"]
+	if !there {
 		return nil
 	}
 	refs, ok := list.([]any)
 	if !ok {
-		refs = []any{list}
+		return fmt.Errorf("availability is %v, not a list", list)
 	}
 	for _, r := range refs {
 		ref, ok := r.(map[string]any)
 		if !ok {
 			return fmt.Errorf("availability has %v, which is no object", r)
 		}
-		if err := expand(ref, componentAbbreviations()); err != nil {
-			return fmt.Errorf("availability: %w", err)
-		}
-		if err := onlyKeys("availability", ref, []string{"topic", "payload_available", "payload_not_available", "value_template"}); err != nil {
+		if err := onlyKeys("availability", ref, []string{"topic", "value_template"}); err != nil {
 			return err
 		}
 		topic, err := textField(ref, "topic")
-		if err != nil {
-			return fmt.Errorf("availability: %w", err)
+		if err == nil {
+			err = legalTopic(topic)
 		}
-		if err := legalTopic(topic); err != nil {
+		if err != nil {
 			return fmt.Errorf("availability: %w", err)
 		}
 		if template, there := ref["value_template"]; there {
@@ -343,8 +269,8 @@ func checkAvailability(c map[string]any) error {
 		}
 	}
 	// With the default, latest, a second topic would undo the first's message.
-	if mode := c["availability_mode"]; len(refs) > 1 && mode != "all" && mode != "any" {
-		return errors.New("availability of several topics needs the mode all or any")
+	if len(refs) > 1 && mode == nil {
+		return errors.New("availability of several topics needs the mode all")
 	}
 	return nil
 }

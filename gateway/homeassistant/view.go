@@ -60,6 +60,9 @@ type touch struct {
 // senses are what a robot is known to have, under the names of discovery.
 type senses map[string]bool
 
+// newSenses are what a robot has before it has shown anything.
+func newSenses() senses { return senses{"booted": true, "firmware": true} }
+
 // learn notes a sense, and reports whether it is new.
 func (s senses) learn(sense string, there bool) bool {
 	news := there && !s[sense]
@@ -91,21 +94,15 @@ func (v *view) lastSeen() time.Time {
 
 // due is when the view changes by itself, and the zero time when it does not.
 func (v *view) due(away time.Duration) time.Time {
-	var first time.Time
-	earliest := func(t time.Time) {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
+	first := v.download.until
 	if v.dirty {
-		earliest(v.published.Add(coalesce))
+		first = earliest(first, v.published.Add(coalesce))
 	}
-	earliest(v.download.until)
 	if !v.pressed.IsZero() && !v.held {
-		earliest(v.pressed.Add(longPress))
+		first = earliest(first, v.pressed.Add(longPress))
 	}
 	if away > 0 && !v.state.Online && v.status == "online" {
-		earliest(v.lastSeen().Add(away))
+		first = earliest(first, v.lastSeen().Add(away))
 	}
 	return first
 }

@@ -21,9 +21,6 @@ const mostTries = 2
 // one to open its channel. It returns once there is an answer, ctx is over, or
 // no answer could be understood.
 func (d *Door) askAloud(ctx context.Context, h *held) {
-	if d.o.Asker == nil || d.o.MayAnswer == nil {
-		return
-	}
 	reader := d.o.Bus.Read()
 	q := h.question
 	for tries := 0; tries < mostTries && ctx.Err() == nil; {

@@ -124,7 +124,7 @@ func (d *Door) show(ctx context.Context, f *faces, now time.Time) (again time.Ti
 			continue
 		}
 		f.given[id] = state
-		if err := d.o.Talk.Feel(ctx, id, state.face()); err != nil && ctx.Err() == nil {
+		if err := d.o.Talk.Feel(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
 			delete(f.given, id)
 			d.o.Log.Debug("a robot does not show what a coding session does", "robot", id, "err", err)
 		}
@@ -136,6 +136,6 @@ func (d *Door) show(ctx context.Context, f *faces, now time.Time) (again time.Ti
 // has not adopted do not.
 func (d *Door) robots() []device.ID {
 	return slices.DeleteFunc(slices.Clone(d.o.Talk.Open()), func(id device.ID) bool {
-		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || d.o.Trusts != nil && !d.o.Trusts(id)
+		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || !d.o.Trusts(id)
 	})
 }

@@ -124,9 +124,9 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
-	o := Options{Talk: h.robots, Asker: h.robots, MayAnswer: func(id device.ID) bool { return id == robotA }, Board: h.board, Bus: h.bus,
-		Language: "en",
-		Log:      slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Trusts: func(device.ID) bool { return true }, Talk: h.robots, Asker: h.robots,
+		MayAnswer: func(id device.ID) bool { return id == robotA }, Board: h.board, Bus: h.bus, Language: "en",
+		Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}
@@ -142,12 +142,24 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
+// unspoken has no robot ask aloud.
+func unspoken(o *Options) { o.MayAnswer = func(device.ID) bool { return false } }
+
 // runs has the door run until the harness closes.
 func (h *harness) runs() { h.wg.Go(func() { h.door.Run(context.Background()) }) }
 
 func (h *harness) close() {
 	h.bus.Close()
 	h.wg.Wait()
+}
+
+// felt compares the faces since the last look.
+func (h *harness) felt(t *testing.T, when string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := h.robots.felt(); !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
 }
 
 // happened are the events since the last look.

@@ -37,10 +37,10 @@ type asker interface {
 // empty.
 type Options struct {
 	Robots    []device.ID          // that show and ask; empty is all
-	Trusts    func(device.ID) bool // whether a robot was adopted by name; nil is all
+	Trusts    func(device.ID) bool // whether a robot was adopted by name
 	Talk      talk                 // shows the faces
-	Asker     asker                // nil asks nothing aloud
-	MayAnswer func(device.ID) bool // whether an answer to a robot may allow something; nil is none
+	Asker     asker
+	MayAnswer func(device.ID) bool // whether an answer to a robot may allow something
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // a permission waits for its answer; 0 is 60 s

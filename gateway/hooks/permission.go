@@ -70,8 +70,8 @@ type verdict struct {
 // yes or no. by is the agent that asks, where the address names it.
 func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w wish
-	if err := json.Unmarshal(body, &w); err != nil {
-		return nil, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
+	if err := door.Decode(body, &w); err != nil {
+		return nil, err
 	}
 	w.Tool = clean(w.Tool, mostName)
 	if !w.yesOrNo() {

@@ -117,8 +117,7 @@ func TestWhichRobotAsks(t *testing.T) {
 		}
 	})
 	for name, change := range map[string]func(*Options){
-		"none may answer": func(o *Options) { o.MayAnswer = nil }, "none asks": func(o *Options) { o.Asker = nil },
-		"another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
+		"none may answer": unspoken, "another is named": func(o *Options) { o.Robots = []device.ID{robotB} },
 	} {
 		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = answers("yes")
@@ -146,7 +145,7 @@ func TestPermissionShows(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if got := h.shows("coding-1"); got != agent.Notification {
-			t.Errorf("after it told that it waits it shows %s", got)
+			t.Errorf("after it reported that it waits it shows %s", got)
 		}
 		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash"}`)
 		leave()

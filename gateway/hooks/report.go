@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -60,8 +59,8 @@ const codex = "codex"
 // parseReport reads a body. by is the agent that sent it, where the address names it.
 func parseReport(by string, body []byte) (report, error) {
 	var s sent
-	if err := json.Unmarshal(body, &s); err != nil {
-		return report{}, badBody("the body is not the JSON object that belongs here: " + door.WhyNotJSON(err))
+	if err := door.Decode(body, &s); err != nil {
+		return report{}, err
 	}
 	r := report{agent: cmp.Or(clean(by, mostName), clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
 		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), headless: s.Headless}
@@ -75,16 +74,15 @@ func parseReport(by string, body []byte) (report, error) {
 	}
 	r.state = coding(s.State)
 	switch {
-	case r.state.priority() >= 0:
+	case r.state.traits().priority >= 0:
 	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
-		return report{}, badBody("mini states need svg")
+		return report{}, door.BadBody("mini states need svg")
 	case drawn(s.State):
 		r.state = "" // a pose of a desktop figure, which does not exist here
 	default:
-		return report{},
-			badBody(fmt.Sprintf(
-				"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
-				device.Clip(s.State, mostName)))
+		return report{}, door.BadBody(fmt.Sprintf(
+			"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
+			device.Clip(s.State, mostName)))
 	}
 	return r, nil
 }
@@ -117,11 +115,6 @@ func (d *Door) report(by string, body []byte) (empty bool, err error) {
 	}
 	d.change(d.table.sweep(now).fold(now, r))
 	return r.native, nil
-}
-
-// badBody is the refusal of a body that means nothing here.
-func badBody(why string) error {
-	return &door.Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
 // clean is a name in one line, of at most so many bytes.

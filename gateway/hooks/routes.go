@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"errors"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -23,39 +21,45 @@ func (d *Door) Routes(r gin.IRouter) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
 	})
-	r.POST("/state", door.Limit(mostBody), func(c *gin.Context) {
-		c.Header("x-clawd-server", app)
-		body, err := read(c.Request)
-		empty := false
-		if err == nil {
-			empty, err = d.report(c.Query("agent"), body)
-		}
+	r.POST("/state", door.Limit(mostBody), post(func(c *gin.Context, body []byte) error {
+		empty, err := d.report(c.Query("agent"), body)
 		switch {
 		case err != nil:
-			_ = c.Error(err)
+			return err
 		case empty:
 			c.Status(http.StatusNoContent)
 		default:
 			c.String(http.StatusOK, "ok")
 		}
-	})
-	r.POST("/permission", door.Limit(mostBody), func(c *gin.Context) {
-		c.Header("x-clawd-server", app)
-		body, err := read(c.Request)
-		var a *decided
-		if err == nil {
-			a, err = d.permit(c.Request.Context(), c.Query("agent"), body)
-		}
+		return nil
+	}))
+	r.POST("/permission", door.Limit(mostBody), post(func(c *gin.Context, body []byte) error {
+		a, err := d.permit(c.Request.Context(), c.Query("agent"), body)
 		switch {
 		case err != nil:
-			_ = c.Error(err)
+			return err
 		case c.Request.Context().Err() != nil: // the client has gone
 		case a == nil:
 			c.Status(http.StatusNoContent)
 		default:
 			c.JSON(http.StatusOK, a)
 		}
-	})
+		return nil
+	}))
+}
+
+// post is a handler of a body of JSON.
+func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.Header("x-clawd-server", app)
+		body, err := read(c.Request)
+		if err == nil {
+			err = work(c, body)
+		}
+		if err != nil {
+			_ = c.Error(err)
+		}
+	}
 }
 
 // app is whom hooks look for.
@@ -86,12 +90,7 @@ func read(r *http.Request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(kinds[0]); err != nil || kind != "application/json" {
 		return nil, errKind
 	}
-	body, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLarge) {
-		return nil, badBody("the body did not arrive whole")
-	}
-	return body, err
+	return door.Body(r)
 }
 
 // errKind is the answer to a body that is not declared as JSON.

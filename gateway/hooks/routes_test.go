@@ -87,7 +87,7 @@ func TestReports(t *testing.T) {
 // TestPermissionOverHTTP: a permission waits, is listed, and is answered in the
 // words that Claude Code reads.
 func TestPermissionOverHTTP(t *testing.T) {
-	h := newHarness(t, func(o *Options) { o.Asker = nil })
+	h := newHarness(t, unspoken)
 	defer h.close()
 	server := h.serve(t)
 	const body = `{"session_id":"s1","hook_event_name":"PermissionRequest","cwd":"/home/ann/perch","tool_name":"Bash",
@@ -192,7 +192,7 @@ func FuzzReport(f *testing.F) {
 		}
 		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID ||
 			len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" ||
-			r.state != "" && r.state.priority() < 0 {
+			r.state != "" && r.state.traits().priority < 0 {
 			t.Fatalf("%+v", r)
 		}
 	})

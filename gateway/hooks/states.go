@@ -23,48 +23,38 @@ const (
 	sleeping     coding = "sleeping"
 )
 
-// priority is what shows where several sessions do different things. It is
-// below zero for what is no state.
-func (c coding) priority() int {
-	switch c {
-	case failed:
-		return 8
-	case notification:
-		return 7
-	case sweeping:
-		return 6
-	case attention:
-		return 5
-	case carrying, juggling:
-		return 4
-	case working:
-		return 3
-	case thinking:
-		return 2
-	case idle:
-		return 1
-	case sleeping:
-		return 0
-	}
-	return -1
+// traits are what a state brings with it.
+type traits struct {
+	priority int           // the highest shows where several sessions do different things; below zero is no state
+	lasts    time.Duration // before it passes by itself, as in clawd-on-desk; 0 is one that stays
+	face     agent.Emotion // of a robot; they differ also where a robot knows eight
 }
 
-// lasts is how long a state shows that passes by itself, and 0 for one that
-// stays. The times are clawd-on-desk's.
-func (c coding) lasts() time.Duration {
+func (c coding) traits() traits {
+	confident := agent.Emotion{Name: "confident", Emoji: "😏"}
 	switch c {
 	case failed:
-		return 5 * time.Second
-	case attention:
-		return 4 * time.Second
-	case carrying:
-		return 3 * time.Second
+		return traits{8, 5 * time.Second, agent.Emotion{Name: "sad", Emoji: "😢"}}
 	case notification:
-		return 2500 * time.Millisecond
+		return traits{7, 2500 * time.Millisecond, agent.Emotion{Name: "confused", Emoji: "🙄"}}
 	case sweeping:
-		return 5 * time.Minute // the next report ends it before
+		return traits{6, 5 * time.Minute, confident} // the next report ends it before
+	case attention:
+		return traits{5, 4 * time.Second, agent.Emotion{Name: "happy", Emoji: "😊"}}
+	case carrying:
+		return traits{4, 3 * time.Second, confident}
+	case juggling:
+		return traits{4, 0, agent.Emotion{Name: "silly", Emoji: "😜"}}
+	case working:
+		return traits{3, 0, confident}
+	case thinking:
+		return traits{2, 0, agent.Emotion{Name: "thinking", Emoji: "🤔"}}
+	case idle:
+		return traits{1, 0, agent.Neutral}
+	case sleeping:
+		return traits{0, 0, agent.Neutral} // sleepy means good night, which only the robot's own talk may show
 	}
-	return 0
+	return traits{-1, 0, agent.Neutral}
 }
 
 // shown is the word of our own vocabulary.
@@ -73,27 +63,6 @@ func (c coding) shown() agent.Shown {
 		return agent.Working
 	}
 	return agent.Shown(c)
-}
-
-// face is how a robot looks while a session does that. They are chosen to differ
-// also where a robot knows eight.
-func (c coding) face() agent.Emotion {
-	switch c {
-	case thinking:
-		return agent.Emotion{Name: "thinking", Emoji: "🤔"}
-	case working, sweeping, carrying:
-		return agent.Emotion{Name: "confident", Emoji: "😏"}
-	case juggling:
-		return agent.Emotion{Name: "silly", Emoji: "😜"}
-	case attention:
-		return agent.Emotion{Name: "happy", Emoji: "😊"}
-	case notification:
-		return agent.Emotion{Name: "confused", Emoji: "🙄"}
-	case failed:
-		return agent.Emotion{Name: "sad", Emoji: "😢"}
-	}
-	// Sleepy means good night, which only the robot's own talk may show.
-	return agent.Neutral
 }
 
 // coded is the state that an event of Claude Code's stands for, by its name in

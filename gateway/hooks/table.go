@@ -81,8 +81,8 @@ func (t table) fold(now time.Time, r report) table {
 		s.subs, s.base = max(s.subs, 1), juggling
 	case r.state == working && s.base == juggling:
 		// It stays so until the last of them has stopped.
-	case r.state.lasts() > 0:
-		if s.passing, s.until = r.state, now.Add(r.state.lasts()); before == s.passing {
+	case r.state.traits().lasts > 0:
+		if s.passing, s.until = r.state, now.Add(r.state.traits().lasts); before == s.passing {
 			s.until = until // it was reported already
 		}
 		if r.state == attention || r.state == notification {
@@ -156,29 +156,21 @@ func (t table) with(key, agent string, now time.Time) (table, session) {
 		delete(after, oldest)
 	}
 	s := session{key: key, agent: agent, base: idle, seen: now}
-	for taken := true; taken; {
-		_, taken = after.at(s.slot)
-		if taken {
-			s.slot++
-		}
+	for after.inSlot(s.slot).key != "" {
+		s.slot++
 	}
 	return after, s
 }
 
-// at is the session in that slot.
-func (t table) at(slot int) (session, bool) {
+// inSlot is the session in that slot, and an idle one without a key where there is
+// none.
+func (t table) inSlot(slot int) session {
 	for _, s := range t {
 		if s.slot == slot {
-			return s, true
+			return s
 		}
 	}
-	return session{}, false
-}
-
-// inSlot is the same, and an idle session where there is none.
-func (t table) inSlot(slot int) session {
-	s, _ := t.at(slot)
-	return s
+	return session{}
 }
 
 // sweep is the table once what had its time is over: what passes, work of which
@@ -226,7 +218,7 @@ func (t table) due() (due time.Time) {
 func (t table) merged() coding {
 	most := coding("")
 	for _, s := range t {
-		if state := s.state(); state.priority() > most.priority() {
+		if state := s.state(); state.traits().priority > most.traits().priority {
 			most = state
 		}
 	}

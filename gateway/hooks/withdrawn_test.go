@@ -168,7 +168,7 @@ func TestNamedByTheirAgent(t *testing.T) {
 		{"/permission?agent=opencode", read("permission-claude-code.json"), false},
 		{"/permission", `{"agent_id":"codebuddy","tool_name":"Bash","tool_input":{"command":"ls"}}`, false},
 	} {
-		h := newHarness(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+		h := newHarness(t, unspoken, func(o *Options) { o.Hold = 10 * time.Millisecond })
 		server := h.serve(t)
 		status, _, _ := ask(t, server, "POST", c.path, c.body)
 		h.close()
@@ -182,7 +182,7 @@ func TestNamedByTheirAgent(t *testing.T) {
 // TestCodexSession: what Codex reports and what it asks for are of one session,
 // which names its agent.
 func TestCodexSession(t *testing.T) {
-	h := newHarness(t, func(o *Options) { o.Asker, o.Hold = nil, 10*time.Millisecond })
+	h := newHarness(t, unspoken, func(o *Options) { o.Hold = 10 * time.Millisecond })
 	server := h.serve(t)
 	for _, path := range []string{"/state", "/permission"} {
 		body := `{"session_id":"c1","hook_event_name":"UserPromptSubmit","turn_id":"t","model":"m"}`
@@ -231,7 +231,7 @@ func TestWhereItWasDenied(t *testing.T) {
 			t.Error(err)
 		}
 		if got := <-answered; got != "This was denied through Perch, by somebody who is not at the robot." {
-			t.Errorf("told is %q", got)
+			t.Errorf("reported is %q", got)
 		}
 	})
 }

@@ -63,10 +63,14 @@ func TestStatusAtRest(t *testing.T) {
 }
 
 func TestStatusIsACopy(t *testing.T) {
-	a := &Announcer{opts: Options{Name: "perch", ID: "x"}}
+	a := &Announcer{opts: Options{Name: "perch", ID: "x", Also: []Offer{{Type: Wyoming, Port: 2}}}}
+	if got := a.Status().Services; got != nil {
+		t.Errorf("at rest: %v", got)
+	}
 	a.set(a.announced("perch.local", ByPerch, []link{newTestLink("eth0", "192.168.1.2")}))
-	a.Status().Addresses[0] = addrs("8.8.8.8")[0]
-	if got := a.Status(); !slices.Equal(got.Addresses, addrs("192.168.1.2")) || !slices.Equal(got.Interfaces, []string{"eth0"}) {
+	a.Status().Addresses[0], a.Status().Services[0] = addrs("8.8.8.8")[0], "changed"
+	if got := a.Status(); !slices.Equal(got.Addresses, addrs("192.168.1.2")) || !slices.Equal(got.Interfaces, []string{"eth0"}) ||
+		!slices.Equal(got.Services, []string{Service, Wyoming}) {
 		t.Errorf("status %+v", got)
 	}
 }

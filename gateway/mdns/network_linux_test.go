@@ -179,24 +179,6 @@ func TestTakenName(t *testing.T) {
 	l.wantAddress("perch-2.local", dns.TypeA, serverAddr)
 }
 
-func TestNameTakenLater(t *testing.T) {
-	l := newLab(t)
-	appliance := l.self(l.server, "appliance")
-	appliance.await("host", "perch.local")
-	l.python(l.client, "own.py", clientAddr, "perch.local", clientAddr)
-	appliance.await("host", "perch-2.local")
-}
-
-// After a power cut two appliances start at the same moment; exactly one keeps the name.
-func TestBothWantTheName(t *testing.T) {
-	l := newLab(t)
-	one, two := l.self(l.server, "appliance"), l.self(l.client, "appliance")
-	hosts := []any{one.await("msg", "mdns announced")["host"], two.await("msg", "mdns announced")["host"]}
-	if !slices.Contains(hosts, any("perch.local")) || !slices.Contains(hosts, any("perch-2.local")) {
-		t.Errorf("names %v, want perch.local and perch-2.local", hosts)
-	}
-}
-
 func TestSystemResponder(t *testing.T) {
 	l := newLab(t)
 	responder := l.python(l.server, "own.py", serverAddr, "perch.local", serverAddr)

@@ -56,18 +56,3 @@ func TestNoRecordIsAnswered(t *testing.T) {
 		t.Errorf("packed as % x (%v), want a length of 1 and an empty string", b[:n], err)
 	}
 }
-
-func TestStatusListsServices(t *testing.T) {
-	a, err := New(Options{Name: "perch", ID: "x", Version: "1", Port: 1, Also: []Offer{{Type: Wyoming, Port: 2}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := a.Status().Services; got != nil {
-		t.Errorf("at rest: %v", got)
-	}
-	a.set(a.announced("perch.local", ByPerch, nil))
-	a.Status().Services[0] = "changed"
-	if got := a.Status().Services; !slices.Equal(got, []string{Service, Wyoming}) {
-		t.Errorf("announced: %v", got)
-	}
-}

@@ -10,47 +10,14 @@ import (
 	"perch/event"
 )
 
-// command is what the appliance wants of the robot.
-func (s *stepper) command(in input) {
-	switch in := in.(type) {
-	case playSound:
-		s.playSound(in)
-		return
-	case ask:
-		s.ask(in.about)
-		return
-	case withdraw:
-		s.withdraw(in.about)
-		return
-	}
-	if s.phase == greeting {
-		if _, quiet := in.(abort); !quiet && len(s.queue.early) < mostEarly {
-			s.queue.early = append(slices.Clip(s.queue.early), in)
-		}
-		return
-	}
-	switch in := in.(type) {
-	case announce:
-		s.announce(in.announcement)
-	case showAlert:
-		s.showAlert(in)
-	case showEmotion:
-		s.do(send{xiaozhi.LLM{Emotion: in.emotion.Name, Text: in.emotion.Emoji}},
-			publish{event.Emotion{Name: in.emotion.Name, Emoji: in.emotion.Emoji}})
-	case injectText:
-		s.interrupt(false)
-		s.begin(turnStart{text: in.text})
-	case abort:
-		s.interrupt(true)
-	case collectCommands:
-		s.do(collectWaiting{})
-	case holdChannel:
-		s.channel.heldUntil = in.until
-	case decideQuestion:
-		s.decideQuestion(in)
-	case reboot:
-		s.do(send{xiaozhi.Reboot{}})
-	}
+func (in showEmotion) step(s *stepper) {
+	s.do(send{xiaozhi.LLM{Emotion: in.emotion.Name, Text: in.emotion.Emoji}},
+		publish{event.Emotion{Name: in.emotion.Name, Emoji: in.emotion.Emoji}})
+}
+
+func (in injectText) step(s *stepper) {
+	s.interrupt(false)
+	s.begin(turnStart{text: in.text})
 }
 
 // announce speaks something at once, or after the turn under way. An urgent
@@ -113,8 +80,7 @@ func (s *stepper) sayWaiting() {
 	s.begin(turnStart{announcement: first})
 }
 
-// speakableFrom is when an announcement may begin without talking over people who
-// are about to speak.
+// speakableFrom is when an announcement may begin without talking over people.
 func (s *state) speakableFrom(t announcement) time.Time {
 	if t.canYield() && s.queue.openerUntil.After(s.queue.yieldsUntil) {
 		return s.queue.openerUntil
@@ -122,8 +88,7 @@ func (s *state) speakableFrom(t announcement) time.Time {
 	return s.queue.yieldsUntil
 }
 
-// unsolicited reports whether the turn under way is an announcement that has just
-// begun and was not interrupted.
+// unsolicited reports whether an announcement has just begun, without interruption.
 func (s *stepper) unsolicited() bool {
 	return s.now.Before(s.turn.unsolicitedUntil) && !s.justAborted()
 }
@@ -151,8 +116,8 @@ func (s *stepper) openMicrophone() {
 	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
-// showAlert puts something on the robot's screen, whatever it is doing.
-func (s *stepper) showAlert(in showAlert) {
+// step puts something on the robot's screen, whatever it is doing.
+func (in showAlert) step(s *stepper) {
 	s.do(send{in.alert})
 	if in.notice != "" {
 		s.do(publish{event.NotificationChanged{ID: in.notice, State: notice.Shown}})

@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"perch/agent"
 	"perch/agent/notice"
 	"perch/device/xiaozhi"
+	"perch/voice"
 )
 
 // TestAMicrophoneThatOpensWhileWeBegin does not interrupt what we say by
@@ -33,11 +34,8 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
 				k.synthesizer.delay = c.slow
 				k.say(xiaozhi.Event{Name: "face_detected", Data: []byte("{}")})
-				if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(c.after)
-				synctest.Wait()
+				k.queueText(text)
+				k.pass(c.after)
 				k.channel.forget()
 				k.happened()
 				if c.abort {
@@ -45,8 +43,7 @@ func TestAMicrophoneThatOpensWhileWeBegin(t *testing.T) {
 				}
 				k.say(xiaozhi.ListenDetect{Text: "face"})
 				k.listen(c.mode)
-				time.Sleep(4 * time.Second)
-				synctest.Wait()
+				k.pass(4 * time.Second)
 				var sent []string
 				for _, s := range k.channel.all() {
 					if s.message != nil {
@@ -81,18 +78,14 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-				k.recognizer.transcripts = understood("x")
-				k.listen(xiaozhi.Auto)
-				k.speak()
-				time.Sleep(500 * time.Millisecond)
-				synctest.Wait()
+				k.hears(xiaozhi.Auto, "x")
+				k.pass(500 * time.Millisecond)
 				k.channel.forget()
 				if c.abort {
 					k.say(xiaozhi.Abort{})
 				}
 				k.listen(c.mode)
-				time.Sleep(time.Second)
-				synctest.Wait()
+				k.pass(time.Second)
 				if stopped := strings.Contains(k.channel.story(), "tts stop"); stopped != c.stops {
 					t.Errorf("sent %s", k.channel.story())
 				}
@@ -141,4 +134,179 @@ func TestStartAgain(t *testing.T) {
 	again(true)
 	p.silent()
 	again(false)
+}
+
+// sentences are those sent so far, and when since a moment each sentence began.
+func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Duration) {
+	for _, s := range l.all() {
+		if m, ok := s.message.(xiaozhi.SentenceStart); ok {
+			texts, at = append(texts, m.Text), append(at, s.at.Sub(since).Round(100*time.Millisecond))
+		}
+	}
+	return texts, at
+}
+
+// TestWhoOpensATalkSpeaksFirst: what has waited is spoken after the first turn of
+// somebody who has woken the robot to say something, or once it is plain that
+// nobody says anything.
+func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
+	wake := func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"}); k.listen(xiaozhi.Auto) }
+	touch := func(k *talk) { k.listen(xiaozhi.Auto) }
+	speaks := func(k *talk) {
+		time.Sleep(time.Second)
+		k.recognizer.transcripts = understood("what time is it")
+		k.speak()
+	}
+	for name, c := range map[string]struct {
+		opens, then func(*talk)
+		urgent      bool
+		first       string        // sentence
+		from, to    time.Duration // when the news are spoken
+	}{
+		"a wake word":         {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch":             {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
+		"a touch and no word": {touch, func(*talk) {}, false, "News.", yieldFor, yieldFor},
+		"a wake word, urgent": {wake, speaks, true, "News.", 0, 0},
+		"a face": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "face"}); k.listen(xiaozhi.Auto) }, func(*talk) {},
+			false, "News.", 0, 0},
+		"nobody": {func(*talk) {}, func(*talk) {}, false, "News.", settleAfter, settleAfter},
+		"an event before a wake word": {func(k *talk) { k.say(xiaozhi.Event{Name: "state_changed", Data: []byte("{}")}); wake(k) }, speaks, false,
+			"It is late.", 3 * time.Second, 9 * time.Second},
+		"what is typed": {func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true}) }, func(*talk) {},
+			false, "It is late.", 0, 9 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("It is late."), func(k *talk) {
+				began := time.Now()
+				k.notify("n", "News.", c.urgent)
+				c.opens(k)
+				c.then(k)
+				k.pass(12 * time.Second)
+				texts, at := k.channel.sentences(began)
+				if len(texts) == 0 || texts[0] != c.first {
+					t.Fatalf("said %q at %v", texts, at)
+				}
+				for i, text := range texts {
+					if text == "News." && at[i] >= c.from && at[i] <= c.to {
+						return
+					}
+				}
+				t.Errorf("said %q at %v; the news belong between %v and %v", texts, at, c.from, c.to)
+			})
+		})
+	}
+}
+
+// TestWhoIsGreetedSpeaksFirst: the answer to a wake word is not the turn that
+// what waits is spoken after, nor is one that was not understood.
+func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
+		k.notify("n", "News.", false)
+		k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"})
+		k.listen(xiaozhi.Auto)
+		k.pass(2 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.speak() // which is not understood
+		k.pass(2 * time.Second)
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.pass(5 * time.Second)
+		texts, _ := k.channel.sentences(time.Now())
+		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
+			t.Errorf("said %s", got)
+		}
+	}, func(o *Options) { o.Greet, o.Phrases = true, func(name string) string { return name } })
+}
+
+// TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last
+// is spoken before the channel closes, and not kept from talk to talk. A robot that
+// is sent to sleep, or is interrupted, speaks no news.
+func TestNewsBeforeWeHangUp(t *testing.T) {
+	const news = "There is much news today, and to tell it takes a while."
+	for name, c := range map[string]struct {
+		end    agent.End
+		then   func(*talk)
+		want   string
+		closed bool
+	}{
+		"a goodbye":  {agent.HangUp, func(*talk) {}, "Goodbye.; " + news, true},
+		"good night": {agent.Sleep, func(*talk) {}, "Goodbye.", true},
+		"who has more to say": {agent.HangUp, func(k *talk) { time.Sleep(1500 * time.Millisecond); k.say(xiaozhi.Abort{}) }, "Goodbye.; " + news,
+			false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, mindSaying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
+				k.recognizer.transcripts = understood("bye")
+				k.notify("n", news, false)
+				k.listen(xiaozhi.Auto)
+				k.speak()
+				for texts, _ := k.channel.sentences(time.Now()); len(texts) < 1; texts, _ = k.channel.sentences(time.Now()) {
+					time.Sleep(100 * time.Millisecond)
+				}
+				c.then(k)
+				k.pass(10 * time.Second)
+				texts, _ := k.channel.sentences(time.Now())
+				if got := strings.Join(texts, "; "); got != c.want || isClosed(k.channel) != c.closed {
+					t.Errorf("said %s; hung up: %t", got, isClosed(k.channel))
+				}
+			})
+		})
+	}
+}
+
+// TestNoiseDoesNotKeepNewsAway: a television is not somebody who speaks first.
+func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.recognizer.always = voice.Transcript{Refused: true}
+		began := time.Now()
+		k.notify("n", "News.", false)
+		k.listen(xiaozhi.Auto)
+		for range 8 {
+			k.speak()
+			k.pass(time.Second)
+			k.listen(xiaozhi.Auto)
+		}
+		k.pass(5 * time.Second)
+		texts, at := k.channel.sentences(began)
+		for i, text := range texts {
+			if text == "News." && at[i] < 20*time.Second {
+				return
+			}
+		}
+		t.Errorf("said %q at %v", texts, at)
+	})
+}
+
+// TestAfterAnAbort what is to be spoken lets the person who has aborted speak: for a
+// while with an open microphone, and for less without one.
+func TestAfterAnAbort(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode  xiaozhi.Mode
+		opens time.Duration // the microphone; 0 is never
+		want  time.Duration
+	}{
+		"nobody speaks":                {xiaozhi.Auto, 600 * time.Millisecond, 600*time.Millisecond + yieldFor},
+		"the microphone stays closed":  {xiaozhi.Auto, 0, resumeWithin},
+		"the microphone is never shut": {xiaozhi.Realtime, 0, yieldFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
+				k.hears(c.mode, "x")
+				time.Sleep(500 * time.Millisecond)
+				k.say(xiaozhi.Abort{})
+				k.channel.forget()
+				aborted := time.Now()
+				k.queueText("Dinner.")
+				if c.opens > 0 {
+					time.Sleep(c.opens)
+					k.listen(c.mode)
+				}
+				k.pass(8 * time.Second)
+				if texts, at := k.channel.sentences(aborted); len(texts) != 1 || at[0] != c.want {
+					t.Errorf("said %q after %v, want it after %v", texts, at, c.want)
+				}
+			})
+		})
+	}
 }

@@ -37,17 +37,13 @@ type (
 	withdraw struct{ about *inquiry }
 )
 
-func (ask) input()      {}
-func (withdraw) input() {}
-
-// endInquiry returns to the caller of Ask how it ended. Each inquiry that is not
-// withdrawn has one.
+// endInquiry returns its end to the caller of Ask, unless it is withdrawn.
 type endInquiry struct {
 	about *inquiry
 	ending
 }
 
-func (endInquiry) effect() {}
+func (e endInquiry) perform(context.Context, *loop) { e.about.ended <- e.ending } // there is a slot
 
 // Ask has a robot ask people something, after the turn under way and what waits
 // to be spoken, and waits for the answer: the next words, a touch of the head, the
@@ -92,9 +88,9 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 	}
 }
 
-// ask has an inquiry wait for its turn.
-func (s *stepper) ask(about *inquiry) {
-	switch {
+// step has an inquiry wait for its turn.
+func (in ask) step(s *stepper) {
+	switch about := in.about; {
 	case s.phase == greeting:
 		s.do(endInquiry{about, ending{err: ErrOffline}})
 	case about.over(s.now):
@@ -107,10 +103,10 @@ func (s *stepper) ask(about *inquiry) {
 	}
 }
 
-// withdraw takes an inquiry back, which waits or is being put.
-func (s *stepper) withdraw(about *inquiry) {
-	s.queue.remove(func(a announcement) bool { return a.question == about })
-	if s.turn.announcement.question == about {
+// step takes an inquiry back, which waits or is being put.
+func (in withdraw) step(s *stepper) {
+	s.queue.remove(func(a announcement) bool { return a.question == in.about })
+	if s.turn.announcement.question == in.about {
 		s.turn.announcement = announcement{}
 		s.stopAsking()
 	}
@@ -172,8 +168,7 @@ func (s *stepper) expire() {
 	}
 }
 
-// expires calls at with each time at which an inquiry expires that cannot be
-// answered yet.
+// expires calls at with the end of each inquiry that cannot be answered yet.
 func (s *state) expires(at func(time.Time)) {
 	if q := s.turn.announcement.question; q != nil && !s.question.waits() {
 		at(q.Until)
@@ -188,14 +183,14 @@ func (s *state) expires(at func(time.Time)) {
 // over reports whether the time for an answer is.
 func (q *inquiry) over(now time.Time) bool { return !now.Before(q.Until) }
 
-// questionPut is a question that waits for an answer from now on.
-func (s *stepper) questionPut(q *agent.Question) {
-	s.question.asked, s.question.until = q, time.Time{}
+// step has a question wait for an answer from now on.
+func (in questionPut) step(s *stepper) {
+	s.question.asked, s.question.until = in.question, time.Time{}
 	if ours := s.turn.announcement.question; ours != nil {
 		s.question.until = ours.Until
 	}
-	s.do(showQuestion{q})
-	s.question.audible = s.turn.lastSpoken == q.Text
+	s.do(showQuestion(in))
+	s.question.audible = s.turn.lastSpoken == in.question.Text
 	if s.question.audible || s.turn.announcement.question == nil { // else it has not sounded yet, and can be put off
 		s.publishQuestion()
 	}
@@ -209,13 +204,13 @@ func (s *stepper) publishQuestion() {
 	}
 }
 
-// questionAnswered is the turn with its answer. It goes on.
-func (s *stepper) questionAnswered(a agent.Answer) {
+// step has the turn go on with its answer.
+func (in questionAnswered) step(s *stepper) {
 	s.leaveHearing()
 	s.publishQuestion()
-	s.closeQuestion(a.Outcome)
-	if a.Outcome != agent.AnswerClosed { // else the turn fails, and says why
-		s.conclude(ending{answer: a})
+	s.closeQuestion(in.answer.Outcome)
+	if in.answer.Outcome != agent.AnswerClosed { // else the turn fails, and says why
+		s.conclude(ending{answer: in.answer})
 	}
 	if s.phase != speaking { // else the question still sounds, and its tts stop is to come
 		s.phase = thinking
@@ -252,8 +247,8 @@ func (s *stepper) paused(askFor time.Duration) {
 	}
 }
 
-// decideQuestion answers the question that waits, if it is the one that was meant.
-func (s *stepper) decideQuestion(in decideQuestion) {
+// step answers the question that waits, if it is the one that was meant.
+func (in decideQuestion) step(s *stepper) {
 	if !s.question.waits() || s.question.asked.ID != in.id {
 		return
 	}

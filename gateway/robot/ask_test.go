@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,20 +12,9 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/voice"
 )
-
-// TestTooMuchToAsk: beyond what may wait to be said, a question is refused at once.
-func TestTooMuchToAsk(t *testing.T) {
-	talking(t, answer("It is late."), func(k *talk) {
-		for range mostQueued + 1 { // before the robot has settled
-			if _, err := k.server.Say(k.t.Context(), robotID, "Hello."); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k.wantEnd(k.inquires(), agent.Answer{}, ErrBusy)
-	})
-}
 
 // TestAsk: the question is spoken, the robot listens, and what is said then
 // answers it and cancels nothing.
@@ -40,18 +30,15 @@ func TestAsk(t *testing.T) {
 			}
 			k.speak()
 		}, agent.Answer{Outcome: agent.AnswerGiven, Text: "yes please"}},
-		"a touch": {func(k *talk) {
-			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
-		}, agent.Answer{Outcome: agent.AnswerTouch}},
+		"a touch": {(*talk).touch, agent.Answer{Outcome: agent.AnswerTouch}},
 		"nothing in time": {func(k *talk) {
 			k.listen(xiaozhi.Auto)
 			k.quiet(11 * time.Second)
 		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"words that are not understood, then a touch": {func(k *talk) {
 			k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
-			k.listen(xiaozhi.Auto)
-			k.speak()
-			k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+			k.answers()
+			k.touch()
 		}, agent.Answer{Outcome: agent.AnswerTouch}},
 		"its owner, elsewhere": {func(k *talk) {
 			if err := k.server.Reply("another", true); !errors.Is(err, agent.ErrNoQuestion) {
@@ -65,11 +52,24 @@ func TestAsk(t *testing.T) {
 				k.t.Error(err)
 			}
 			synctest.Wait()
-			if err := k.server.Reply("q", true); !errors.Is(err, agent.ErrNoQuestion) {
+			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
 				k.t.Errorf("a second answer: %v", err)
 			}
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
+		"an abort, before the words are recognized": {func(k *talk) {
+			k.recognizer.delay = 2 * time.Second // a C call
+			k.answers()
+			k.say(xiaozhi.Abort{})
+		}, agent.Answer{Outcome: agent.AnswerClosed}},
+		"a button that is pressed twice and released never": {func(k *talk) {
+			k.recognizer.transcripts = []voice.Transcript{{Refused: true}, {Refused: true}}
+			k.listen(xiaozhi.Manual)
+			k.speak()
+			k.listen(xiaozhi.Manual)
+			k.speak()
+			time.Sleep(10 * time.Second)
+		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"a closed channel": {func(k *talk) {
 			k.channel.Close(1000, "")
 			synctest.Wait()
@@ -77,23 +77,12 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []agent.Answer
-			mind := &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-				err := out(agent.Ask{ID: "q", Text: "May I?", Within: 10 * time.Second,
-					Answer: func(a agent.Answer) { answers = append(answers, a) }})
-				if err != nil {
-					return err
-				}
-				return errors.Join(out(agent.Say{Text: "Good."}), out(agent.Done{End: agent.Continue}))
-			}}
-			talking(t, mind, func(k *talk) {
-				k.recognizer.transcripts = understood("delete it", "yes please")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+			talking(t, asking(&answers, 1), func(k *talk) {
+				k.hears(xiaozhi.Auto, "delete it", "yes please")
 				time.Sleep(2 * time.Second)
 				k.wantStory("hello, stt delete it, tts start, sentence May I?, 10 packets, tts stop")
 				c.do(k)
-				time.Sleep(3 * time.Second)
-				synctest.Wait()
+				k.pass(3 * time.Second)
 				if !reflect.DeepEqual(answers, []agent.Answer{c.want}) {
 					t.Errorf("answered %+v, want %+v", answers, c.want)
 				}
@@ -102,5 +91,127 @@ func TestAsk(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// longWinded is what a mind says for 5 s before it asks.
+const longWinded = "long long long long long long long long long long "
+
+// TestNobodyConsentsToWhatWasNotAsked: until the question can be heard a touch
+// is a touch, and who opens the microphone interrupts.
+func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
+	for name, do := range map[string]func(*talk){
+		"a touch": func(k *talk) {
+			k.touch()
+			k.pass(time.Second)
+		},
+		"an okay": func(k *talk) {
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			k.pass(3 * time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "okay")
+				time.Sleep(2 * time.Second)
+				if strings.Contains(k.channel.story(), "May I") {
+					t.Fatalf("it has asked already: %s", k.channel.story())
+				}
+				do(k)
+				for _, a := range answers {
+					if a.Outcome == agent.AnswerTouch || a.Outcome == agent.AnswerGiven {
+						t.Errorf("consent to a question that nobody has heard: %s", a.Outcome)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
+// what is cut off by the end of the time is no answer.
+func TestTheOwnersNoIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*talk)
+		want agent.Outcome
+	}{
+		"a no from elsewhere": {func(k *talk) {
+			k.recognizer.delay = 3 * time.Second
+			k.speak()
+			if err := k.server.Reply("q0", false); err != nil {
+				k.t.Error(err)
+			}
+			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
+				k.t.Errorf("a second word of the owner's: %v", err)
+			}
+		}, agent.AnswerDenied},
+		"time is over": {func(k *talk) {
+			k.quiet(9 * time.Second)
+			for range 3 {
+				k.someWords()
+			}
+		}, agent.AnswerExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []agent.Answer
+			talking(t, asking(&answers, 1, longWinded), func(k *talk) {
+				k.hears(xiaozhi.Auto, "clean up", "yes", "yes", "yes")
+				for !strings.HasSuffix(k.channel.story(), "tts stop") {
+					time.Sleep(100 * time.Millisecond)
+				}
+				k.listen(xiaozhi.Auto)
+				c.do(k)
+				k.pass(5 * time.Second)
+				if len(answers) != 1 || answers[0].Outcome != c.want {
+					t.Errorf("answered %v, want %s", answers, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
+func TestASynthesizerThatFailsInASentence(t *testing.T) {
+	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
+		k.hears(xiaozhi.Auto, "x")
+		k.pass(10 * time.Second)
+		if story := k.channel.story(); !strings.Contains(story, "sentence Go to bed.") || strings.Contains(story, "failed") {
+			t.Errorf("sent %s", story)
+		}
+		if k.turns.Last.End != event.EndDone {
+			t.Errorf("the turn ended %s", k.turns.Last.End)
+		}
+	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&failing{1000}, o.Synthesizer} })
+}
+
+// failing makes a quarter of a second of sound, and fails so many times.
+type failing struct{ times int }
+
+func (*failing) Name() string { return "failing" }
+
+func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	if err := out(make([]int16, voice.SpeakerRate/4)); err != nil {
+		return err
+	}
+	if s.times--; s.times >= 0 {
+		return voice.ErrUnavailable
+	}
+	return out(make([]int16, voice.SpeakerRate*2))
+}
+
+// TestHalfAPhraseIsNone: one that could not be made whole is made anew.
+func TestHalfAPhraseIsNone(t *testing.T) {
+	var b phrasebook
+	m := &failing{5}
+	texts := func(string) string { return "I cannot think right now." }
+	for range 3 {
+		if b.begin() {
+			b.prepare(t.Context(), texts, m, voice.Options{}, slog.New(slog.DiscardHandler))
+		}
+	}
+	if p, _ := b.get(phraseAway); len(p.packets) != 38 {
+		t.Errorf("%d packets are kept of 38", len(p.packets))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
@@ -69,8 +68,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 	talking(t, mind, func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		k.pass(3 * time.Second)
 		if len(turns) != 1 || turns[0].Language != "de" || turns[0].Name != "kitchen" || turns[0].Brain != "openai 2" || turns[0].Persona != &cook {
 			t.Errorf("the mind was given %+v", turns)
 		}
@@ -88,8 +86,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 		mu.Unlock()
 		k.listen(xiaozhi.Auto)
 		k.speak()
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		k.pass(3 * time.Second)
 		if len(turns) != 2 || turns[1].Language != "fr" || turns[1].Persona != nil || turns[1].Name != "" {
 			t.Errorf("after a change: %+v", turns)
 		}

@@ -7,8 +7,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// tick is the time that due returned.
-func (s *stepper) tick() {
+// step is called at the time that due returned.
+func (tick) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
 		if passed(s.now, s.channel.opened, s.limits.hello) {
@@ -48,9 +48,8 @@ func (s *stepper) tick() {
 	}
 }
 
-// idleAt is when a channel in which nothing happens is hung up, and the zero time
-// where it is not. A robot that sends events opens its channel again at once,
-// and would flap.
+// idleAt is when an idle channel is hung up; the zero time is never. A robot that
+// sends events would open its channel again at once.
 func (s *state) idleAt() time.Time {
 	if s.limits.idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}
@@ -62,8 +61,7 @@ func (s *state) idleAt() time.Time {
 	return at
 }
 
-// hasStalled reports whether the packets of an utterance have stopped, once
-// there were any.
+// hasStalled reports whether an utterance has had packets, and they have stopped.
 func (s *stepper) hasStalled() bool {
 	return !s.mic.packetAt.IsZero() && passed(s.now, s.mic.packetAt, s.limits.stalled)
 }

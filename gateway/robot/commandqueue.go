@@ -3,6 +3,7 @@ package robot
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,14 +30,13 @@ const (
 
 const waitedTooLong = "it has waited too long"
 
-// commandLives is how long a command waits. Older ones would only
-// puzzle people.
+// commandLives is how long a command waits: an older one would puzzle people.
 const commandLives = 24 * time.Hour
 
 // mostWaiting bounds the sentences that wait for one robot.
 const mostWaiting = 20
 
-// commands is where they are kept; Put is durable when it returns.
+// commandTable is where they are kept; Put is durable when it returns.
 type commandTable interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
@@ -44,22 +44,20 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// Waiting keeps what robots are to do whose channel is closed: of most things
-// the latest, of sentences up to 20. Its methods may be called from any
-// goroutine.
+// CommandQueue keeps commands for robots with a closed channel: up to 20 sentences,
+// and the latest of all others. Any goroutine may call its methods.
 type CommandQueue struct {
 	kept    commandTable
 	mu      sync.Mutex
 	thisRun map[device.ID]map[string]bool // commands of this run that wait as long as any
 }
 
-// NewWaiting returns the commands kept in a table.
+// NewCommandQueue returns the commands kept in a table.
 func NewCommandQueue(kept commandTable) *CommandQueue {
 	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
 }
 
-// add keeps commands durably. Where too many sentences wait, the oldest are
-// given up and returned.
+// add stores commands durably, and returns the oldest sentences if too many wait.
 func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,13 +65,13 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	if err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
-	var usual []string
+	ours := maps.Clone(w.thisRun[id])
+	if ours == nil {
+		ours = map[string]bool{}
+	}
 	for _, c := range added {
-		c.ID = rand.Text()[:12]
-		if c.Expires.IsZero() {
-			c.Expires = now.Add(commandLives)
-			usual = append(usual, c.ID)
-		}
+		c.ID, c.Expires = rand.Text()[:12], now.Add(commandLives)
+		ours[c.ID] = true
 		if c.Thing != commandSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
@@ -87,12 +85,9 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	if err := w.kept.Put(string(id), list); err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
-	ours := map[string]bool{}
-	for _, c := range list {
-		if w.thisRun[id][c.ID] || slices.Contains(usual, c.ID) {
-			ours[c.ID] = true
-		}
-	}
+	maps.DeleteFunc(ours, func(kept string, _ bool) bool {
+		return !slices.ContainsFunc(list, func(c Command) bool { return c.ID == kept })
+	})
 	w.thisRun[id] = ours
 	return givenUp, nil
 }

@@ -13,6 +13,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/store/storetest"
 )
 
@@ -47,7 +48,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 }
 
 // TestWhatWaitsAndAClockThatJumps: what came an hour ago has not waited for
-// years. A time that somebody named stays.
+// years.
 func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
@@ -56,8 +57,7 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewCommandQueue(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}, Command{Thing: commandSay, Text: "named",
-			Expires: now.Add(time.Hour)}); err != nil {
+		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}); err != nil {
 			t.Fatal(err)
 		}
 		w.Moved(by)
@@ -65,7 +65,7 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 		for _, c := range w.list(robotID) {
 			got[c.Text] = c.Expires.Sub(now)
 		}
-		if want := map[string]time.Duration{"earlier": commandLives, "here": commandLives + by, "named": time.Hour}; !maps.Equal(got, want) {
+		if want := map[string]time.Duration{"earlier": commandLives, "here": commandLives + by}; !maps.Equal(got, want) {
 			t.Errorf("%s: it waits %v, want %v", name, got, want)
 		}
 		for _, c := range w.list(robotID) {
@@ -90,17 +90,11 @@ func TestSayToAClosedRobot(t *testing.T) {
 		if kinds := k.happened(); !slices.Contains(kinds, "command") {
 			t.Errorf("happened %v", kinds)
 		}
-		l, ended := newFakeChannel(), make(chan struct{})
-		go func() {
-			defer close(ended)
-			if err := k.server.serve(l, device.Robot{ID: other}, device.Client{}, xiaozhi.Framing1); err != nil {
-				t.Error(err)
-			}
-		}()
+		l := newFakeChannel()
+		ended := k.connect(l, other)
 		l.up <- uplink{frame: frame{message: xiaozhi.Hello{}}}
 		l.up <- uplink{frame: frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}}}
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.pass(5 * time.Second)
 		want := "hello, tts start, sentence One, 5 packets, tts stop, tts start, sentence Two, 5 packets, tts stop"
 		if got := l.story(); got != want {
 			t.Errorf("sent %s", got)
@@ -116,17 +110,13 @@ func TestSayToAClosedRobot(t *testing.T) {
 // TestWhatWasNotSpokenIsKept where the channel closes before.
 func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		for _, text := range []string{"One", "Two"} {
 			if queued, err := k.server.Say(k.t.Context(), robotID, text); queued || err != nil {
 				t.Fatalf("%v, %v", queued, err)
 			}
 		}
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Three", Speak: true}); err != nil {
-			t.Fatal(err)
-		}
+		k.notify("n", "Three", false)
 		synctest.Wait()
 		k.channel.Close(0, "")
 		<-k.ended
@@ -166,30 +156,26 @@ func TestHoldingAChannel(t *testing.T) {
 			t.Fatal("the channel was not held")
 		}
 		k.server.Hold(robotID, time.Time{})
-		time.Sleep(time.Second)
-		synctest.Wait()
+		k.pass(time.Second)
 		if !isClosed(k.channel) {
 			t.Error("the channel was not let go")
 		}
 	})
 }
 
-// TestCutShort: of a sentence that was stopped in its middle, what was played
-// of it enters the history.
+// TestCutShort: what was played of the sentence that was stopped in its middle
+// enters the history, and nothing of those after it.
 func TestCutShort(t *testing.T) {
 	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
-	talking(t, answer(sentence), func(k *talk) {
-		k.recognizer.transcripts = understood("count")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		for len(k.channel.packets()) == 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(2400 * time.Millisecond)
+	talking(t, answer("Zero.", sentence, "Eleven."), func(k *talk) {
+		k.hears(xiaozhi.Auto, "count")
+		time.Sleep(2600 * time.Millisecond)
 		k.say(xiaozhi.Abort{})
-		synctest.Wait()
-		if e := k.mind.remembered; len(e) != 1 || e[0].Said != "one two three four five …" {
+		if e := k.mind.remembered; len(e) != 1 || e[0].Said != "Zero. one two three four five …" {
 			t.Errorf("remembered %+v", e)
+		}
+		if turn := k.turns.Last; turn.End != event.EndCancelled {
+			t.Errorf("kept %+v", turn)
 		}
 	})
 	for _, c := range []struct {

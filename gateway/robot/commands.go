@@ -18,9 +18,8 @@ import (
 	"perch/gateway/door"
 )
 
-// Say has a text spoken, which may begin with an emoji for the face: at once,
-// or after the turn under way. Where the robot's channel is closed the text is
-// kept, and spoken after the next hello.
+// Say has a text spoken, at once or after the present turn. An emoji may begin it.
+// For a closed channel the text is kept until the next hello.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
 	if err != nil {
@@ -67,9 +66,8 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	return true, nil
 }
 
-// SayKept is Say for a sentence that must not be lost: it is kept before this
-// returns, and until it was spoken. Queued reports whether the robot's channel is
-// closed.
+// SayKept is Say for a sentence that must not be lost: it is stored before this
+// returns, until it was spoken. Queued is true if the robot's channel is closed.
 func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
 	if err != nil {
@@ -86,16 +84,6 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	return false, err
 }
 
-// queueCommands keeps commands for a robot, and publishes which were dropped for
-// them.
-func (s *Server) queueCommands(id device.ID, added ...Command) error {
-	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
-	for _, c := range givenUp {
-		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
-	}
-	return err
-}
-
 // Announce has a robot whose channel is open speak a notification, at once or
 // after the turn under way, or only show it. The session publishes
 // NotificationChanged with what has become of it. It returns ErrOffline where the
@@ -110,8 +98,7 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return s.post(ctx, id, announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}})
 }
 
-// Hold keeps a robot's channel open until then, however idle its talk is. The
-// zero time ends that.
+// Hold keeps a robot's channel open until then; the zero time ends that.
 func (s *Server) Hold(id device.ID, until time.Time) {
 	// A robot whose channel is closed has none to hold.
 	_ = s.post(s.ctx, id, holdChannel{until})
@@ -218,8 +205,7 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	return r.KnownTools()
 }
 
-// Mute drops a robot's sound on arrival, in every talk from now on, or no
-// longer.
+// Mute drops a robot's sound on arrival, also in later sessions, or ends that.
 func (s *Server) Mute(id device.ID, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
 package robot
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
 )
@@ -24,47 +22,17 @@ import (
 func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "delete it")
 		time.Sleep(300 * time.Millisecond) // the question sounds
-		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		k.touch()
 		for !strings.Contains(k.channel.story(), "tts stop") {
-			time.Sleep(10 * time.Millisecond)
-			synctest.Wait()
+			k.pass(10 * time.Millisecond)
 		}
 		time.Sleep(100 * time.Millisecond)
 		k.listen(xiaozhi.Auto)
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		k.pass(3 * time.Second)
 		if k.turns.Last.End != event.EndDone || len(answers) != 1 || answers[0].Outcome != agent.AnswerTouch {
 			t.Errorf("the turn was %s, answered %+v: %s", k.turns.Last.End, answers, k.channel.story())
-		}
-	})
-}
-
-// TestAnAbortedAnswerIsANo, also where its words are understood later.
-func TestAnAbortedAnswerIsANo(t *testing.T) {
-	var answers []agent.Answer
-	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it", "yes")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(2 * time.Second)
-		k.listen(xiaozhi.Auto)
-		k.recognizer.delay = 2 * time.Second // a C call
-		k.speak()
-		k.say(xiaozhi.Abort{})
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		var bus []string
-		for _, e := range k.envelopes() {
-			if a, ok := e.Event.(event.Answered); ok {
-				bus = append(bus, a.Answer)
-			}
-		}
-		if len(answers) != 1 || answers[0].Outcome != agent.AnswerClosed {
-			t.Errorf("the brain was given %+v, the bus %v", answers, bus)
 		}
 	})
 }
@@ -87,30 +55,6 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// TestSayAbortedBeforeItSounds: somebody wakes the robot before the sentence has begun.
-func TestSayAbortedBeforeItSounds(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		k.synthesizer.delay = time.Second
-		if _, err := k.server.Say(k.t.Context(), robotID, "Post"); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Notice", Speak: true}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord}) // the firmware: Speaking -> abort, Listening, listen start
-		k.listen(xiaozhi.Auto)
-		k.synthesizer.delay = 0
-		time.Sleep(2 * time.Second)
-		k.listen(xiaozhi.Auto)
-		k.quiet(20 * time.Second)
-		if !strings.Contains(k.channel.story(), "sentence Post, 7") {
-			t.Errorf("lost: %s", k.channel.story())
-		}
-	})
-}
-
 // TestTokensOfOneSession are two at most, however often it says hello.
 func TestTokensOfOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,9 +68,7 @@ func TestTokensOfOneSession(t *testing.T) {
 		if n > 2 {
 			t.Errorf("%d tokens of one session", n)
 		}
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 }
 
@@ -135,9 +77,7 @@ func TestTokensOfOneSession(t *testing.T) {
 func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it", "yes please")
-		k.listen(xiaozhi.Manual)
-		k.speak()
+		k.hears(xiaozhi.Manual, "delete it", "yes please")
 		k.say(xiaozhi.ListenStop{})
 		time.Sleep(300 * time.Millisecond)
 		k.channel.forget()
@@ -145,8 +85,7 @@ func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 		k.speak()
 		k.speak()
 		k.say(xiaozhi.ListenStop{})
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		k.pass(2 * time.Second)
 		if !strings.Contains(k.channel.story(), "tts stop, stt yes please") || k.recognizer.durations[1] < 3*time.Second {
 			t.Errorf("%v heard %v: %s", answers, k.recognizer.durations, k.channel.story())
 		}
@@ -169,10 +108,7 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		k.speak()
 		k.recognizer.delay = 0
 		for range 2 {
-			for _, p := range k.packets {
-				k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-				time.Sleep(60 * time.Millisecond)
-			}
+			k.someWords()
 		}
 		k.quiet(9 * time.Second)
 		synctest.Wait()
@@ -182,46 +118,15 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 	})
 }
 
-// TestWakeWordWhileSentencesWait: they let somebody who interrupts speak.
-func TestWakeWordWhileSentencesWait(t *testing.T) {
-	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = understood("be quiet")
-		k.listen(xiaozhi.Auto)
-		for i := range 3 {
-			if _, err := k.server.Say(k.t.Context(), robotID, fmt.Sprintf("Sentence %d %s", i, strings.Repeat("word ", 10))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2 {
-			time.Sleep(time.Second)
-			k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
-			k.listen(xiaozhi.Auto)
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if story := k.channel.story(); strings.Contains(story, "Sentence 1") {
-			t.Errorf("the next sentence talks over who interrupts: %s", story)
-		}
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		if story := k.channel.story(); !strings.Contains(story, "Sentence 1") || !strings.Contains(story, "Sentence 2") {
-			t.Errorf("what waited is not said later: %s", story)
-		}
-	})
-}
-
 // TestMute outlives a talk.
 func TestMute(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.server.Mute(robotID, true)
-		k.recognizer.transcripts = understood("secret", "secret")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "secret", "secret")
 		k.wantStory("hello")
 		k.channel.Close(0, "")
 		<-k.ended
-		k.channel, k.ended = newFakeChannel(), make(chan struct{})
-		k.connect(k.channel, k.ended)
+		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		k.listen(xiaozhi.Auto)
 		k.speak()
@@ -236,9 +141,7 @@ func TestABrainThatHangs(t *testing.T) {
 		return ctx.Err()
 	}}
 	talking(t, mind, func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(4 * time.Minute)
 		k.listen(xiaozhi.Auto)
 		k.speak()
@@ -251,16 +154,16 @@ func TestABrainThatHangs(t *testing.T) {
 
 // TestBadMessagesDoNotFloodTheLog.
 func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
-	var c counting
+	var log bytes.Buffer
 	talking(t, answer("Yes."), func(k *talk) {
 		for range 500 {
 			k.send(uplink{raw: []byte("{")})
 			k.send(uplink{raw: []byte(`{"type":"mcp","payload":{}}`)})
 		}
-		if c.n.Load() > 20 {
-			t.Errorf("%d lines of log for 1000 bad messages", c.n.Load())
+		if n := strings.Count(log.String(), "\n"); n > 20 {
+			t.Errorf("%d lines of log for 1000 bad messages", n)
 		}
-	}, func(o *Options) { o.Log = slog.New(&c) })
+	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
 // TestANewChannelWaitsForNobody: its predecessor's turn may still be in an engine.
@@ -271,17 +174,14 @@ func TestANewChannelWaitsForNobody(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.speak()
 		first := k.ended
-		k.channel, k.ended = newFakeChannel(), make(chan struct{})
-		k.connect(k.channel, k.ended)
+		k.reconnect()
 		go func() { k.channel.up <- uplink{frame: frame{message: xiaozhi.Hello{}}} }()
-		time.Sleep(9900 * time.Millisecond)
-		synctest.Wait()
+		k.pass(9900 * time.Millisecond)
 		if k.channel.story() != "hello" {
 			t.Errorf("after 9.9 s the new channel was sent %q", k.channel.story())
 		}
 		<-first
-		time.Sleep(time.Second)
-		synctest.Wait()
+		k.pass(time.Second)
 	})
 }
 
@@ -296,16 +196,13 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		k.channel.Close(0, "")
 		<-k.ended
-		k.channel, k.ended = newFakeChannel(), make(chan struct{})
-		k.connect(k.channel, k.ended)
+		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		time.Sleep(time.Minute)
 		if p, _ := k.server.phrases.usual.get(phraseFailed); len(p.packets) == 0 {
 			t.Error("an hour after the synthesizer came back the phrases are still mute")
 		}
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 }
 
@@ -322,9 +219,8 @@ func TestSpokenOnceInARace(t *testing.T) {
 				}
 			})
 			k.listen(xiaozhi.Auto)
-			_ = k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post", Speak: true})
-			time.Sleep(6 * time.Second)
-			synctest.Wait()
+			k.notify("n", "Post", false)
+			k.pass(6 * time.Second)
 			if strings.Count(k.channel.story(), "sentence Post") > 1 {
 				bad++
 			}
@@ -353,18 +249,13 @@ func (r *reacting) SendAudio(a xiaozhi.Audio) error {
 	return err
 }
 
-func react(k *talk, on func(*fakeChannel, xiaozhi.ToRobot)) (ended chan struct{}) {
+func react(k *talk, on func(*fakeChannel, xiaozhi.ToRobot)) {
 	k.channel.Close(0, "")
 	<-k.ended
 	l := newFakeChannel()
-	k.channel, k.ended = l, make(chan struct{})
-	done := k.ended
-	go func() {
-		defer close(done)
-		_ = k.server.serve(&reacting{l, func(m xiaozhi.ToRobot) { on(l, m) }}, k.robot, device.Client{}, xiaozhi.Framing1)
-	}()
+	k.channel = l
+	k.ended = k.connect(&reacting{l, func(m xiaozhi.ToRobot) { on(l, m) }}, robotID)
 	k.say(xiaozhi.Hello{})
-	return done
 }
 
 func up(l *fakeChannel, m xiaozhi.FromRobot) {
@@ -375,14 +266,3 @@ func up(l *fakeChannel, m xiaozhi.FromRobot) {
 		}
 	}()
 }
-
-// counting is a log that counts its lines.
-type counting struct{ n atomic.Int64 }
-
-func (c *counting) Enabled(context.Context, slog.Level) bool { return true }
-func (c *counting) Handle(context.Context, slog.Record) error {
-	c.n.Add(1)
-	return nil
-}
-func (c *counting) WithAttrs([]slog.Attr) slog.Handler { return c }
-func (c *counting) WithGroup(string) slog.Handler      { return c }

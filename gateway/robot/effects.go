@@ -15,14 +15,15 @@ import (
 )
 
 // Effects are what a session does about it. The set is closed, and the loop
-// carries them out in their order.
-type effect interface{ effect() }
+// carries them out in their order. None blocks.
+type effect interface {
+	perform(ctx context.Context, l *loop)
+}
 
 type (
 	send    struct{ message xiaozhi.ToRobot }
 	publish struct{ event event.Event }
-	// reportWakeText is the text by which a robot was woken, and reportSensor what its
-	// sensors have found.
+	// reportWakeText is the text that woke a robot; reportSensor is a sensor event.
 	reportWakeText struct{ text string }
 	reportSensor   struct{ event xiaozhi.Event }
 
@@ -52,8 +53,7 @@ type (
 // the robot was made to speak, and always when it answers an abort.
 type cancelTurn struct{ abort bool }
 
-// turnStart is what a turn begins with: an utterance being spoken, a text as
-// if spoken, or an announcement.
+// turnStart is what a turn begins with: an utterance, a text or an announcement.
 type turnStart struct {
 	text         string
 	announcement announcement
@@ -61,133 +61,95 @@ type turnStart struct {
 	utterance    bool
 }
 
-func (send) effect()            {}
-func (publish) effect()         {}
-func (reportWakeText) effect()  {}
-func (reportSensor) effect()    {}
-func (welcome) effect()         {}
-func (introduce) effect()       {}
-func (collectWaiting) effect()  {}
-func (deliverMCP) effect()      {}
-func (resetInput) effect()      {}
-func (keepTranscript) effect()  {}
-func (beginTurn) effect()       {}
-func (startAnswer) effect()     {}
-func (cutQuestion) effect()     {}
-func (restartSpeech) effect()   {}
-func (finishUtterance) effect() {}
-func (showQuestion) effect()    {}
-func (answerQuestion) effect()  {}
-func (cancelTurn) effect()      {}
-func (endTurn) effect()         {}
-func (closeChannel) effect()    {}
-func (forgetCommand) effect()   {}
+func (e send) perform(_ context.Context, l *loop)    { l.send(e.message) }
+func (e publish) perform(_ context.Context, l *loop) { l.publish(e.event) }
+func (e collectWaiting) perform(c context.Context, l *loop) {
+	l.turns.Go(func() { l.collectWaiting(c) })
+}
+func (resetInput) perform(_ context.Context, l *loop)     { l.audioIn.reset() }
+func (cutQuestion) perform(_ context.Context, l *loop)    { l.turn.playback.hurry() }
+func (restartSpeech) perform(_ context.Context, l *loop)  { l.turn.playback.restartSpeech() }
+func (e showQuestion) perform(_ context.Context, l *loop) { l.question.Store(e.question) }
+func (e closeChannel) perform(_ context.Context, l *loop) { l.closedWhy = e.why }
 
-// perform carries out one effect. It does not block.
-func (l *loop) perform(ctx context.Context, e effect) {
-	switch e := e.(type) {
-	case send:
-		l.send(e.message)
-	case publish:
-		l.publish(e.event)
-	case reportWakeText:
-		l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.text))
-	case reportSensor:
-		l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.event.Name, e.event.Data))
-	case welcome:
-		l.welcome(e.hello, e.first)
-	case introduce:
-		l.introduce(e.list)
-	case collectWaiting:
-		l.turns.Go(func() { l.collectWaiting(ctx) })
-	case deliverMCP:
-		l.deliverMCP(e.payload)
-	case resetInput:
-		l.audioIn.reset()
-	case keepTranscript:
-		l.turn.transcript = e.text
-		if l.audioIn.pointer.Speaking() { // somebody has gone on while we recognized
-			l.next = append(l.next, speechBegan{})
-		}
-	case beginTurn:
-		l.beginTurn(ctx, e.turnStart)
-	case startAnswer:
-		l.startUtterance()
-		select {
-		case l.turn.utterances <- l.utterance:
-		default: // the one before has not been looked at; it is the answer
-		}
-	case cutQuestion:
-		l.turn.playback.hurry()
-	case restartSpeech:
-		l.turn.playback.restartSpeech()
-	case finishUtterance:
-		l.finishUtterance()
-	case showQuestion:
-		l.question.Store(e.question)
-	case answerQuestion:
-		if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
-			select {
-			case l.turn.decided <- e.Answer:
-			default: // there is a slot: Reply has taken the question for itself
-			}
-			break
-		}
-		select {
-		case l.turn.answers <- e.Answer:
-		default: // answered already
-		}
-	case cancelTurn:
-		speaking := l.stopTurn()
-		l.keepTurn(event.EndCancelled)
-		if speaking || e.abort {
-			l.send(xiaozhi.TTSStop{})
-		}
-	case endTurn:
-		l.endTurn(e)
-	case answerPlay:
-		e.answer <- e.err // there is a slot
-	case endInquiry:
-		e.about.ended <- e.ending // there is a slot
-	case forgetCommand:
-		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
-	case closeChannel:
-		l.closedWhy = e.why
+func (e forgetCommand) perform(_ context.Context, l *loop) {
+	l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
+}
+
+func (e reportWakeText) perform(_ context.Context, l *loop) {
+	l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.text))
+}
+
+func (e reportSensor) perform(_ context.Context, l *loop) {
+	l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.event.Name, e.event.Data))
+}
+
+func (e keepTranscript) perform(_ context.Context, l *loop) {
+	l.turn.transcript = e.text
+	if l.audioIn.pointer.Speaking() { // somebody has gone on while we recognized
+		l.next = append(l.next, speechBegan{})
 	}
 }
 
-// welcome answers a hello.
-func (l *loop) welcome(h xiaozhi.Hello, first bool) {
+func (startAnswer) perform(_ context.Context, l *loop) {
+	l.startUtterance()
+	select {
+	case l.turn.utterances <- l.utterance:
+	default: // the one before has not been looked at; it is the answer
+	}
+}
+
+func (e answerQuestion) perform(_ context.Context, l *loop) {
+	to := l.turn.answers
+	if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
+		to = l.turn.decided // there is a slot: Reply has taken the question for itself
+	}
+	select {
+	case to <- e.Answer:
+	default: // answered already
+	}
+}
+
+func (e cancelTurn) perform(_ context.Context, l *loop) {
+	speaking := l.stopTurn()
+	l.keepTurn(event.EndCancelled)
+	if speaking || e.abort {
+		l.send(xiaozhi.TTSStop{})
+	}
+}
+
+// perform answers a hello.
+func (e welcome) perform(_ context.Context, l *loop) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}})
-	if first {
+	if e.first {
 		l.greeted.Store(true)
 		l.publish(event.RobotOnline{Framing: int(l.framing)})
 	}
-	l.learn(func(u *pendingRecords) { u.echo = &h.Features.AEC })
+	l.learn(func(u *pendingRecords) { u.echo = &e.hello.Features.AEC })
 	l.turns.Go(func() { l.keep() })
-	if err := l.cancelEcho(h.Features.AEC); err != nil {
+	if err := l.cancelEcho(e.hello.Features.AEC); err != nil {
 		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
 }
 
-// introduce gives the robot's tools our name and the address for pictures, and
-// asks for their list. The firmware keeps neither from one channel to the next.
-func (s *session) introduce(list bool) {
-	url, token := s.server.cameras.issue(s.robot, s.id, time.Now())
-	if err := s.toolbox.introduce(s.Version, url, token); err != nil {
-		s.log.Warn("the robot's tools were not given our name", "err", err)
+// perform gives the robot's tools our name and the address for pictures, and asks
+// for their list. The firmware keeps neither from one channel to the next.
+func (e introduce) perform(_ context.Context, l *loop) {
+	url, token := l.server.cameras.issue(l.robot, l.id, time.Now())
+	if err := l.toolbox.introduce(l.Version, url, token); err != nil {
+		l.log.Warn("the robot's tools were not given our name", "err", err)
 	}
-	if !list {
+	if !e.list {
 		return
 	}
-	if err := s.toolbox.list(); err != nil {
-		s.log.Warn("the robot was not asked for its tools", "err", err)
+	if err := l.toolbox.list(); err != nil {
+		l.log.Warn("the robot was not asked for its tools", "err", err)
 	}
 }
 
-// collect takes over what was to be done while the channel was closed. It reads
+// collectWaiting takes over what was to be done while the channel was closed. It reads
 // the store, which the loop does not wait for.
 func (s *session) collectWaiting(ctx context.Context) {
 	if !s.keep() {
@@ -212,8 +174,8 @@ func (s *session) collectWaiting(ctx context.Context) {
 	}
 }
 
-func (l *loop) deliverMCP(payload []byte) {
-	listed, err := l.toolbox.deliver(payload)
+func (e deliverMCP) perform(_ context.Context, l *loop) {
+	listed, err := l.toolbox.deliver(e.payload)
 	if err != nil {
 		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
 		return
@@ -229,16 +191,16 @@ func (l *loop) deliverMCP(payload []byte) {
 	}
 }
 
-func (l *loop) beginTurn(ctx context.Context, start turnStart) {
+func (e beginTurn) perform(ctx context.Context, l *loop) {
 	ctx, cancel := context.WithCancel(ctx)
-	t := newTurn(l.session, start, cancel)
+	t := newTurn(l.session, e.turnStart, cancel)
 	l.turn, l.spoken = t, nil
-	if start.announcement.sound == nil {
+	if e.announcement.sound == nil {
 		l.turnCount++
 	}
 	l.writer.play(t.playback)
 	var u *voice.Utterance
-	if start.utterance {
+	if e.utterance {
 		u = l.startUtterance()
 	} else {
 		t.clock.begin(time.Now())
@@ -249,8 +211,7 @@ func (l *loop) beginTurn(ctx context.Context, start turnStart) {
 	})
 }
 
-// startUtterance begins to collect sound, with the moment before speech was
-// found.
+// startUtterance collects sound, from a moment before speech was found.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // its recognizer must not wait for ever
@@ -260,7 +221,7 @@ func (l *loop) startUtterance() *voice.Utterance {
 	return l.utterance
 }
 
-func (l *loop) finishUtterance() {
+func (finishUtterance) perform(_ context.Context, l *loop) {
 	if l.utterance == nil {
 		return
 	}
@@ -276,8 +237,8 @@ func (l *loop) finishUtterance() {
 	l.utterance = nil
 }
 
-// stopTurn cancels the turn and drops its playback. It reports whether the
-// robot was left speaking.
+// stopTurn cancels the turn and its playback. It reports whether the robot still
+// speaks.
 func (l *loop) stopTurn() (speaking bool) {
 	if l.turn == nil {
 		return false
@@ -317,9 +278,9 @@ func cutShort(spoken []string, playedPart float64) []string {
 	return spoken
 }
 
-// endTurn publishes the end of a turn that has ended by itself. A turn without a
+// perform publishes the end of a turn that has ended by itself. A turn without a
 // result, such as that of a noise, is not published, and neither is a sound.
-func (l *loop) endTurn(e endTurn) {
+func (e endTurn) perform(_ context.Context, l *loop) {
 	l.writer.play(nil)
 	reboot := false
 	if e.end == event.EndFailed {

@@ -239,7 +239,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// fromTurn is something a turn or its playback may tell.
+// fromTurn is something a turn or its playback may report.
 func (d *dice) fromTurn(st state) input {
 	switch d.roll(7) {
 	case 0:
@@ -351,15 +351,13 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 				time.Sleep(voice.FrameDuration)
 			}
 		case 5:
-			// It takes 900 ms to be the end of speech. More packets tell no more.
+			// It takes 900 ms to be the end of speech. More packets add nothing.
 			long := time.Duration(d.roll(64)) * 100 * time.Millisecond
 			k.quiet(min(long, 900*time.Millisecond))
 			time.Sleep(max(0, long-900*time.Millisecond))
 		}
 	}
-	k.server.Close()
-	<-k.ended
-	k.bus.Close()
+	k.close()
 	checkWire(t, k.channel.all(), aborts, listens)
 	if asked != ended {
 		t.Errorf("%d questions, %d answers", asked, ended)

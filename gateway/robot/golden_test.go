@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,9 +167,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		p.talk = k
 		synctest.Wait()
 		transcript = p.run()
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 	return transcript
 }
@@ -226,13 +225,7 @@ func (p *player) run() string {
 		synctest.Wait()
 	}
 	p.until(p.ends + afterwards)
-	for {
-		ctx, cancel := context.WithTimeout(p.t.Context(), time.Nanosecond)
-		e, err := p.events.Next(ctx)
-		cancel()
-		if err != nil {
-			break
-		}
+	for _, e := range p.envelopes() {
 		r.event(e)
 	}
 	r.finish(p.began.Add(p.ends + afterwards))
@@ -397,7 +390,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize returns the next line of the ears, no sooner than its time.
+// Recognize returns the next transcript, no sooner than its time.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
@@ -497,4 +490,22 @@ func feeling(name string) agent.Emotion {
 		}
 	})
 	return faces[name]
+}
+
+// sorted is a finished transcript.
+func sorted(entries []entry) []string {
+	slices.SortStableFunc(entries, byTime)
+	lines := make([]string, len(entries))
+	for i, e := range entries {
+		lines[i] = e.String()
+	}
+	return lines
+}
+
+// byTime sorts a transcript. What happened at one instant is in the order of
+// cause and effect: the robot, engines and the appliance, events, the state, our answer.
+func byTime(a, b entry) int {
+	const order = "<!*=>"
+	return cmp.Or(cmp.Compare(a.at, b.at),
+		cmp.Compare(strings.IndexByte(order, a.mark), strings.IndexByte(order, b.mark)))
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -378,10 +379,15 @@ func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*O
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
 		synctest.Wait()
 		do(k)
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
+}
+
+// close ends all sessions, and waits for the test's own.
+func (k *talk) close() {
+	k.server.Close()
+	<-k.ended
+	k.bus.Close()
 }
 
 func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
@@ -393,7 +399,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind,
 		robots: &registry{}, bus: event.NewBus(), states: agent.NewBoard(),
 		tables: tables{turns: &storetest.Table[TurnRecord]{}, sessions: &storetest.Table[SessionRecord]{}, waiting: &storetest.Table[[]Command]{}},
-		robot:  device.Robot{ID: robotID}, ended: make(chan struct{})}
+		robot:  device.Robot{ID: robotID}}
 	k.channel.framing = f
 	k.events = k.bus.Read()
 	before(k)
@@ -416,18 +422,27 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 		k.server.phrases.usual.made, k.server.phrases.usual.whole = k.phrases, true
 	}
 	k.packets, k.silence = spokenPackets(t)
-	k.connect(k.channel, k.ended)
+	k.ended = k.connect(k.channel, k.robot.ID)
 	return k
 }
 
-// connect holds a session on a line.
-func (k *talk) connect(l *fakeChannel, ended chan struct{}) {
+// connect holds a session of a robot on a channel, and closes ended after it.
+func (k *talk) connect(c transport, id device.ID) (ended chan struct{}) {
+	robot, framing, ended := k.robot, k.channel.framing, make(chan struct{})
+	robot.ID = id
 	go func() {
 		defer close(ended)
-		if err := k.server.serve(l, k.robot, device.Client{}, l.framing); err != nil {
+		if err := k.server.serve(c, robot, device.Client{}, framing); err != nil {
 			k.t.Error(err)
 		}
 	}()
+	return ended
+}
+
+// reconnect has the robot open a second channel.
+func (k *talk) reconnect() {
+	k.channel = newFakeChannel()
+	k.ended = k.connect(k.channel, k.robot.ID)
 }
 
 // say has the robot send a message.
@@ -446,11 +461,49 @@ func (k *talk) send(u uplink) {
 // speak has somebody speak to the robot for 1.2 s, and then be quiet until
 // the end-pointer has found that out.
 func (k *talk) speak() {
+	k.someWords()
+	k.quiet(900 * time.Millisecond)
+}
+
+// someWords are an utterance without its end.
+func (k *talk) someWords() {
 	for _, p := range k.packets {
 		k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-		time.Sleep(60 * time.Millisecond)
+		time.Sleep(voice.FrameDuration)
 	}
-	k.quiet(900 * time.Millisecond)
+}
+
+// hears has the robot open its microphone and somebody speak: the texts are the
+// next transcripts.
+func (k *talk) hears(mode xiaozhi.Mode, texts ...string) {
+	k.recognizer.transcripts = understood(texts...)
+	k.listen(mode)
+	k.speak()
+}
+
+// touch is a hand on the robot's head.
+func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")}) }
+
+// queueText has the appliance give the robot a text to speak.
+func (k *talk) queueText(text string) {
+	k.t.Helper()
+	if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// notify has the appliance give the robot a notification to speak.
+func (k *talk) notify(id, text string, urgent bool) {
+	k.t.Helper()
+	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// pass lets time pass, and all that happens in it.
+func (k *talk) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 func (k *talk) quiet(d time.Duration) {

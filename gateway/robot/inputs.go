@@ -8,7 +8,7 @@ import (
 )
 
 // Inputs are what can happen to a session. The set is closed.
-type input interface{ input() }
+type input interface{ step(s *stepper) }
 
 type (
 	fromRobot struct{ message xiaozhi.FromRobot } // by the robot
@@ -42,24 +42,11 @@ type (
 	tick   struct{}
 )
 
-func (fromRobot) input()        {}
-func (speechBegan) input()      {}
-func (speechEnded) input()      {}
-func (streaming) input()        {}
-func (transcript) input()       {}
-func (misheard) input()         {}
-func (questionPut) input()      {}
-func (questionAnswered) input() {}
-func (turnFinished) input()     {}
-func (playbackProgress) input() {}
-func (announce) input()         {}
-func (showAlert) input()        {}
-func (showEmotion) input()      {}
-func (injectText) input()       {}
-func (abort) input()            {}
-func (holdChannel) input()      {}
-func (collectCommands) input()  {}
-func (decideQuestion) input()   {}
-func (reboot) input()           {}
-func (hangUp) input()           {}
-func (tick) input()             {}
+func (speechBegan) step(s *stepper)     { s.speechBegan() }
+func (speechEnded) step(s *stepper)     { s.utteranceOver() }
+func (in announce) step(s *stepper)     { s.announce(in.announcement) }
+func (abort) step(s *stepper)           { s.interrupt(true) }
+func (collectCommands) step(s *stepper) { s.do(collectWaiting{}) }
+func (in holdChannel) step(s *stepper)  { s.channel.heldUntil = in.until }
+func (reboot) step(s *stepper)          { s.do(send{xiaozhi.Reboot{}}) }
+func (in hangUp) step(s *stepper)       { s.close(in.why) }

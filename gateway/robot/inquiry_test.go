@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -88,8 +87,6 @@ func (k *talk) wantInquiries(want ...string) {
 		k.t.Errorf("published %q, want %q", got, want)
 	}
 }
-
-func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")}) }
 
 // TestTheApplianceAsks, and each answer there is; the question shows to the owner
 // only while it waits for one.
@@ -241,13 +238,9 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 // and before what came after it. Nobody answers it until then.
 func TestAQuestionWaitsItsTurn(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.recognizer.transcripts = understood("what time is it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "what time is it")
 		says := func(text string) {
-			if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
-				t.Fatal(err)
-			}
+			k.queueText(text)
 		}
 		says("One.")
 		i := k.inquires()
@@ -324,8 +317,7 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 				if open := k.server.Questions(); len(open) > 0 {
 					t.Errorf("it still waits: %+v", open)
 				}
-				time.Sleep(20 * time.Second)
-				synctest.Wait()
+				k.pass(20 * time.Second)
 				if n := strings.Count(k.channel.story(), "May we?"); n > 1 || c.published == nil && n > 0 && k.synthesizer.delay == 0 {
 					t.Errorf("asked later: %s", k.channel.story())
 				}
@@ -342,17 +334,8 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 // waitsForWords is a question put, and a robot that listens for the answer.
 func (k *talk) waitsForWords() {
 	k.listen(xiaozhi.Auto)
-	time.Sleep(1500 * time.Millisecond)
-	synctest.Wait()
+	k.pass(1500 * time.Millisecond)
 	k.listen(xiaozhi.Auto)
-}
-
-// someWords are the begin of an utterance.
-func (k *talk) someWords() {
-	for _, p := range k.packets {
-		k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-		time.Sleep(60 * time.Millisecond)
-	}
 }
 
 // TestAnAnswerThatComesFirst is not lost to a withdrawal on its way.
@@ -405,8 +388,7 @@ func TestASecondQuestion(t *testing.T) {
 			first.withdraw()
 			time.Sleep(yieldFor - time.Second)
 			k.wantStory("")
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
+			k.pass(2 * time.Second)
 			k.touch()
 			k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
 		})
@@ -442,13 +424,6 @@ func TestASecondQuestion(t *testing.T) {
 	})
 }
 
-func (k *talk) announce(id string, urgent bool) {
-	k.t.Helper()
-	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: "Smoke!", Speak: true, Urgent: urgent}); err != nil {
-		k.t.Fatal(err)
-	}
-}
-
 // TestTheTimeOfAQuestion runs from when it was asked for: it ends one that still
 // waits, is synthesized or sounds, and leaves what came after it its turn.
 func TestTheTimeOfAQuestion(t *testing.T) {
@@ -459,9 +434,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 		published []string
 	}{
 		"waits": {2 * time.Second, "May we?", func(k *talk) {
-			if _, err := k.server.Say(k.t.Context(), robotID, strings.Repeat("word ", 20)); err != nil {
-				k.t.Fatal(err)
-			}
+			k.queueText(strings.Repeat("word ", 20))
 		}, nil},
 		"is put":         {5 * time.Second, "May we?", func(*talk) {}, []string{"h asked", "h expired"}},
 		"is synthesized": {time.Second, "May we?", func(k *talk) { k.synthesizer.delay = 3 * time.Second }, nil},
@@ -487,7 +460,7 @@ func TestTheTimeOfAQuestion(t *testing.T) {
 				}
 				k.events = k.bus.ReadFrom(1)
 				k.wantInquiries(c.published...)
-				k.announce("n", false)
+				k.notify("n", "Smoke!", false)
 				time.Sleep(12 * time.Second)
 				k.listen(xiaozhi.Auto)
 				if story := k.channel.story(); !strings.HasSuffix(story, "tts start, sentence Smoke!, 10 packets, tts stop") {
@@ -548,8 +521,7 @@ func TestAQuestionAndASecondSocket(t *testing.T) {
 		i := k.inquires()
 		k.waitsForWords()
 		first := k.ended
-		k.channel, k.ended = newFakeChannel(), make(chan struct{})
-		k.connect(k.channel, k.ended)
+		k.reconnect()
 		<-first
 		k.wantEnd(i, agent.Answer{}, ErrOffline)
 		k.say(xiaozhi.Hello{})

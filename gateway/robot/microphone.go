@@ -9,9 +9,8 @@ import (
 	"perch/voice"
 )
 
-// audioInput is a session's audio input: the decoder of its one stream, the end-pointer,
-// and a ring of the last 2 s, so that the beginning of an utterance is not
-// lost to finding out that it is one.
+// audioInput decodes a session's sound and finds utterances. A ring keeps the last
+// 2 s, so that the beginning of an utterance is not lost.
 type audioInput struct {
 	decoder  *voice.Decoder
 	pointer  *voice.EndPointer
@@ -53,9 +52,8 @@ func (e *audioInput) close() {
 	}
 }
 
-// clean takes our own voice out of the microphone's sound, and reports whether
-// there is nothing else. Then it is silence: what the canceller leaves of us is
-// not to be in an utterance.
+// clean removes our own voice from the microphone's sound. If nothing else is left
+// it is silence, because a remainder of us must not enter an utterance.
 func (e *audioInput) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	if e.echo == nil {
 		return pcm, false
@@ -101,8 +99,7 @@ func (e *audioInput) before(write func([]int16) bool) {
 	}
 }
 
-// sound takes a packet from the robot: into the utterance under way, or into
-// the ring while there is none.
+// audio takes a packet of the robot, into the present utterance or else the ring.
 func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 {
 		return
@@ -129,12 +126,15 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
-	// Our own voice begins no utterance, and is no measure of the noise around the
-	// robot for the end-pointer.
+	// Our own voice is neither an utterance nor the noise around the robot.
 	if l.state.listens() && (!ours || l.state.phase == hearing) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
-	l.tap.soundFromRobot(l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing)
+	kind := "quiet"
+	if l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing {
+		kind = "speech"
+	}
+	l.tap.sound('<', kind)
 	switch edge {
 	case voice.SpeechBegan:
 		l.input(ctx, speechBegan{})
@@ -162,4 +162,60 @@ func (l *loop) cancelEcho(on bool) error {
 	l.audioIn.echo = echo
 	l.writer.echo.Store(echo)
 	return nil
+}
+
+// flow is how a robot's sound comes in. The loop sets it without a step.
+type flow struct {
+	at    time.Time     // the latest packet
+	since time.Time     // it has come without a gap
+	ahead time.Duration // of sound that came sooner than it can have been spoken
+}
+
+// unbroken is the longest gap in the stream of an open microphone. A stream that
+// was not announced is listened to after streamsFor.
+const (
+	unbroken   = 300 * time.Millisecond
+	streamsFor = time.Second
+)
+
+// preRollAhead is how much too early kept sound comes: a robot sends 2 s at once.
+const preRollAhead = 300 * time.Millisecond
+
+// take notes a packet of so much sound. What has come in a burst after a pause
+// of the network is forgotten, a quarter of a second in a second.
+func (f *flow) take(now time.Time, d time.Duration) {
+	gap := now.Sub(f.at)
+	if gap > unbroken {
+		f.since = now
+	}
+	if gap < time.Minute {
+		f.ahead = max(0, f.ahead-gap*5/4)
+	} else {
+		f.ahead = 0
+	}
+	f.at, f.ahead = now, f.ahead+d
+}
+
+// preRoll reports whether what came just now is sound of before.
+func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
+
+// streams reports whether sound goes on in real time after our speech in auto mode
+// without a listen start. Some clients send that before the first turn only.
+func (s *state) streams(now time.Time) bool {
+	if s.phase != quiet || s.mic.resumeAwaited.IsZero() || s.mic.flow.preRoll(now) {
+		return false
+	}
+	from := s.mic.flow.since
+	if from.Before(s.mic.resumeAwaited) {
+		from = s.mic.resumeAwaited
+	}
+	return passed(now, from, streamsFor)
+}
+
+// step listens to the sound that streams has found.
+func (streaming) step(s *stepper) {
+	if s.phase == quiet && !s.mic.resumeAwaited.IsZero() {
+		s.mic.resumeAwaited, s.mic.listening = time.Time{}, true
+		s.again()
+	}
 }

@@ -18,44 +18,40 @@ type sharedEncoder struct {
 	owner   *turn
 }
 
-// of makes the encoder the turn's own, unless the turn was cancelled: a turn
-// is, before the next one begins.
-func (e *sharedEncoder) of(ctx context.Context, t *turn) turnEncoder {
+// encode makes packets of a turn's sound.
+func (e *sharedEncoder) encode(ctx context.Context, t *turn, pcm []int16, out func([]byte) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.owner != t && ctx.Err() == nil {
+	if err := e.claim(ctx, t); err != nil {
+		return err
+	}
+	return e.encoder.Encode(pcm, out)
+}
+
+// flush makes packets of what is left of it.
+func (e *sharedEncoder) flush(ctx context.Context, t *turn, out func([]byte) error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.claim(ctx, t); err != nil {
+		return err
+	}
+	return e.encoder.Flush(out)
+}
+
+// claim gives the encoder to a turn, unless that was cancelled, as it is before the
+// next begins. e.mu is held.
+func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	if e.owner != t {
 		e.owner = t
 		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where the error is returned
 	}
-	return turnEncoder{e, t}
+	return nil
 }
 
-// turnEncoder is the encoder in the hands of one turn.
-type turnEncoder struct {
-	shared *sharedEncoder
-	turn   *turn
-}
-
-func (e turnEncoder) encode(ctx context.Context, pcm []int16, out func([]byte) error) error {
-	e.shared.mu.Lock()
-	defer e.shared.mu.Unlock()
-	if e.shared.owner != e.turn || ctx.Err() != nil {
-		return context.Canceled
-	}
-	return e.shared.encoder.Encode(pcm, out)
-}
-
-func (e turnEncoder) flush(ctx context.Context, out func([]byte) error) error {
-	e.shared.mu.Lock()
-	defer e.shared.mu.Unlock()
-	if e.shared.owner != e.turn || ctx.Err() != nil {
-		return context.Canceled
-	}
-	return e.shared.encoder.Flush(out)
-}
-
-// Phrases are the appliance's own sentences, by name. Each may begin with
-// an emoji.
+// Phrases are the appliance's own sentences, by name. An emoji may come first.
 type Phrases func(name string) string
 
 // The phrases' names.
@@ -76,8 +72,7 @@ type phrase struct {
 	packets [][]byte
 }
 
-// phrasebook holds phrases synthesized ahead, so that they can be spoken when
-// no engine works.
+// phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
 type phrasebook struct {
 	mu     sync.Mutex
 	made   map[string]phrase

@@ -178,8 +178,7 @@ func (p *playback) peek() (it item, atOnce, there bool) {
 	return p.queue[0], p.hurried, true
 }
 
-// speak notes that tts start is about to leave. It reports false where the
-// playback was cancelled: then it must not.
+// speak notes that tts start is about to leave. If it is false, it must not.
 func (p *playback) speak() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,8 +220,7 @@ func (p *playback) restartSpeech() {
 	poke(p.news)
 }
 
-// restart reports whether the robot is to be made to speak once more, which
-// then is done.
+// restart reports, once, whether the robot is to be made to speak again.
 func (p *playback) restart() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,8 +69,7 @@ func visible(text, but string) string {
 	}, text)
 }
 
-// tap is where a session can be recorded. It costs next to nothing while
-// nobody does.
+// tap is where a session can be recorded. Unused, it costs next to nothing.
 type tap struct {
 	to atomic.Pointer[recorder]
 
@@ -104,25 +103,16 @@ func (t *tap) attach(r *recorder) bool {
 	return true
 }
 
-func (t *tap) soundFromRobot(speech bool) {
+// sound notes a packet. Of the robot's, kind is what the end-pointer takes it for.
+func (t *tap) sound(mark byte, kind string) {
 	if r := t.to.Load(); r != nil {
-		sound := "quiet"
-		if speech {
-			sound = "speech"
-		}
-		r.packet('<', sound)
+		r.packet(mark, kind)
 	}
 }
 
 func (t *tap) toRobot(text []byte) {
 	if r := t.to.Load(); r != nil {
 		r.add('>', r.clean(text))
-	}
-}
-
-func (t *tap) soundToRobot(int) {
-	if r := t.to.Load(); r != nil {
-		r.packet('>', "")
 	}
 }
 
@@ -242,9 +232,8 @@ func (r *recorder) finish(now time.Time) {
 	}
 }
 
-// isSecret reports whether a name belongs to a secret value. With
-// MAC and Client-Id together a robot gets its token; stages are no secret, but
-// never twice the same.
+// isSecret reports whether a field holds a secret. MAC and Client-Id together get a
+// robot its token. Stages are no secret, but differ in each run.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
@@ -259,9 +248,7 @@ func isSecret(name string) bool {
 // JSON, as some errors of the firmware are, is left as it is or left out whole.
 func (r *recorder) clean(text []byte) string {
 	var out bytes.Buffer
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	switch err := blank(&out, d, ""); {
+	switch err := blank(&out, decoderOf(string(text)), ""); {
 	case err == nil:
 		return strings.ReplaceAll(out.String(), r.session, "S")
 	case isSecret(string(text)):
@@ -270,27 +257,30 @@ func (r *recorder) clean(text []byte) string {
 	return strings.ReplaceAll(string(text), r.session, "S")
 }
 
-// blank copies the next JSON value, its fields in their order, without the
-// values of secret ones. Text that is JSON itself, as the answers of a robot's
-// tools are, is looked into.
+func decoderOf(text string) *json.Decoder {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d
+}
+
+// blank copies the next JSON value, in its order, without secrets. It also looks
+// into texts that hold JSON, such as tools' results.
 func blank(out *bytes.Buffer, d *json.Decoder, name string) error {
+	if isSecret(name) {
+		out.WriteString(`"…"`)
+		return d.Decode(new(json.RawMessage))
+	}
 	t, err := d.Token()
 	if err != nil {
 		return err
-	}
-	if isSecret(name) {
-		out.WriteString(`"…"`)
-		return skip(d, t)
 	}
 	switch v := t.(type) {
 	case json.Delim:
 		return blankAll(out, d, v)
 	case string:
 		out.Write(asText(visible(blankText(v), "\n\t")))
-	case nil:
-		out.WriteString("null")
 	default:
-		out.Write(asJSON(t))
+		out.Write(asText(t))
 	}
 	return nil
 }
@@ -323,14 +313,11 @@ func blankAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	return err
 }
 
-// blankText is a text without the secrets in it: in JSON, or in the query of an
-// address.
+// blankText is a text without the secrets in its JSON or in an address's query.
 func blankText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer
-		d := json.NewDecoder(strings.NewReader(text))
-		d.UseNumber()
-		if blank(&out, d, "") == nil {
+		if blank(&out, decoderOf(text), "") == nil {
 			return out.String()
 		}
 	}
@@ -340,38 +327,18 @@ func blankText(text string) string {
 	return text
 }
 
-// skip reads over the rest of a value whose first token was t.
-func skip(d *json.Decoder, t json.Token) error {
-	open, nested := t.(json.Delim)
-	if !nested || open == '}' || open == ']' {
-		return nil
-	}
-	for d.More() {
-		next, err := d.Token()
-		if err == nil {
-			err = skip(d, next)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := d.Token()
-	return err
-}
-
-// asText is a text as JSON, with its < and > as they are.
-func asText(s string) []byte {
+// asText is a value as JSON, with its < and > as they are.
+func asText(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return []byte(`""`) // of a string, so this cannot be
+	if err := e.Encode(v); err != nil {
+		return []byte(`""`) // of a token of JSON, so this cannot be
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// header begins a recorded transcript: what it is of, and what a replay needs
-// to know.
+// header begins a recorded transcript with what a replay needs to know.
 func (s *session) header() []string {
 	return []string{
 		visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),
@@ -379,8 +346,7 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the lines that wait for the client that records; more end the
-// recording, not the session.
+// mostRecording bounds the waiting lines; more end the recording, not the session.
 const mostRecording = 1000
 
 // Errors of a recording.
@@ -421,7 +387,13 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { s.recordEvents(ctx, id, r) })
+	wg.Go(func() {
+		s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
+			if e.Robot == id {
+				r.event(e)
+			}
+		})
+	})
 	for {
 		select {
 		case e := <-lines:
@@ -453,14 +425,6 @@ func drain(lines <-chan entry, out func(string) error) error {
 			return nil
 		}
 	}
-}
-
-func (s *Server) recordEvents(ctx context.Context, id device.ID, r *recorder) {
-	s.options.Bus.Read().Each(ctx, func(e event.Envelope) {
-		if e.Robot == id {
-			r.event(e)
-		}
-	})
 }
 
 // nextSession is the robot's session, as soon as it has one.

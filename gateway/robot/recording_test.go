@@ -14,36 +14,40 @@ import (
 	"perch/device/xiaozhi"
 )
 
+// records has the robot's session recorded until it ends. What it returns waits for
+// that, and gives the lines.
+func (k *talk) records() (lines func() []string) {
+	var all []string
+	recorded := make(chan error, 1)
+	go func() {
+		recorded <- k.server.Record(k.t.Context(), robotID, func(line string) error {
+			all = append(all, line)
+			return nil
+		})
+	}()
+	synctest.Wait()
+	return func() []string {
+		if err := <-recorded; err != nil {
+			k.t.Error(err)
+		}
+		return all
+	}
+}
+
 // TestRecord: what is recorded of a session holds what happened, no secret,
 // and can be played as a transcript of testdata.
 func TestRecord(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
-		var lines []string
-		recorded := make(chan error, 1)
-		ctx, cancel := context.WithCancel(k.t.Context())
-		defer cancel()
-		go func() {
-			recorded <- k.server.Record(ctx, robotID, func(line string) error {
-				lines = append(lines, line)
-				return nil
-			})
-		}()
-		synctest.Wait()
-		if err := k.server.Record(ctx, robotID, func(string) error { return nil }); !errors.Is(err, ErrRecorded) {
+		lines := k.records()
+		if err := k.server.Record(t.Context(), robotID, func(string) error { return nil }); !errors.Is(err, ErrRecorded) {
 			t.Errorf("a second recording: %v", err)
 		}
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
-		k.recognizer.transcripts = understood("what time is it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
+		k.hears(xiaozhi.Auto, "what time is it")
+		k.pass(3 * time.Second)
 		k.channel.Close(0, "")
-		if err := <-recorded; err != nil {
-			t.Error(err)
-		}
-		text := strings.Join(lines, "\n")
+		text := strings.Join(lines(), "\n")
 		for _, want := range []string{
 			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
 			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`,
@@ -123,15 +127,7 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 			k.robot.Board, k.robot.Firmware = "board"+forged, "1.2"+forged
 		})
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
-		var lines []string
-		recorded := make(chan error, 1)
-		go func() {
-			recorded <- k.server.Record(k.t.Context(), robotID, func(line string) error {
-				lines = append(lines, line)
-				return nil
-			})
-		}()
-		synctest.Wait()
+		recorded := k.records()
 		for _, raw := range []string{
 			"this is no JSON" + forged, `{"type":"listen","state":"detect","text":"` + forged + `"}`,
 			`{"type":"listen","state":"detect","text":"\u001b[2J\u009b\u007f\u202e\u2029 two\nlines\twith 👩‍🚀"}`,
@@ -140,16 +136,10 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 		} {
 			k.send(uplink{raw: []byte(raw)})
 		}
-		k.recognizer.transcripts = understood("what\u009b time \x7fis it" + forged)
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "what\u009b time \x7fis it"+forged)
 		time.Sleep(3 * time.Second)
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
-		if err := <-recorded; err != nil {
-			t.Error(err)
-		}
+		k.close()
+		lines := recorded()
 		if len(lines) < 20 {
 			t.Fatalf("%d lines", len(lines))
 		}

@@ -35,8 +35,7 @@ type TurnRecord struct {
 	Stages  map[string]int64 `json:"stages"`
 }
 
-// table is where records are kept. What is put soon may be lost in a power
-// cut with the last few seconds.
+// table stores records. PutSoon may lose the last seconds in a power cut.
 type table[T any] interface {
 	PutSoon(key string, v T)
 	DeleteSoon(key string)
@@ -62,9 +61,8 @@ type Records struct {
 // an answer has no end of its own, and a record that is too large is none.
 const mostWords = 32 << 10
 
-// NewRecords returns the records kept in two tables, the newest most of each;
-// older ones that are there are given up. Sessions that a crash left open are
-// closed as interrupted.
+// NewRecords returns the records in two tables. It deletes all but the newest most
+// of each, and closes sessions that a crash left open as interrupted.
 func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
 	r := &Records{sessions: sessions, turns: turns, most: most, open: map[string]SessionRecord{}, keys: map[string]string{}}
 	for key, s := range sessions.All() {
@@ -93,9 +91,8 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 
 const keyTime = "20060102T150405.000000000"
 
-// key sorts what happened in the order in which it did. That is its time, but
-// where the clock was set back the latest would come before what it follows,
-// and be the first to be given up.
+// key keeps the order of events. It is the time, or a later one if the clock was
+// set back: else the latest would be dropped first.
 func (r *Records) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(r.last) {
 		at = r.last.Add(1)

@@ -16,22 +16,16 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/store/storetest"
-	"perch/voice"
 )
 
 // TestTheRobotsOwnListenStart: in auto mode the robot says after every tts
 // stop that it listens again. That is no barge-in into what began since.
 func TestTheRobotsOwnListenStart(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		if _, err := k.server.Say(k.t.Context(), robotID, "One two"); err != nil {
-			t.Fatal(err)
-		}
+		k.hears(xiaozhi.Auto, "x")
+		k.queueText("One two")
 		for !strings.HasSuffix(k.channel.story(), "tts stop, tts start, sentence One two") {
-			time.Sleep(10 * time.Millisecond)
-			synctest.Wait()
+			k.pass(10 * time.Millisecond)
 		}
 		k.listen(xiaozhi.Auto)
 		time.Sleep(3 * time.Second)
@@ -39,16 +33,12 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 			"tts start, sentence One two, 12 packets, tts stop")
 		// After that it listens, and a turn is a turn.
 		k.channel.forget()
-		k.recognizer.transcripts = understood("y")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "y")
 		time.Sleep(3 * time.Second)
 		k.wantStory("stt y, face happy, tts start, sentence It is late., 19 packets, tts stop")
 	})
 	talking(t, answer("It is late."), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(500 * time.Millisecond) // it speaks
 		synctest.Wait()
 		k.channel.forget()
@@ -82,12 +72,17 @@ func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
 	})
 }
 
-// asking is a mind that asks questions one after the other and keeps the
-// answers.
-func asking(answers *[]agent.Answer, questions int) *scriptedMind {
+// asking is a mind that says something, asks questions one after the other and
+// keeps the answers.
+func asking(answers *[]agent.Answer, questions int, before ...string) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		for _, text := range before {
+			if err := out(agent.Say{Text: text}); err != nil {
+				return err
+			}
+		}
 		for i := range questions {
-			err := out(agent.Ask{ID: fmt.Sprint(i), Text: "May I?", Within: 10 * time.Second,
+			err := out(agent.Ask{ID: fmt.Sprint("q", i), Text: "May I?", Within: 10 * time.Second,
 				Answer: func(a agent.Answer) { *answers = append(*answers, a) }})
 			if err != nil {
 				return err
@@ -102,14 +97,12 @@ func asking(answers *[]agent.Answer, questions int) *scriptedMind {
 func TestATouchAnswersOneQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 2), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it", "no")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "delete it", "no")
 		time.Sleep(2 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.recognizer.delay = time.Second
 		k.speak()
-		k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		k.touch()
 		time.Sleep(3 * time.Second)
 		k.listen(xiaozhi.Auto)
 		k.quiet(12 * time.Second)
@@ -123,35 +116,11 @@ func TestATouchAnswersOneQuestion(t *testing.T) {
 func TestAskInRealtime(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = understood("delete it", "yes please")
-		k.listen(xiaozhi.Realtime)
-		k.speak()
+		k.hears(xiaozhi.Realtime, "delete it", "yes please")
 		time.Sleep(2 * time.Second)
 		k.speak() // no new listen start: the microphone was never closed
 		time.Sleep(3 * time.Second)
 		if !reflect.DeepEqual(answers, []agent.Answer{{Outcome: agent.AnswerGiven, Text: "yes please"}}) {
-			t.Errorf("answered %+v", answers)
-		}
-	})
-}
-
-// TestAnAnswerThatIsNeverFinished: the button is pressed twice and released
-// once; nobody waits for ever.
-func TestAnAnswerThatIsNeverFinished(t *testing.T) {
-	var answers []agent.Answer
-	talking(t, asking(&answers, 1), func(k *talk) {
-		k.recognizer.transcripts = append(understood("delete it"), voice.Transcript{Refused: true}, voice.Transcript{Refused: true})
-		k.listen(xiaozhi.Manual)
-		k.speak()
-		k.say(xiaozhi.ListenStop{})
-		time.Sleep(2 * time.Second)
-		k.listen(xiaozhi.Manual)
-		k.speak()
-		k.listen(xiaozhi.Manual)
-		k.speak()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(answers) != 1 || answers[0].Outcome != agent.AnswerExpired {
 			t.Errorf("answered %+v", answers)
 		}
 	})
@@ -162,9 +131,7 @@ func TestRebootComesAfterTheAnswer(t *testing.T) {
 		return errors.Join(turn.Body.Reboot(ctx), out(agent.Say{Text: "Bye."}), out(agent.Done{End: agent.Continue}))
 	}}
 	talking(t, mind, func(k *talk) {
-		k.recognizer.transcripts = understood("reboot yourself")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "reboot yourself")
 		time.Sleep(2 * time.Second)
 		k.wantStory("hello, stt reboot yourself, tts start, sentence Bye., 7 packets, tts stop, reboot")
 	})
@@ -178,9 +145,7 @@ func TestAnAbortedRebootIsForgotten(t *testing.T) {
 		return errors.Join(out(agent.Say{Text: "Yes."}), out(agent.Done{End: agent.Continue}))
 	}}
 	talking(t, mind, func(k *talk) {
-		k.recognizer.transcripts = understood("reboot yourself", "hello")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "reboot yourself", "hello")
 		time.Sleep(time.Second)
 		k.say(xiaozhi.Abort{})
 		k.channel.forget()
@@ -194,15 +159,12 @@ func TestAnAbortedRebootIsForgotten(t *testing.T) {
 // TestLastWords: what is queued when the session ends still leaves.
 func TestLastWords(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(time.Second)
 		if err := k.server.Hangup(k.t.Context(), robotID, "forgotten"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		k.pass(time.Second)
 		if story := k.channel.story(); !isClosed(k.channel) || !strings.HasSuffix(story, "tts stop") {
 			t.Errorf("sent %s", story)
 		}

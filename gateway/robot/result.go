@@ -11,13 +11,12 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mostResult bounds the text that a tool answers with, in bytes. Models read it,
-// and a Stack-chan's longest is under 1 KB.
+// mostResult bounds a tool's text, in bytes. A Stack-chan's longest is under 1 KB.
 const mostResult = 8 << 10
 
 // result reads a call's result. The firmware reports failures as errors of the
-// request, never in the result; an image is JSON in a string of its own. Other
-// clients write pictures into the text.
+// request, and packs an image as JSON in a string. Others write pictures into the
+// text.
 func result(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
 		return device.Result{}, failedCall(ErrToolFailed, "%s: %s", name, r.Error)
@@ -61,8 +60,7 @@ func result(name string, r xiaozhi.Response) (device.Result, error) {
 	return found, nil
 }
 
-// seen is what was seen on a picture, where an answer has that among what else a
-// page says of the picture.
+// seen is what was seen, where a page's answer says more of the picture.
 func seen(text string) string {
 	var object struct {
 		Analysis json.RawMessage `json:"vision_analysis"`
@@ -95,12 +93,10 @@ const (
 	someData = "(data)"
 )
 
-// leastPicture is how many letters in a row may be a picture in base64. There
-// are no words of that length.
+// leastPicture is how many letters in a row may be base64; no word is that long.
 const leastPicture = 200
 
-// withoutPictures takes out of a text what is written in base64, and gives back
-// the pictures among it.
+// withoutPictures removes base64 from a text, and returns the pictures in it.
 func withoutPictures(text string) (words string, pictures []device.Picture) {
 	var out []byte
 	for at := 0; at < len(text); {

@@ -3,8 +3,9 @@ package robot
 import (
 	"cmp"
 	"errors"
-	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,13 +19,11 @@ import (
 	"perch/socket"
 )
 
-// mostMessages are taken of one robot in a second. It sends 17 while it
-// listens, 50 with the shortest packets, and what it kept through a stall
-// besides.
+// mostMessages are taken of one robot in a second. It sends 17 while it listens, 50
+// with the shortest packets, and more after a stall.
 const mostMessages = 250
 
-// Routes mounts the robots' WebSocket. It has no body and no lock but the
-// token that the bootstrap gave the robot.
+// Routes mounts the robots' WebSocket. Its only key is the check-in's token.
 func (s *Server) Routes(r gin.IRouter) {
 	open := func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -119,9 +118,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.options.Robots.Seen(robotID, time.Now())
 	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this channel, whatever the check-in had
-	t := &webSocket{conn: conn, framing: framing(r), bad: complainOnce(s.logOf(robotID), robotID)}
+	log, bad := s.logOf(robotID).With("robot", robotID), logOnce{}
+	t := &webSocket{conn: conn, framing: framing(r), bad: func(err error) {
+		bad.warn(log, "the robot sends frames that do not fit its framing; such frames are dropped", err)
+	}}
 	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
-		s.logOf(robotID).Error("a robot's session could not be held", "robot", robotID, "err", err)
+		log.Error("a robot's session could not be held", "err", err)
 	}
 	return nil
 }
@@ -151,8 +153,7 @@ func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
 	return true
 }
 
-// identity is the robot that the request names: by header as the firmware does, or
-// by query as browser clients must.
+// identity is the robot of a request: by header, or by query as from browsers.
 func identity(r *http.Request) (id string, c device.Client, token string) {
 	query := r.URL.Query()
 	value := func(header, name string) string { return cmp.Or(r.Header.Get(header), query.Get(name)) }
@@ -163,8 +164,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing is the one in the robot's settings; a client that names none uses
-// plain packets.
+// framing is the one that the request names, or else plain packets.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {
@@ -173,14 +173,42 @@ func framing(r *http.Request) xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// complainOnce logs the first frame that is none, and no others: a robot with
-// the wrong framing sends seventeen a second.
-func complainOnce(log *slog.Logger, id device.ID) func(error) {
-	logged := false
-	return func(err error) {
-		if !logged {
-			log.Warn("the robot sends frames that do not fit its framing; such frames are dropped", "robot", id, "err", err)
-		}
-		logged = true
+// base is the address by which the robot of a request reaches us: the request's
+// own. A check-in adds at most the port, which the firmware leaves out of the
+// upgrade's Host. It is empty without a port, or if the Host cannot be given to a
+// robot.
+func base(r *http.Request, publicURL, checkedIn string) string {
+	if publicURL != "" {
+		return publicURL
 	}
+	name, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		name, port = r.Host, ""
+	}
+	port = cmp.Or(port, portOf(checkedIn), listenerPort(r))
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
+		return ""
+	}
+	return "http://" + net.JoinHostPort(name, port)
+}
+
+func portOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Port()
+}
+
+// listenerPort is the port that the request has come to.
+func listenerPort(r *http.Request) string {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return ""
+	}
+	_, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return "" // a unix socket
+	}
+	return port
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -57,8 +58,7 @@ type mind interface {
 	See(ctx context.Context, l agent.Look) (string, error)
 }
 
-// Options are what a server needs and how it behaves. What has no zero meaning
-// is needed.
+// Options are what a server needs. All are required that do not say otherwise.
 type Options struct {
 	Robots      robots
 	Bus         bus
@@ -71,8 +71,7 @@ type Options struct {
 	Sounds      sounds        // that robots play; nil is none
 	Speech      voice.Options // of robots without their own
 	Phrases     Phrases
-	// Character is what a robot has of its own, as each of its turns begins; nil is
-	// nothing. It does not block.
+	// Character is what a robot has of its own; nil is nothing. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
 	Idle      time.Duration // of a channel before we hang up; 0 is never
@@ -99,8 +98,7 @@ type Character struct {
 
 // Errors of the server's methods.
 var (
-	// ErrOffline is returned where a robot's channel is closed. It opens one
-	// only to talk.
+	// ErrOffline is returned where a robot's channel is closed.
 	ErrOffline error = &door.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
 		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
 	// ErrStopping is returned once the server closes.
@@ -141,7 +139,8 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log),
+		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
+		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
 		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
 	}
 	s.phrases.others = map[voice.Options]*phrasebook{}
@@ -179,8 +178,7 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 // mostVoices bounds the voices in which phrases are kept.
 const mostVoices = 16
 
-// phrasesOf are the phrases in a robot's voice. Those of a voice that has not
-// spoken yet are being made.
+// phrasesOf are the phrases in a robot's voice. A new voice's are being made.
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,8 +231,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 	return nil
 }
 
-// enter replaces the robot's earlier session by a new one, and waits until that
-// has ended.
+// enter replaces the robot's earlier session, and waits for its end.
 func (s *Server) enter(id device.ID, me *running) error {
 	s.mu.Lock()
 	if s.stopping {
@@ -269,8 +266,7 @@ func (s *Server) leave(id device.ID, me *running, why string) {
 	}
 }
 
-// Lost is how many robots have been let go because they no longer read what
-// they were sent.
+// Lost is how many robots were disconnected because they did not read.
 func (s *Server) Lost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

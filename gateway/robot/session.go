@@ -74,8 +74,7 @@ type loop struct {
 	tooSlow   bool // the writer's lane of now was full
 }
 
-// logOnce logs the first fault of a kind: a robot that has one, has it
-// seventeen times a second.
+// logOnce logs the first fault of a kind, which may come seventeen times a second.
 type logOnce struct{ done bool }
 
 func (o *logOnce) warn(log *slog.Logger, what string, err error) {
@@ -91,8 +90,7 @@ type frame struct {
 	audio   xiaozhi.Audio
 }
 
-// incomingFrames is how many messages may wait for the loop: some seconds of
-// sound, more than it ever falls behind.
+// incomingFrames may wait for the loop: some seconds of sound.
 const incomingFrames = 64
 
 // newLoop returns the loop of a new session.
@@ -209,16 +207,14 @@ func (s *session) read() {
 	}
 }
 
-// posted is an input on its way to the loop. What a turn posted before it was
-// cancelled does not concern the next one.
+// posted is an input on its way. An input of a cancelled turn is ignored.
 type posted struct {
 	input
 	from    *turn         // nil from the appliance
 	handled chan struct{} // closed when the loop has dealt with it; may be nil
 }
 
-// work handles what arrives. It ends when the step closes the channel, when the
-// robot does, or with ctx.
+// work handles what arrives, until the session or ctx ends.
 func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -229,14 +225,16 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 		}
 		select {
 		case f, open := <-l.incoming:
-			if f.message != nil {
-				l.readProgress(ctx)
-			}
-			if !open {
+			switch {
+			case !open:
 				l.input(ctx, hangUp{"the robot closed the channel"})
 				return
+			case f.message == nil:
+				l.audio(ctx, f.audio)
+			default:
+				l.readProgress(ctx)
+				l.input(ctx, fromRobot{f.message})
 			}
-			l.frame(ctx, f)
 		case in := <-l.inputs:
 			l.readProgress(ctx)
 			if in.from == nil {
@@ -269,8 +267,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	}
 }
 
-// input runs one step and carries out its effects, and then what they have
-// brought about.
+// input runs one step and its effects, and then the inputs that these bring about.
 func (l *loop) input(ctx context.Context, in input) {
 	l.next = append(l.next[:0], in)
 	for len(l.next) > 0 {
@@ -281,17 +278,9 @@ func (l *loop) input(ctx context.Context, in input) {
 			l.stepped(in, l.state)
 		}
 		for _, e := range effects {
-			l.perform(ctx, e)
+			e.perform(ctx, l)
 		}
 	}
-}
-
-func (l *loop) frame(ctx context.Context, f frame) {
-	if f.message != nil {
-		l.input(ctx, fromRobot{f.message})
-		return
-	}
-	l.audio(ctx, f.audio)
 }
 
 // readProgress takes what the writer has reported before anything else happens, so
@@ -317,8 +306,7 @@ func (l *loop) progress(ctx context.Context) {
 	l.input(ctx, p)
 }
 
-// send gives a message to the writer's lane of now. A robot that does not
-// read is let go.
+// send queues a message. A robot that does not read is disconnected.
 func (l *loop) send(m xiaozhi.ToRobot) {
 	select {
 	case l.writer.now <- m:

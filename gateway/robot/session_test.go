@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -37,15 +38,12 @@ func TestWhatIsKeptOfATurn(t *testing.T) {
 		xiaozhi.Auto: {1500 * time.Millisecond, 2500 * time.Millisecond}, xiaozhi.Manual: {4 * time.Second, 6 * time.Second},
 	} {
 		talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
-			k.recognizer.transcripts = understood("what time is it")
-			k.listen(mode)
-			k.speak()
+			k.hears(mode, "what time is it")
 			if mode == xiaozhi.Manual {
 				k.speak()
 				k.say(xiaozhi.ListenStop{})
 			}
-			time.Sleep(5 * time.Second)
-			synctest.Wait()
+			k.pass(5 * time.Second)
 			if e := k.mind.remembered; len(e) != 1 || e[0] != (agent.Exchange{Heard: "what time is it", Said: "It is late. Go to bed."}) {
 				t.Errorf("%s: remembered %+v", mode, e)
 			}
@@ -72,9 +70,7 @@ func TestPace(t *testing.T) {
 	long := strings.Repeat("word ", 50) // 25 s
 	talking(t, answer(long, long), func(k *talk) {
 		k.synthesizer.delay = 300 * time.Millisecond
-		k.recognizer.transcripts = understood("tell me a story")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "tell me a story")
 		time.Sleep(time.Minute)
 		packets := k.channel.packets()
 		if want := 2 * 25 * 1000 / 60; len(packets) < want {
@@ -137,8 +133,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 			if err := k.server.Hear(t.Context(), robotID, "tell me a story"); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Second)
-			synctest.Wait()
+			k.pass(20 * time.Second)
 			queue, played := 0, time.Time{}
 			for _, at := range k.channel.packets() {
 				if at.After(played) {
@@ -150,9 +145,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 			if queue != c.want {
 				t.Errorf("%s %q had %d packets, want %d", c.board, c.firmware, queue, c.want)
 			}
-			k.server.Close()
-			<-k.ended
-			k.bus.Close()
+			k.close()
 		})
 	}
 }
@@ -164,11 +157,8 @@ func TestGapAfterTTSStart(t *testing.T) {
 		t.Run(takes.String(), func(t *testing.T) {
 			talking(t, answer("It is late."), func(k *talk) {
 				k.channel.takes = takes
-				k.recognizer.transcripts = understood("x")
-				k.listen(xiaozhi.Auto)
-				k.speak()
-				time.Sleep(time.Second)
-				synctest.Wait()
+				k.hears(xiaozhi.Auto, "x")
+				k.pass(time.Second)
 				var started time.Time
 				for _, s := range k.channel.all() {
 					switch s.message.(type) {
@@ -208,9 +198,7 @@ func TestAbort(t *testing.T) {
 			}}
 			talking(t, mind, func(k *talk) {
 				if wait >= 0 {
-					k.recognizer.transcripts = understood("tell me a story")
-					k.listen(xiaozhi.Auto)
-					k.speak()
+					k.hears(xiaozhi.Auto, "tell me a story")
 					time.Sleep(wait)
 				}
 				synctest.Wait()
@@ -233,9 +221,7 @@ func TestAbort(t *testing.T) {
 				// The next turn is clean.
 				k.channel.forget()
 				k.mind.answer = answer("Yes.").answer
-				k.recognizer.transcripts = understood("hello")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+				k.hears(xiaozhi.Auto, "hello")
 				time.Sleep(2 * time.Second)
 				k.wantStory("stt hello, face happy, tts start, sentence Yes., 7 packets, tts stop")
 			})
@@ -243,47 +229,19 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestWhatWasSpokenEntersTheHistory, not what was planned.
-func TestWhatWasSpokenEntersTheHistory(t *testing.T) {
-	talking(t, answer(strings.Repeat("a", 20), strings.Repeat("b", 20), strings.Repeat("c", 20)), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
+// TestATelevisionKeepsNoTalkOpen: the idle time runs on while nothing is
+// understood.
+func TestATelevisionKeepsNoTalkOpen(t *testing.T) {
+	talking(t, answer(), func(k *talk) {
+		k.recognizer.always = voice.Transcript{Refused: true}
 		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(2500 * time.Millisecond) // in the second sentence
-		k.say(xiaozhi.Abort{})
-		synctest.Wait()
-		if e := k.mind.remembered; len(e) != 1 || strings.Contains(e[0].Said, "c") || !strings.Contains(e[0].Said, "b") {
-			t.Errorf("remembered %+v", e)
-		}
-		if turn := k.turns.Last; turn.End != event.EndCancelled {
-			t.Errorf("kept %+v", turn)
-		}
-	})
-}
-
-// TestRefusedUtterances: the first is answered aloud, later ones are only
-// shown, and the idle time of the talk runs on.
-func TestRefusedUtterances(t *testing.T) {
-	phrases := func(o *Options) { o.Phrases = func(name string) string { return "🤔 " + name } }
-	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = slices.Repeat([]voice.Transcript{{Refused: true}}, 100)
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(2 * time.Second)
-		k.wantStory("hello, stt …, face thinking, tts start, sentence misheard, 14 packets, tts stop")
-		k.channel.forget()
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		k.speak()
-		k.wantStory("stt …, stt …")
-		began := time.Now()
-		for range 40 { // a television
+		for range 40 {
 			k.speak()
 		}
 		if !isClosed(k.channel) || k.channel.reason != "idle" {
-			t.Errorf("after %s of a television the channel is open: %q", time.Since(began), k.channel.reason)
+			t.Errorf("the channel is open: %q", k.channel.reason)
 		}
-	}, phrases)
+	})
 }
 
 func isClosed(l *fakeChannel) bool {
@@ -328,15 +286,12 @@ func TestAHelloThatNeverComes(t *testing.T) {
 		if isClosed(k.channel) {
 			t.Fatal("closed too soon")
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		k.pass(2 * time.Second)
 		if !isClosed(k.channel) || k.channel.reason != "no hello" {
 			t.Errorf("the channel is open: %q", k.channel.reason)
 		}
 		k.wantStory("")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 }
 
@@ -344,10 +299,7 @@ func TestPacketsThatStopEndAnUtterance(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)
-		for _, p := range k.packets {
-			k.put(frame{audio: xiaozhi.Audio{Opus: p}})
-			time.Sleep(60 * time.Millisecond)
-		}
+		k.someWords()
 		time.Sleep(1300 * time.Millisecond)
 		k.wantStory("hello, stt x, face happy, tts start, sentence Yes., 7 packets")
 	})
@@ -418,9 +370,7 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 				k.channel.forget()
 				works := k.mind.answer
 				c.breakIt(k)
-				k.recognizer.transcripts = understood("x")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+				k.hears(xiaozhi.Auto, "x")
 				time.Sleep(2 * time.Second)
 				k.wantStory(c.want)
 				if shown := k.shows(); shown != agent.Failed {
@@ -428,9 +378,7 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 				}
 				k.mind.answer, k.recognizer.err, k.synthesizer.err = works, nil, nil
 				k.channel.forget()
-				k.recognizer.transcripts = understood("y")
-				k.listen(xiaozhi.Auto)
-				k.speak()
+				k.hears(xiaozhi.Auto, "y")
 				time.Sleep(2 * time.Second)
 				k.wantStory("stt y, face happy, tts start, sentence Yes., 7 packets, tts stop")
 			}, phrases)
@@ -438,49 +386,23 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 	}
 }
 
-func TestSayWaitsForTheTurn(t *testing.T) {
-	talking(t, answer("It is late."), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		for _, text := range []string{"One", "Two"} {
-			if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(8 * time.Second)
-		k.wantStory("hello, stt x, face happy, tts start, sentence It is late., 19 packets, tts stop, " +
-			"tts start, sentence One, 5 packets, tts stop, tts start, sentence Two, 5 packets, tts stop")
-		if queued, err := k.server.Say(k.t.Context(), "ffffffffff00", "x"); !queued || err != nil {
-			t.Errorf("an absent robot: %v, %v", queued, err)
-		}
-		if err := k.server.Abort(k.t.Context(), "ffffffffff00"); !errors.Is(err, ErrOffline) {
-			t.Errorf("an absent robot: %v", err)
-		}
-	})
-}
-
 // TestASecondSocketReplacesTheFirst without the robot going offline.
 func TestASecondSocketReplacesTheFirst(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()
 		first := k.channel
-		k.channel = newFakeChannel()
-		ended := make(chan struct{})
-		k.connect(k.channel, ended)
+		ended := k.ended
+		k.reconnect()
 		synctest.Wait()
 		if !isClosed(first) {
 			t.Error("the first channel is open")
 		}
-		<-k.ended
-		k.ended = ended
+		<-ended
 		k.say(xiaozhi.Hello{})
 		if kinds := k.happened(); !slices.Equal(kinds, []string{"robot_online"}) {
 			t.Errorf("happened %v", kinds)
 		}
-		k.recognizer.transcripts = understood("x")
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(2 * time.Second)
 		k.wantStory("hello, stt x, face happy, tts start, sentence Yes., 7 packets, tts stop")
 		if open := k.server.List(); len(open) != 1 {
@@ -496,10 +418,40 @@ func TestARobotThatDoesNotRead(t *testing.T) {
 		for range nowLane + 2 {
 			k.say(xiaozhi.Abort{})
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		k.pass(2 * time.Second)
 		if !isClosed(k.channel) || k.channel.reason != "too slow" {
 			t.Errorf("the channel is open: %q", k.channel.reason)
+		}
+	})
+}
+
+// TestStages: each stage is what came between it and the one before that there
+// was; tools that run at a time are counted once.
+func TestStages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s stages
+		s.mark(event.StageRecognize) // of nothing yet
+		s.begin(time.Now().Add(-600 * time.Millisecond))
+		s.mark(event.StageEndpoint)
+		time.Sleep(300 * time.Millisecond)
+		s.mark(event.StageRecognize)
+		time.Sleep(100 * time.Millisecond)
+		s.mark(event.StageFirstToken)
+		s.tool(event.ToolDone) // of a tool that was never announced
+		s.tool(event.ToolRunning)
+		time.Sleep(time.Second)
+		s.tool(event.ToolRunning)
+		time.Sleep(time.Second)
+		s.tool(event.ToolDone)
+		s.tool(event.ToolFailed)
+		s.mark(event.StageFirstAudio) // of a phrase, which no brain has said
+		s.mark(event.StageFirstAudio)
+		time.Sleep(20 * time.Millisecond)
+		s.mark(event.StageFirstPacket)
+		want := map[string]int64{event.StageEndpoint: 600, event.StageRecognize: 300, event.StageFirstToken: 100, event.StageFirstAudio: 2000,
+			event.StageFirstPacket: 3020, event.StageTools: 2000}
+		if got := s.all(); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
 	})
 }

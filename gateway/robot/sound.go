@@ -19,8 +19,7 @@ type sounds interface {
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 
-// ErrSpeaking is returned where a robot would have to talk over itself, or
-// over somebody who speaks to it.
+// ErrSpeaking is returned where a sound would disturb the robot or a person.
 var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
 
@@ -36,15 +35,13 @@ type playSound struct {
 	answer chan<- error // with a slot for one
 }
 
-func (playSound) input() {}
-
 // answerPlay returns whether a sound is played.
 type answerPlay struct {
 	answer chan<- error
 	err    error
 }
 
-func (answerPlay) effect() {}
+func (e answerPlay) perform(context.Context, *loop) { e.answer <- e.err } // there is a slot
 
 // Play has a robot play a sound outside any turn, and returns when it begins
 // to. It can be interrupted as speech can. Errors wrap fs.ErrNotExist for a
@@ -74,9 +71,8 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// playSound begins a sound where nothing else is heard. A robot that is still
-// connecting plays it in a moment.
-func (s *stepper) playSound(in playSound) {
+// step begins a sound if nothing else is heard, or once the robot has connected.
+func (in playSound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
 		s.do(answerPlay{in.answer, ErrOffline})
@@ -100,17 +96,15 @@ func (s *stepper) soundEnded(end string) bool {
 	return s.turn.announcement.sound != nil
 }
 
-// playSound queues a sound. The empty sentence makes every build enter its speaking
-// state.
+// playSound queues a sound. On the empty sentence every build begins to speak.
 func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	silent := ""
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
 		return err
 	}
-	encoder := t.session.encoder.of(ctx, t)
 	for len(pcm) > 0 {
 		n := min(len(pcm), voice.SpeakerFrame)
-		if err := encoder.encode(ctx, pcm[:n], t.packet(ctx)); err != nil {
+		if err := t.session.encoder.encode(ctx, t, pcm[:n], t.packet(ctx)); err != nil {
 			return err
 		}
 		pcm = pcm[n:]

@@ -158,8 +158,8 @@ const (
 	listenAfter = 500 * time.Millisecond
 	// feedEvery keeps the robot's clock of 120 s from running out.
 	feedEvery = time.Minute
-	// resumeWithin is how long after tts stop the robot's own listen start may
-	// come: it first plays what it was sent.
+	// resumeWithin is when the robot's own listen start follows tts stop, at the
+	// latest.
 	resumeWithin = 2 * time.Second
 	// unsolicitedFor is how long after an announcement has begun a microphone may open
 	// that does not interrupt it: the face that is greeted also opens the microphone.
@@ -167,24 +167,21 @@ const (
 	// holdMargin is how much longer a channel is held than was asked: what it is
 	// held for happens at that time, and then has to be spoken.
 	holdMargin = 30 * time.Second
-	// yieldFor is how long a person has to begin to speak after a microphone has
-	// opened because of an interruption, or with the channel. After an interruption
-	// the microphone opens within resumeWithin.
+	// yieldFor is how long a person has to begin to speak after the microphone has
+	// opened by an interruption or with the channel.
 	yieldFor = 3 * time.Second
 	// introduceEvery is how often the robot is given a new token for its camera.
 	introduceEvery = 30 * time.Minute
 )
 
-// mostQueued bounds the announcements that wait for a turn to end: those that had
-// waited for the channel, and as many more. mostEarly bounds the commands that
-// come before hello.
+// mostQueued bounds the announcements that wait for a turn to end: those from the
+// closed channel, and as many more. mostEarly bounds commands before hello.
 const (
 	mostQueued = 2 * mostWaiting
 	mostEarly  = mostWaiting
 )
 
-// announcement is what a robot speaks without being asked. One of text, phrase,
-// sound and question is set.
+// announcement is spoken without being asked. One of the first four is set.
 type announcement struct {
 	text     string
 	phrase   string    // of the phrasebook, instead of a text
@@ -196,8 +193,8 @@ type announcement struct {
 	urgent   bool      // it waits for no other
 }
 
-// canYield reports whether it can wait until the person who has opened the channel
-// has had a turn.
+// canYield reports whether a turn of the person who opened the channel may precede
+// it.
 func (t announcement) canYield() bool { return (t.notice != "" || t.command != "") && !t.urgent }
 
 // isSpeech reports whether it is spoken, and spoken again where it did not sound.

@@ -27,56 +27,40 @@ func (s *stepper) do(effects ...effect) {
 	s.effects = append(s.effects, effects...)
 }
 
-// step is what a session does when something happens: the state after it, and
-// the effects in the order they are to be carried out. It is pure; time comes
-// in with the input.
+// step returns the state after an input, and the effects in order. It is pure.
 func step(st state, now time.Time, in input) (state, []effect) {
 	s := &stepper{state: st, now: now}
-	if s.phase == closing {
-		return st, nil
-	}
-	switch in := in.(type) {
-	case fromRobot:
-		s.fromRobot(in.message)
-	case speechBegan:
-		s.speechBegan()
-	case speechEnded:
-		s.utteranceOver()
-	case streaming:
-		s.streaming()
-	case transcript:
-		s.transcribed(in.text)
-	case misheard:
-		s.misheard()
-	case questionPut:
-		s.questionPut(in.question)
-	case questionAnswered:
-		s.questionAnswered(in.answer)
-	case turnFinished:
-		s.turn.done, s.turn.end, s.turn.reason = true, in.end, in.reason
-		s.maybeEnd()
-	case playbackProgress:
-		s.played(in)
-	case hangUp:
-		s.close(in.why)
-	case tick:
-		s.tick()
+	switch {
+	case s.phase == closing:
+	case s.phase == greeting && isCommand(in):
+		if _, quiet := in.(abort); !quiet && len(s.queue.early) < mostEarly {
+			s.queue.early = append(slices.Clip(s.queue.early), in)
+		}
 	default:
-		s.command(in)
+		in.step(s)
 	}
 	return s.state, s.effects
 }
 
-// fromRobot is a message of the robot.
-func (s *stepper) fromRobot(m xiaozhi.FromRobot) {
-	if hello, ok := m.(xiaozhi.Hello); ok {
+// isCommand reports whether the appliance wants something, which waits for hello.
+func isCommand(in input) bool {
+	switch in.(type) {
+	case announce, showAlert, showEmotion, injectText, abort, holdChannel, collectCommands, decideQuestion, reboot:
+		return true
+	}
+	return false
+}
+
+// step takes a message of the robot.
+func (in fromRobot) step(s *stepper) {
+	if hello, ok := in.message.(xiaozhi.Hello); ok {
 		s.hello(hello)
 		return
 	}
 	if s.phase == greeting {
 		return // nothing counts before hello
 	}
-	switch m := m.(type) {
+	switch m := in.message.(type) {
 	case xiaozhi.ListenStart:
 		s.listenStart(m.Mode)
 	case xiaozhi.ListenStop:
@@ -124,13 +108,12 @@ func (s *stepper) hello(m xiaozhi.Hello) {
 		early := s.queue.early
 		s.queue.early = nil
 		for _, in := range early {
-			s.command(in)
+			in.step(s)
 		}
 	}
 }
 
-// isWakeWord reports whether a robot was woken by words, and not by one of the
-// other causes that builds send.
+// isWakeWord reports whether words have woken a robot, and no other cause.
 func isWakeWord(text string) bool {
 	return text != "" && text != "face" && text != "head_pet_hold"
 }
@@ -141,9 +124,8 @@ func (s *stepper) settle() {
 	s.sayWaiting()
 }
 
-// isTyped reports whether a text was typed, and is not what has woken a robot. Some
-// clients mark it. Of others a robot's wake word is the first thing, or comes
-// with the sound of it.
+// isTyped reports whether a text was typed and did not wake the robot. Some clients
+// mark it. Else a wake word comes first, or together with its sound.
 func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
 	return m.Typed || isWakeWord(m.Text) && s.mic.everOpened && !s.mic.flow.preRoll(s.now)
 }
@@ -218,9 +200,8 @@ func (s *stepper) listenStart(mode xiaozhi.Mode) {
 	s.settle()
 }
 
-// yieldToOpener lets a person speak before announcements that wait, if the
-// microphone opens because of an interruption, or for the first time. A face that
-// has opened it does not speak.
+// yieldToOpener lets a person speak before announcements if the microphone opens by
+// an interruption or for the first time. A face does not speak.
 func (s *stepper) yieldToOpener() {
 	until := s.now.Add(yieldFor)
 	if s.now.Before(s.queue.yieldsUntil) {
@@ -235,9 +216,8 @@ func (s *stepper) yieldToOpener() {
 	}
 }
 
-// openerHadTurn ends the time in which the person who has opened the channel speaks
-// first, after a turn of this person. A turn that was a greeting, or misheard the
-// person, gives as long again.
+// openerHadTurn ends the time for the person who opened the channel. After a
+// greeting or a turn that was not understood it begins again.
 func (s *stepper) openerHadTurn() {
 	switch {
 	case s.turn.understood:
@@ -259,8 +239,7 @@ func (s *stepper) keepSpeaking(mode xiaozhi.Mode) {
 	s.settle()
 }
 
-// greet answers a wake word, once the microphone is open: the robot is then
-// sure to have left its connecting state.
+// greet answers a wake word, once the open microphone shows a connected robot.
 func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
@@ -279,9 +258,7 @@ func (s *stepper) listenStop() {
 	}
 }
 
-// speechBegan is the begin of an utterance. In realtime, where the microphone
-// is open while we speak, it stops our speech, and our thinking about the
-// utterance before.
+// speechBegan begins an utterance. In realtime it stops our speech or our thinking.
 func (s *stepper) speechBegan() {
 	if s.interruptible() {
 		s.cancel(false)
@@ -301,9 +278,8 @@ func (s *stepper) speechBegan() {
 	s.phase = hearing
 }
 
-// interruptible reports whether words stop the turn under way. They do not while a
-// question is put, or words are recognized: a person who goes on after a pause
-// still means the same.
+// interruptible reports whether words stop the turn. They do not while a question
+// waits or words are recognized: a person who goes on means the same.
 func (s *stepper) interruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.waits() {
 		return false
@@ -331,19 +307,18 @@ func (s *stepper) utteranceOver() {
 	}
 }
 
-func (s *stepper) transcribed(text string) {
+func (in transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
 	if !s.question.waits() {
 		s.turn.understood = true
-		s.do(keepTranscript{text})
+		s.do(keepTranscript(in))
 	}
-	s.do(send{xiaozhi.STT{Text: text}}, publish{event.Heard{Text: text}})
+	s.do(send{xiaozhi.STT{Text: in.text}}, publish{event.Heard{Text: in.text}})
 }
 
-// misheard was speech, but nothing to stand by. The first is answered aloud
-// by the turn; later ones are only shown, so that a television cannot keep a
-// robot talking.
-func (s *stepper) misheard() {
+// step takes speech that was not understood. The turn answers the first aloud.
+// Later ones are only shown, or a television would keep a robot talking.
+func (misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.do(send{xiaozhi.STT{Text: "…"}}, publish{event.Misheard{}})
 	if s.question.waits() && s.phase != hearing { // or the next answer is being spoken already
@@ -469,8 +444,7 @@ func (s *stepper) leaveHearing() {
 	}
 }
 
-// rest is after a turn: in auto mode the robot sends listen start, in
-// realtime its microphone was never closed.
+// rest follows a turn: in realtime the microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
@@ -482,7 +456,7 @@ func (s *stepper) rest() {
 	}
 }
 
-func (s *stepper) played(p playbackProgress) {
+func (p playbackProgress) step(s *stepper) {
 	s.channel.sentAt = s.now
 	if !s.turn.active {
 		return
@@ -528,6 +502,11 @@ func (s *stepper) played(p playbackProgress) {
 		s.turn.drained = true
 		s.maybeEnd()
 	}
+}
+
+func (in turnFinished) step(s *stepper) {
+	s.turn.done, s.turn.end, s.turn.reason = true, in.end, in.reason
+	s.maybeEnd()
 }
 
 // maybeEnd ends a turn whose brain has finished and whose speech was played.

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"perch/device"
+	"perch/event"
 	"perch/gateway/door"
 )
 
@@ -56,13 +58,16 @@ var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "notifications are not sent to a robot that nobody has adopted; perch adopt ROBOT adopts it"}
 
-// keep keeps commands for a robot, and publishes which were dropped for them.
-// Nothing is kept for strangers.
+// keep stores commands for an adopted robot, and publishes which were dropped.
 func (s *Server) keep(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
 	}
-	return s.queueCommands(id, added...)
+	givenUp, err := s.options.Commands.add(id, time.Now(), added...)
+	for _, c := range givenUp {
+		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
+	}
+	return err
 }
 
 // keepUnspoken keeps what a session that has ended was still to speak. What had
@@ -82,12 +87,10 @@ func (s *Server) keepUnspoken(ended *loop) {
 	}
 }
 
-// mostStrangers is how many channels of strangers may be open: one that speaks
-// takes up to half a megabyte.
+// mostStrangers bounds strangers' channels: each may take half a megabyte.
 const mostStrangers = 256
 
-// strangerLimits are what robots that nobody has adopted share, so that they
-// cost the owner's robots little.
+// strangerLimits are shared by all strangers, who may cost others little.
 type strangerLimits struct {
 	log        *slog.Logger   // what they do is logged seldom
 	refused    loggedRefusals // robots that were turned away

@@ -19,7 +19,6 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
-	"perch/gateway/door"
 	"perch/voice"
 )
 
@@ -58,11 +57,8 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		if got := len(k.server.Tools(robotID)); got != 1 {
 			t.Errorf("it has %d tools in its own talk", got)
 		}
-		k.recognizer.transcripts = understood("what time is it")
-		k.listen(xiaozhi.Auto)
-		k.speak()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		k.hears(xiaozhi.Auto, "what time is it")
+		k.pass(5 * time.Second)
 		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
 			t.Errorf("turns as a stranger: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
@@ -90,9 +86,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true, AEC: true}})
 		k.listTool(2)
 		speak := func() {
-			k.recognizer.transcripts = understood("what time is it")
-			k.listen(xiaozhi.Auto)
-			k.speak()
+			k.hears(xiaozhi.Auto, "what time is it")
 			time.Sleep(5 * time.Second)
 		}
 		speak()
@@ -127,9 +121,7 @@ func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
 		time.Sleep(10 * time.Second)
 		k.wantStory("hello")
-		k.server.Close()
-		<-k.ended
-		k.bus.Close()
+		k.close()
 	})
 }
 
@@ -182,34 +174,40 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// limitedRecognizer is slow for strangers: it returns when the test lets it.
-type limitedRecognizer struct {
-	let chan struct{}
-
-	mu        sync.Mutex
-	strangers int // being recognized
-	most      int
-	ours      int
+// gauge counts what is under way at a time.
+type gauge struct {
+	mu              sync.Mutex
+	now, most, ever int
 }
 
-func (*limitedRecognizer) Name() string { return "crowded" }
+// enter counts one more, until leave.
+func (g *gauge) enter() (leave func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now++
+	g.ever++
+	g.most = max(g.most, g.now)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.now--
+	}
+}
+
+// limitedRecognizer is slow for strangers: it returns when the test lets it.
+type limitedRecognizer struct {
+	let             chan struct{}
+	strangers, ours gauge
+}
+
+func (*limitedRecognizer) Name() string { return "limited" }
 
 func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if !o.Stranger {
-		c.mu.Lock()
-		c.ours++
-		c.mu.Unlock()
+		defer c.ours.enter()()
 		return voice.Transcript{Text: "what time is it"}, u.Wait(ctx)
 	}
-	c.mu.Lock()
-	c.strangers++
-	c.most = max(c.most, c.strangers)
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.strangers--
-	}()
+	defer c.strangers.enter()()
 	select {
 	case <-c.let:
 	case <-ctx.Done():
@@ -217,27 +215,21 @@ func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o
 	return voice.Transcript{Text: "let me in"}, ctx.Err()
 }
 
-// crowdedBy has so many strangers connect, who say hello and then something.
+// connectStrangers has so many strangers connect, who say hello and then something.
 // leave has them go, and waits until they have.
-func (k *talk) connectStrangers(t *testing.T, many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
-	var ended sync.WaitGroup
+func (k *talk) connectStrangers(many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
+	var ended []chan struct{}
 	for i := range many {
 		l := newFakeChannel()
-		lines = append(lines, l)
-		ended.Go(func() {
-			robot := device.Robot{ID: device.ID(fmt.Sprintf("02000000%04x", i))}
-			if err := k.server.serve(l, robot, device.Client{}, l.framing); err != nil {
-				t.Error(err)
-			}
-		})
+		lines, ended = append(lines, l), append(ended, k.connect(l, device.ID(fmt.Sprintf("02000000%04x", i))))
 		l.up <- uplink{frame: frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket"}}}
 		l.up <- uplink{frame: frame{message: then}}
 	}
 	return lines, func() {
-		for _, l := range lines {
+		for i, l := range lines {
 			l.Close(0, "")
+			<-ended[i]
 		}
-		ended.Wait()
 	}
 }
 
@@ -248,7 +240,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
 	recognizer := &limitedRecognizer{}
 	talking(t, answer("It is late."), func(k *talk) {
-		lines, leave := k.connectStrangers(t, many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		lines, leave := k.connectStrangers(many, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		for _, p := range append(slices.Clone(k.packets), k.silence[:15]...) {
 			for _, l := range lines {
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: p}}}
@@ -267,16 +259,15 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				refused++
 			}
 		}
-		if recognizer.ours != 1 || recognizer.strangers != mostStrangerTurns || recognizer.most != mostStrangerTurns ||
+		if theirs := &recognizer.strangers; recognizer.ours.ever != 1 || theirs.now != mostStrangerTurns || theirs.most != mostStrangerTurns ||
 			refused != many-mostStrangerTurns {
-			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours, recognizer.strangers,
-				recognizer.most, refused)
+			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours.ever, theirs.now,
+				theirs.most, refused)
 		}
 		close(recognizer.let) // and their slots are free
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if recognizer.strangers != 0 || len(k.server.strangers.utterances) != 0 {
-			t.Errorf("%d are still listened to", recognizer.strangers)
+		k.pass(5 * time.Second)
+		if recognizer.strangers.now != 0 || len(k.server.strangers.utterances) != 0 {
+			t.Errorf("%d are still listened to", recognizer.strangers.now)
 		}
 		leave()
 	}, strangers, func(o *Options) {
@@ -295,23 +286,12 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 // slow is a mind that gives no answer until it is let.
 type slow struct {
 	mind
-	let chan struct{}
-
-	mu              sync.Mutex
-	thinks, most, n int
+	let   chan struct{}
+	turns gauge
 }
 
 func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
-	s.mu.Lock()
-	s.thinks++
-	s.n++
-	s.most = max(s.most, s.thinks)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.thinks--
-	}()
+	defer s.turns.enter()()
 	select {
 	case <-s.let:
 	case <-ctx.Done():
@@ -326,15 +306,12 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 	late := answer("It is late.")
 	agents := &slow{mind: late}
 	talking(t, late, func(k *talk) {
-		_, leave := k.connectStrangers(t, many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
+		_, leave := k.connectStrangers(many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		agents.mu.Lock()
-		if agents.most != mostStrangerTurns+1 || agents.n != mostStrangerTurns+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", agents.most, agents.n, mostStrangerTurns)
+		k.pass(3 * time.Second)
+		if turns := &agents.turns; turns.most != mostStrangerTurns+1 || turns.ever != mostStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", turns.most, turns.ever, mostStrangerTurns)
 		}
-		agents.mu.Unlock()
 		close(agents.let)
 		time.Sleep(5 * time.Second)
 		if len(k.server.strangers.turns) != 0 {
@@ -360,11 +337,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 	for name, annoy := range map[string]func(k *talk){
 		"refused upgrades": func(k *talk) {
 			k.server.options.Robots = refusing{k.robots}
-			engine, err := door.NewEngine(k.server.options.Log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.server.Routes(engine)
+			engine := routesOf(t, k.server)
 			for i := range 3000 {
 				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
 				r.Header.Set("Device-Id", fmt.Sprintf("02000000%04x", i))
@@ -378,9 +351,8 @@ func TestStrangersFillNoLog(t *testing.T) {
 		},
 		"one channel after the other": func(k *talk) {
 			for i := range 300 {
-				l, ended := newFakeChannel(), make(chan struct{})
-				k.robot.ID = device.ID(fmt.Sprintf("02000000%04x", i))
-				k.connect(l, ended)
+				l := newFakeChannel()
+				ended := k.connect(l, device.ID(fmt.Sprintf("02000000%04x", i)))
 				l.up <- uplink{raw: []byte("this is no JSON\n")}
 				l.up <- uplink{frame: frame{audio: xiaozhi.Audio{Opus: make([]byte, voice.MaxPacket+1)}}}
 				l.Close(0, "")

@@ -13,6 +13,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/gateway/door"
 )
 
@@ -68,11 +69,9 @@ func timeout(tool string) time.Duration {
 const (
 	mostTools = 200
 	mostPages = 50
-	// mostToolBytes bounds its tools as they are kept, in JSON. A Stack-chan's take
-	// some 8 KB.
+	// mostToolBytes bounds its tools in JSON. A Stack-chan's take some 8 KB.
 	mostToolBytes = 64 << 10
-	// All robots whose channels are open have so much together, and strangers so
-	// much of their own.
+	// The bounds for all robots with an open channel, and for all strangers.
 	adoptedToolBytes  = 16 << 20
 	strangerToolBytes = 2 << 20
 )
@@ -247,9 +246,8 @@ func (b *toolbox) Tools() []device.Tool {
 	return b.tools
 }
 
-// Call runs a tool and returns what it answered. The arguments are first
-// fitted to the robot's own schema: the firmware ignores what it does not
-// know, without a word.
+// Call runs a tool. The arguments are first fitted to the robot's schema, because
+// the firmware silently ignores what it does not know.
 func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	tool, listed := device.FindTool(b.Tools(), name)
 	if !listed {
@@ -302,8 +300,7 @@ func (b *toolbox) drop(id int) {
 	delete(b.calls, id)
 }
 
-// close fails every call that waits, and gives back the memory of the tools. It
-// is called once.
+// close fails every call that waits, and frees the memory. It is called once.
 func (b *toolbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -315,4 +312,27 @@ func (b *toolbox) close() {
 		close(answer)
 		delete(b.calls, id)
 	}
+}
+
+// statusTool ends the name of the tool by which every build reports its condition.
+const statusTool = "get_device_status"
+
+// call runs one of the robot's tools. It publishes the condition that a robot
+// answers to any caller: its battery is reported nowhere else.
+func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	answer, err := s.toolbox.Call(ctx, tool, arguments)
+	if err == nil && strings.HasSuffix(tool, statusTool) {
+		if status, ok := parseStatus(answer.Text); ok {
+			s.publish(status)
+		}
+	}
+	return answer, err
+}
+
+// parseStatus makes an event of it.
+func parseStatus(answer string) (event.RobotStatus, bool) {
+	status, err := device.ParseStatus(answer)
+	return event.RobotStatus{
+		Volume: status.Volume, Brightness: status.Brightness, Battery: status.Battery, Charging: status.Charging, Signal: status.Signal,
+	}, err == nil
 }

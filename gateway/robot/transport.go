@@ -8,8 +8,7 @@ import (
 // transport is the channel to a robot. Receive is called by one goroutine and
 // the Sends by one other; Close by any, and more than once.
 type transport interface {
-	// Receive waits for a message: a text, or audio. What it returns is
-	// valid until the next call.
+	// Receive waits for a text or audio, which is valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
 	SendAudio(a xiaozhi.Audio) error

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/voice"
@@ -64,9 +64,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	}
 }
 
-// post gives the loop an input and waits until it has dealt with it, so that
-// what the turn does next cannot overtake it: the transcript is shown before
-// the answer to them.
+// post has the loop take an input, and waits for that: order is kept.
 func (t *turn) post(ctx context.Context, in input) {
 	handled := make(chan struct{})
 	select {
@@ -114,7 +112,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 
 // speakAll speaks a text sentence by sentence.
 func (t *turn) speakAll(ctx context.Context, text string) error {
-	for _, sentence := range llm.Sentences(text) {
+	for _, sentence := range thinker.Sentences(text) {
 		if err := t.speak(ctx, sentence); err != nil {
 			return err
 		}
@@ -133,8 +131,7 @@ func (t *turn) announce(ctx context.Context, text string) error {
 	return t.speakAll(ctx, words)
 }
 
-// greet speaks a phrase that was synthesized ahead, or will be now where the
-// robot is the first one here.
+// greet speaks a phrase, which is synthesized now if it was not before.
 func (t *turn) greet(ctx context.Context, name string) error {
 	if p, ready := t.session.server.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
@@ -283,19 +280,17 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	if err := t.playback.add(ctx, item{sentence: &text}); err != nil {
 		return err
 	}
-	encoder := t.session.encoder.of(ctx, t)
 	sounded := false
 	err := t.session.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
-		return encoder.encode(ctx, pcm, t.packet(ctx))
+		return t.session.encoder.encode(ctx, t, pcm, t.packet(ctx))
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case sounded && errors.Is(err, voice.ErrUnavailable):
-		// To say it again from the beginning would be odd. The next sentence is
-		// another engine's, where there is one.
+		// To begin again would be odd. The next sentence may have another engine.
 		t.session.log.Warn("a sentence was cut off", "err", err)
 		return nil
 	}
@@ -305,7 +300,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 // flush queues what is left of the speech. Between sentences that is carried
 // over instead, so that they join without a click.
 func (t *turn) flush(ctx context.Context) error {
-	return t.session.encoder.of(ctx, t).flush(ctx, t.packet(ctx))
+	return t.session.encoder.flush(ctx, t, t.packet(ctx))
 }
 
 // Speech is made ahead of its time, but not as fast as the processor can: ten
@@ -332,9 +327,8 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 	}
 }
 
-// sayPhrase plays one of the small set of sentences that were synthesized
-// ahead, for when an engine is away. Its errors change nothing: the turn has
-// failed already.
+// sayPhrase plays a sentence that was synthesized ahead, for when an engine is
+// away. Errors are ignored, because the turn has failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
@@ -354,10 +348,9 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 	}
 }
 
-// ask puts a question and waits for its answer, which may be a touch, words,
-// what the robot's owner decides elsewhere, or nothing in time. A channel that
-// closes is a no. The time for an answer begins when the question was put, if
-// the question does not say when it ends.
+// ask puts a question and waits for a touch, words, the owner's decision elsewhere
+// or the end of its time, which begins when the question was put, unless it says
+// otherwise. A channel that closes is a no.
 func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()
@@ -447,8 +440,7 @@ func (t *turn) awaitDecision(ctx context.Context) (agent.Answer, error) {
 	}
 }
 
-// forgetAnswers drops what came too late for the question before: a touch must
-// not answer the next one.
+// forgetAnswers drops late answers, which must not answer the next question.
 func (t *turn) forgetAnswers() {
 	for {
 		select {
@@ -466,8 +458,7 @@ type body struct {
 	t *turn
 }
 
-// Tools leaves out those that are for the robot's owner, unless he has
-// allowed them.
+// Tools leaves out those for the robot's owner, unless the owner allows them.
 func (b body) Tools() []device.Tool {
 	tools := b.s.toolbox.Tools()
 	if b.s.UserTools {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -25,8 +26,8 @@ import (
 const (
 	visionPath = "/xiaozhi/vision/explain"
 
-	// mostPicture bounds a picture, in bytes. A Stack-chan sends some 20 kB, a
-	// phone's browser a few megabytes.
+	// mostPicture is in bytes. A Stack-chan sends 20 kB, a phone's browser
+	// megabytes.
 	mostPicture  = 4 << 20
 	mostQuestion = 2000
 	mostUpload   = mostPicture + 64<<10 // the parts' headers and other fields
@@ -36,8 +37,7 @@ const (
 	tokenLives = 2 * introduceEvery
 )
 
-// cameras are the robots' cameras: who may send pictures, and the last of
-// each. Pictures are kept in memory only.
+// cameras hold who may send pictures, and each robot's last, in memory only.
 type cameras struct {
 	mu       sync.Mutex
 	tokens   map[[sha256.Size]byte]camera // by the hash of the token
@@ -57,7 +57,7 @@ type camera struct {
 // mostKept bounds the pictures that are kept, in bytes.
 const mostKept = 8 * mostPicture
 
-// admit gives a robot the address it sends pictures to, and a token for it.
+// issue gives a robot the address it sends pictures to, and a token for it.
 // The address is empty where the address by which the robot reaches us is unknown.
 func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
@@ -65,9 +65,6 @@ func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, tok
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.tokens == nil {
-		c.tokens = map[[sha256.Size]byte]camera{}
-	}
 	for t, held := range c.tokens {
 		switch {
 		case now.After(held.expires), held.session == session && held.renewed:
@@ -82,15 +79,11 @@ func (c *cameras) issue(r device.Robot, session string, now time.Time) (url, tok
 	return r.BaseURL + visionPath, token
 }
 
-// dismiss ends the tokens of a session.
+// revoke ends the tokens of a session.
 func (c *cameras) revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for t, held := range c.tokens {
-		if held.session == session {
-			delete(c.tokens, t)
-		}
-	}
+	maps.DeleteFunc(c.tokens, func(_ [sha256.Size]byte, held camera) bool { return held.session == session })
 }
 
 // holder is who a token was given to. What is looked up is its hash: the time
@@ -105,9 +98,6 @@ func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 func (c *cameras) keep(id device.ID, p device.Picture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pictures == nil {
-		c.pictures = map[device.ID]device.Picture{}
-	}
 	c.drop(id)
 	for len(c.oldest) > 0 && c.bytes+len(p.Data) > mostKept {
 		c.drop(c.oldest[0])
@@ -129,9 +119,8 @@ func (s *Server) Picture(id device.ID) (device.Picture, bool) {
 	return p, there
 }
 
-// upload is a picture as a camera sends it: the firmware in chunks, the
-// question first and then the file; browsers in any order, and some call the
-// file "image".
+// upload is a picture as cameras send it. The firmware sends the question first;
+// browsers use any order, and some name the file "image".
 type upload struct {
 	question string
 	picture  device.Picture
@@ -208,8 +197,7 @@ type explanation struct {
 	Response string `json:"response"`
 }
 
-// explain answers a picture: what is to be seen on it, or an honest sentence
-// where no brain can look at pictures.
+// explain answers what is on a picture, or says that no brain can see.
 func (s *Server) explain(ctx context.Context, from camera, u upload) (explanation, error) {
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {
@@ -237,4 +225,56 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 func (s *Server) excuse(name string) explanation {
 	_, text := agent.SplitEmotion(s.options.Phrases(name))
 	return explanation{false, "RESPONSE", text}
+}
+
+// How many pictures may be on their way at a time. A robot's camera waits for
+// the answer to one before it takes another.
+const (
+	mostUploads = 4
+	// mostOfStrangers of them are of robots that nobody has adopted, so that those
+	// do not keep out the others.
+	mostOfStrangers = 2
+	// uploadWithin is how long one may take to arrive: 4 MB over a Wi-Fi of
+	// 2 Mbit/s, of which a robot sends a hundredth.
+	uploadWithin = 15 * time.Second
+)
+
+// Errors of an upload that is not taken.
+var (
+	errOneAtATime = &door.Fault{Word: "one_at_a_time", HTTP: http.StatusTooManyRequests,
+		Sentence: "this robot's last picture is still being looked at; send the next one after the answer"}
+	errTooManyUploads = &door.Fault{Word: "too_many_pictures", HTTP: http.StatusServiceUnavailable,
+		Sentence: "too many pictures are being looked at; try again in a moment"}
+	errSlowUpload = &door.Fault{Word: "too_slow", HTTP: http.StatusRequestTimeout,
+		Sentence: "the picture did not arrive within " + uploadWithin.String() + "; send a smaller one, or look at the network"}
+)
+
+// uploads are the pictures that are being received or looked at.
+type uploads struct {
+	mu sync.Mutex
+	of map[device.ID]bool // whether it is of a stranger
+}
+
+// reserve takes a slot for a robot's picture. leave gives it back.
+func (u *uploads) reserve(id device.ID, stranger bool) (leave func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, one := u.of[id]; one {
+		return nil, errOneAtATime
+	}
+	strangers := 0
+	for _, is := range u.of {
+		if is {
+			strangers++
+		}
+	}
+	if len(u.of) >= mostUploads || stranger && strangers >= mostOfStrangers {
+		return nil, errTooManyUploads
+	}
+	u.of[id] = stranger
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.of, id)
+	}, nil
 }

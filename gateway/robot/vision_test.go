@@ -1,24 +1,29 @@
 package robot
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/gin-gonic/gin"
 
 	"perch/agent"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 )
 
 // seeing is a mind that can look at pictures.
@@ -56,17 +61,8 @@ func form(t *testing.T, parts ...string) (body io.Reader, contentType string) {
 }
 
 func TestVision(t *testing.T) {
-	mind := &seeing{scriptedMind: answer()}
-	bus := event.NewBus()
-	defer bus.Close()
-	s := NewServer(Options{Robots: &registry{}, Bus: bus, Mind: mind, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Phrases: func(name string) string { return "😐 " + name }})
-	defer s.Close()
-	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Routes(gin.IRouter(engine))
+	s, engine := watching(t, &registry{})
+	mind := s.options.Mind.(*seeing)
 	server := httptest.NewServer(engine)
 	defer server.Close()
 	url, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
@@ -149,4 +145,179 @@ func TestVision(t *testing.T) {
 	if url, token := s.cameras.issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}
+}
+
+// watching is a server for pictures alone.
+func watching(t *testing.T, robots robots) (*Server, http.Handler) {
+	t.Helper()
+	bus := event.NewBus()
+	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Phrases: func(name string) string { return "😐 " + name }})
+	t.Cleanup(bus.Close)
+	t.Cleanup(s.Close)
+	return s, routesOf(t, s)
+}
+
+// routesOf are a server's routes.
+func routesOf(t *testing.T, s *Server) http.Handler {
+	t.Helper()
+	engine, err := door.NewEngine(s.options.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Routes(engine)
+	return engine
+}
+
+// uploading is a request with a picture, and how its body ends.
+func uploading(token string, length int) (head, foot string) {
+	head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\n\r\n" + jpeg
+	foot = "\r\n--b--\r\n"
+	return fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s",
+		visionPath, token, len(head)+length+len(foot), head), foot
+}
+
+// TestSlowUploads: 250 robots send 4 MB each and never the end of it. Four
+// slots are taken, all others get that error, and memory grows by those four alone.
+func TestSlowUploads(t *testing.T) {
+	const clients, most = 250, 64 << 20
+	s, engine := watching(t, &registry{})
+	server := httptest.NewServer(engine)
+	defer server.Close()
+	picture := make([]byte, mostPicture-len(jpeg))
+	debug.FreeOSMemory()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+
+	answers, sent := make(chan int, clients), make(chan bool, clients)
+	for n := range clients {
+		id := device.ID(fmt.Sprintf("a0b1c2%06x", n))
+		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() {
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				answers <- 0 // a reset has overtaken it
+				return
+			}
+			_ = answer.Body.Close() // of an error
+			answers <- answer.StatusCode
+		}()
+		go func() {
+			head, _ := uploading(token, len(picture))
+			_, err := io.WriteString(conn, head)
+			if err == nil {
+				_, err = conn.Write(picture)
+			}
+			sent <- err == nil
+		}()
+	}
+	counts := map[int]int{}
+	late := time.After(30 * time.Second)
+collecting:
+	for range clients - mostUploads {
+		select {
+		case status := <-answers:
+			counts[status]++
+		case <-late:
+			t.Error("not all were answered")
+			break collecting
+		}
+	}
+	for range clients {
+		<-sent
+	}
+	runtime.ReadMemStats(&after)
+	grown := int64(after.Sys-after.HeapReleased) - int64(before.Sys-before.HeapReleased)
+	t.Logf("%v, memory grew by %d MB", counts, grown>>20)
+	if len(answers) > 0 || counts[http.StatusServiceUnavailable]+counts[0] != clients-mostUploads || counts[http.StatusServiceUnavailable] == 0 {
+		t.Errorf("answers: %v, and %d more", counts, len(answers))
+	}
+	if grown > most {
+		t.Errorf("memory grew by %d MB, want less than %d", grown>>20, most>>20)
+	}
+}
+
+// TestUploadsAreBounded: one for each robot, four in all, and two of them at
+// most for strangers.
+func TestUploadsAreBounded(t *testing.T) {
+	u := uploads{of: map[device.ID]bool{}}
+	enter := func(id device.ID, stranger bool, want error) func() {
+		t.Helper()
+		leave, err := u.reserve(id, stranger)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+		return leave
+	}
+	first := enter("s1", true, nil)
+	enter("s1", true, errOneAtATime)
+	enter("s2", true, nil)
+	enter("s3", true, errTooManyUploads)
+	enter("a", false, nil)
+	enter("a", false, errOneAtATime)
+	enter("b", false, nil)
+	enter("c", false, errTooManyUploads)
+	first()
+	enter("c", false, nil)
+	enter("s1", true, errTooManyUploads)
+}
+
+// TestASlowPictureIsGivenUp, and its slot is free again.
+func TestASlowPictureIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, engine := watching(t, &registry{})
+		_, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
+		send := func(body func(io.Writer)) (int, time.Duration) {
+			client := doortest.Serve(t, engine)
+			began := time.Now()
+			wrote := make(chan struct{})
+			go func() { defer close(wrote); body(client) }()
+			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(began)
+			_ = client.Close()
+			<-wrote
+			return answer.StatusCode, took
+		}
+		head, foot := uploading(token, 1000)
+		status, took := send(func(w io.Writer) {
+			_, _ = io.WriteString(w, head)
+			for range 999 {
+				time.Sleep(time.Second)
+				if _, err := io.WriteString(w, "x"); err != nil {
+					return
+				}
+			}
+		})
+		if status != http.StatusRequestTimeout || took != uploadWithin {
+			t.Errorf("a byte a second: %d after %v", status, took)
+		}
+		long, _ := uploading(token, mostUpload)
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
+			t.Errorf("one that says it is too long: %d after %v", status, took)
+		}
+		leave, err := s.uploads.reserve(robotID, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, head) }); status != http.StatusTooManyRequests || took != 0 {
+			t.Errorf("one beside another: %d after %v", status, took)
+		}
+		leave()
+		stranger := strings.Replace(head, token, "wrong", 1)
+		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, stranger) }); status != http.StatusUnauthorized || took != 0 {
+			t.Errorf("one without a token: %d after %v", status, took)
+		}
+		if status, _ := send(func(w io.Writer) { _, _ = io.WriteString(w, head+strings.Repeat("x", 1000)+foot) }); status != http.StatusOK {
+			t.Errorf("the next one: %d", status)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package robot
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -79,13 +81,8 @@ func (w *writer) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		select {
-		case m := <-w.now:
-			if err := w.text(m); err != nil {
-				return err
-			}
-			continue
-		default:
+		if err := w.drainNow(); err != nil {
+			return err
 		}
 		wait, news, err := w.advance()
 		if err != nil {
@@ -199,8 +196,7 @@ func (w *writer) cutOff(now time.Time) {
 	}
 }
 
-// runOut notifies the echo canceller once speech that was cut off has been played
-// out. It returns how long that is away.
+// runOut notifies the echo canceller when cut-off speech is over, and returns when.
 func (w *writer) runOut(now time.Time) time.Duration {
 	if !w.audible {
 		return forever
@@ -281,8 +277,7 @@ func (w *writer) sentence(p *playback, text string) error {
 	return w.restart()
 }
 
-// restart makes a robot speak: also one that was sent tts start and may not speak, for
-// nothing happens to one that does.
+// restart makes a robot speak, and changes nothing for one that does already.
 func (w *writer) restart() error {
 	if err := w.text(xiaozhi.TTSStart{}); err != nil {
 		return err
@@ -314,7 +309,7 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 			}
 		})
 	}
-	w.tap.soundToRobot(len(packet))
+	w.tap.sound('>', "")
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
@@ -332,4 +327,41 @@ func (w *writer) stop(p *playback) error {
 	w.silence()
 	p.silent()
 	return w.text(xiaozhi.TTSStop{})
+}
+
+// What a robot's decode queue holds, in packets.
+const (
+	longQueue  = 40 // from xiaozhi 1.6.6 to 2.4.2
+	shortQueue = 20 // since 2.5.0
+)
+
+// decodeQueueOf is how many packets fit into a robot's queue. The maker's versions
+// for the Stack-chan are below 2: 1.2 is xiaozhi's 2.2.4, a later one may be any.
+// An unknown one gets the short queue.
+func decodeQueueOf(r device.Robot) int {
+	major, minor, ok := versionOf(r.Firmware)
+	switch {
+	case !ok:
+		return shortQueue
+	case major == 1 && strings.Contains(r.Board, "stack-chan"):
+		if minor <= 2 {
+			return longQueue
+		}
+	case major < 2, major == 2 && minor < 5:
+		return longQueue
+	}
+	return shortQueue
+}
+
+// versionOf reads the first two parts of a version, "2.4.2".
+func versionOf(version string) (major, minor int, ok bool) {
+	first, rest, dotted := strings.Cut(version, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	major, err := strconv.Atoi(first)
+	if err != nil || !dotted {
+		return major, 0, err == nil
+	}
+	second, _, _ = strings.Cut(second, "-")
+	minor, err = strconv.Atoi(second)
+	return major, minor, err == nil
 }

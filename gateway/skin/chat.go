@@ -61,7 +61,7 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: time.Now().In(d.o.Zone), Language: d.o.Language, History: q.history}
-	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act on the home
+	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""

@@ -15,9 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/event"
-	"perch/store/storetest"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -530,11 +528,7 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
 	bus := event.NewBus()
 	f.Cleanup(bus.Close)
-	d, err := New(Options{Robots: family{robotA}, Bus: bus, Board: agent.NewBoard(),
-		Notices: notice.NewStore(&storetest.Table[notice.Notification]{})})
-	if err != nil {
-		f.Fatal(err)
-	}
+	d := New(bare(bus, agent.NewBoard()))
 	f.Fuzz(func(t *testing.T, body []byte, session string) {
 		q, err := d.parse(body, session)
 		if err != nil {

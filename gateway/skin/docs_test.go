@@ -20,7 +20,7 @@ func TestTheDocsAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(file)
-	table := stockWords(t)
+	table := stockWords()
 	for _, v := range table.Vocabularies() {
 		written := map[string]bool{}
 		for _, e := range agent.Emotions() {

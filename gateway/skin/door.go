@@ -65,17 +65,15 @@ type Options struct {
 	Robots   robots
 	Mind     mind
 
-	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
+	// Find is the robot that is meant by a MAC address or a name.
 	Find func(robot string) (device.ID, error)
 
-	Questions  questions        // nil: skins can answer none
-	Words      *agent.Words     // nil is the stock table
+	Questions  questions
+	Words      *agent.Words
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
 	QueryToken bool             // the key may come as ?token= where a WebSocket is opened
-	Most       int              // skins connected at a time; 0 is 1000
-	MostOfOne  int              // of them from one address; 0 is 100
 	Language   string           // BCP 47
-	Zone       *time.Location   // nil is the machine's
+	Zone       *time.Location
 	Log        *slog.Logger
 }
 
@@ -95,29 +93,10 @@ type Door struct {
 }
 
 // New returns the door. Run has it push; what else it does works without.
-func New(o Options) (*Door, error) {
-	if o.Words == nil {
-		words, err := agent.NewWords(nil)
-		if err != nil {
-			return nil, err
-		}
-		o.Words = words
-	}
+func New(o Options) *Door {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
-	o.Zone = cmp.Or(o.Zone, time.Local)
-	if o.Most <= 0 {
-		o.Most = usualMost
-	}
-	if o.MostOfOne <= 0 {
-		o.MostOfOne = usualMostOfOne
-	}
-	if o.Find == nil {
-		o.Find = device.ParseID
-	}
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(o.Most, o.MostOfOne),
-		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(),
-		began: time.Now(), skins: map[*skin]bool{}}, nil
+	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(mostSkins, mostOfOne), turns: &turns{busy: map[string]bool{}},
+		paces: usualPaces(), began: time.Now(), skins: map[*skin]bool{}}
 }
 
 // goingAway is the reason that skins are sent when the appliance stops.

@@ -50,7 +50,7 @@ func TestAll21FacesReachSkins(t *testing.T) {
 				t.Errorf("of %q a chat is given %q", text, got)
 			}
 			if got := c.next(); !strings.Contains(got, fmt.Sprintf(`"tag":%q`, e.Name)) {
-				t.Errorf("of %q a skin is told %s", text, got)
+				t.Errorf("of %q a skin is sent %s", text, got)
 			}
 		}
 	}
@@ -95,6 +95,6 @@ func TestAModelsOwnTag(t *testing.T) {
 		return tags
 	}
 	if got := fmt.Sprint(tags(own), tags(usual)); got != "[joy happy] [happy]" {
-		t.Errorf("told are %s", got)
+		t.Errorf("sent are %s", got)
 	}
 }

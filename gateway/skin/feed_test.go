@@ -11,21 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/event"
-	"perch/store/storetest"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
-
-func stockWords(t testing.TB) *agent.Words {
-	t.Helper()
-	w, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 // screen is a skin without a connection.
 func screen(f *feed, all bool) *skin {
@@ -56,8 +45,9 @@ func (s *skin) shows(t testing.TB) (states []string) {
 	}
 }
 
-func newFeedOf(t testing.TB, bus *event.Bus, board *agent.Board) *feed {
-	return newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: stockWords(t)})
+func newFeedOf(bus *event.Bus, board *agent.Board) *feed {
+	o := bare(bus, board)
+	return newFeed(&o)
 }
 
 // TestPassingStatesEnd by themselves, on time.
@@ -68,7 +58,7 @@ func TestPassingStatesEnd(t *testing.T) {
 	}{event.EndDone: {"attention", 4 * time.Second}, event.EndFailed: {"error", 5 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			bus, board := event.NewBus(), agent.NewBoard()
-			f := newFeedOf(t, bus, board)
+			f := newFeedOf(bus, board)
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
@@ -104,8 +94,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
-		f := newFeed(&Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
-			Words: must(agent.NewWords(nil))})
+		f := newFeedOf(bus, board)
 		at, seq := time.Now(), uint64(0) // join reads the clock
 		var skins []*skin
 		sent := map[*skin]map[string]agent.Shown{}
@@ -146,7 +135,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 						// Tools change the detail of a state, and a session that comes back begins anew.
 						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
-							t.Fatalf("%s is told %s twice", b.Session, was)
+							t.Fatalf("%s is sent %s twice", b.Session, was)
 						}
 						sent[s][b.Session] = b.State
 					}
@@ -158,18 +147,11 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 			for _, s := range skins {
 				want := shownTo(s.filter.all, state.At(at))
 				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
-					t.Fatalf("%s shows %s, and a skin was told %q", state.Session, want, got)
+					t.Fatalf("%s shows %s, and a skin was sent %q", state.Session, want, got)
 				}
 			}
 		}
 	})
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 func anEvent(t *rapid.T) event.Event {
@@ -189,7 +171,7 @@ func anEvent(t *rapid.T) event.Event {
 func TestLongNamesAreCut(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
-	f := newFeedOf(t, bus, agent.NewBoard())
+	f := newFeedOf(bus, agent.NewBoard())
 	s := screen(f, false)
 	f.take(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
 		ID: strings.Repeat("é", 500), Name: strings.Repeat("é", 500), Status: event.ToolRunning, Detail: strings.Repeat("é", 5000)}})

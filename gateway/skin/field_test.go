@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/event"
-	"perch/store/storetest"
 )
 
 // slow is an agent that thinks for a while and then answers, or fails.
@@ -56,11 +54,9 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bus := event.NewBus()
 			defer bus.Close()
-			d, err := New(Options{Robots: family{}, Bus: bus, Board: agent.NewBoard(),
-				Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Mind: c.mind})
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := bare(bus, agent.NewBoard())
+			o.Mind = c.mind
+			d := New(o)
 			q, err := d.parse([]byte(chatOf(`,"stream":true`)), "")
 			if err != nil {
 				t.Fatal(err)

@@ -107,6 +107,21 @@ type harness struct {
 	stop    func()
 }
 
+// bare are the options of a door without an agent, whose skins can answer nothing.
+func bare(bus *event.Bus, board *agent.Board) Options {
+	return Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Robots: family{robotA},
+		Find: device.ParseID, Questions: &asker{}, Words: stockWords(), Zone: time.UTC, Log: slog.New(slog.DiscardHandler)}
+}
+
+// stockWords is the table of words that is built in.
+func stockWords() *agent.Words {
+	w, err := agent.NewWords(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
 // newHarness serves the door. change may set its options and its paces.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
@@ -115,15 +130,12 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
-	o := Options{Board: h.board, Bus: h.bus, Notifier: notifier, Notices: h.notices, Robots: family{robotA, robotB, stranger}, Mind: h.mind,
-		Language: "en", Zone: time.UTC, Log: log}
+	o := bare(h.bus, h.board)
+	o.Notifier, o.Notices, o.Robots, o.Mind, o.Language = notifier, h.notices, family{robotA, robotB, stranger}, h.mind, "en"
 	for _, c := range change {
 		c(&o)
 	}
-	var err error
-	if h.door, err = New(o); err != nil {
-		t.Fatal(err)
-	}
+	h.door = New(o)
 	engine, err := door.NewEngine(log)
 	if err != nil {
 		t.Fatal(err)

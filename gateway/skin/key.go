@@ -12,10 +12,10 @@ import (
 // (door.InUpgrade), and is answered with.
 const subprotocol = "vtuber.v1"
 
-// Usual limits of the connected skins.
+// Limits of the connected skins.
 const (
-	usualMost      = 1000
-	usualMostOfOne = 100
+	mostSkins = 1000
+	mostOfOne = 100 // from one address
 )
 
 // admit counts a skin until leave is called.
@@ -23,9 +23,9 @@ func (d *Door) admit(remote string) (leave func(), err error) {
 	leave, err = d.limit.Take(door.PeerOf(remote))
 	switch {
 	case errors.Is(err, door.ErrTooMany):
-		return nil, full(fmt.Sprintf("%d skins are connected, and no more are let in", d.o.Most))
+		return nil, full(fmt.Sprintf("%d skins are connected, and no more are let in", mostSkins))
 	case err != nil:
-		return nil, full(fmt.Sprintf("%d skins are connected from this address, and no more are let in; close some", d.o.MostOfOne))
+		return nil, full(fmt.Sprintf("%d skins are connected from this address, and no more are let in; close some", mostOfOne))
 	}
 	return leave, nil
 }

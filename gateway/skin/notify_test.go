@@ -106,7 +106,7 @@ func TestNotificationsAreFiltered(t *testing.T) {
 		}
 	}
 	if n := len(all.until()); n != len(frames)+2 {
-		t.Errorf("who is told all is told %d", n)
+		t.Errorf("one that takes all is sent %d", n)
 	}
 	// One for a robot is spoken by that: a skin that shows it is not enough.
 	for _, n := range h.notices.Open(time.Now()) {

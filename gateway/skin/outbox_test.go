@@ -133,7 +133,7 @@ func FuzzCommand(f *testing.F) {
 		`{"type":"subscribe","events":["emotion","x"],"states":"all","session_ids":["s","robot:a0b1c2d3e4f5"],"vocabulary":"vrm"}`, `[`} {
 		f.Add([]byte(seed))
 	}
-	words := stockWords(f)
+	words := stockWords()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, bad := parseCommand(text, "rfc", words, device.ParseID)
 		if c == nil && bad == nil {

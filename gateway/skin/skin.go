@@ -129,10 +129,7 @@ func (s *skin) acknowledge(id string) *wrong {
 
 // reply answers a question. The first answer counts.
 func (s *skin) reply(c reply) *wrong {
-	err := agent.ErrNoQuestion
-	if q := s.door.o.Questions; q != nil {
-		err = q.Reply(c.id, c.allow)
-	}
+	err := s.door.o.Questions.Reply(c.id, c.allow)
 	switch {
 	case errors.Is(err, agent.ErrNoQuestion):
 		return &wrong{"unknown_question", "no question waits for an answer under that id; it was answered already, or its time is over"}

@@ -66,7 +66,7 @@ func TestFramesToTheLetter(t *testing.T) {
 	ten.send(`{"type":"subscribe","states":"all"}`)
 	for _, c := range []*client{one, two, ten} {
 		if got := c.answered(); len(got) > 0 {
-			t.Errorf("nothing has happened, and it is told %v", got)
+			t.Errorf("nothing has happened, and it is sent %v", got)
 		}
 	}
 	h.happens(robotA, "s1", turnOfTwoTools()...)

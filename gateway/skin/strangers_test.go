@@ -7,8 +7,8 @@ import (
 )
 
 // TestSkinsAndStrangers: a robot that was not adopted by name takes nothing from a
-// skin, and its talk, once joined, has a guest's rights: what was said to it before
-// must not act in the home.
+// skin, and its talk, once joined, has a stranger's rights: what was said to it before
+// must not act in the owner's home.
 func TestSkinsAndStrangers(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -26,6 +26,6 @@ func TestSkinsAndStrangers(t *testing.T) {
 	}
 	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 ||
 		!strings.Contains(body, "perch adopt") {
-		t.Errorf("a stranger is told: %d %s", answer.StatusCode, body)
+		t.Errorf("a stranger is answered: %d %s", answer.StatusCode, body)
 	}
 }

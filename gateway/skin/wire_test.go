@@ -222,7 +222,7 @@ func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(in) != usualMostOfOne {
+	if len(in) != mostOfOne {
 		t.Errorf("%d were let in", len(in))
 	}
 	in[0].Drop()
@@ -233,7 +233,7 @@ func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
 			break
 		}
 	}
-	d := &Door{o: &Options{Most: 0, MostOfOne: 5}, limit: door.NewConnectionLimit(0, 5)}
+	d := &Door{limit: door.NewConnectionLimit(0, 5)}
 	if _, err := d.admit(""); err == nil {
 		t.Error("one more than all is let in")
 	}

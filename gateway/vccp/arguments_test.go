@@ -32,7 +32,7 @@ func TestArgumentsAreRefusedInWords(t *testing.T) {
 			t.Errorf("%s %.60v: %t %s", c.tool, c.arguments, failed, text)
 		}
 		if strings.Contains(text, "Go ") || strings.Contains(text, "json:") || strings.Contains(text, "struct") {
-			t.Errorf("%s %.60v is told of our types: %s", c.tool, c.arguments, text)
+			t.Errorf("%s %.60v is answered with our types: %s", c.tool, c.arguments, text)
 		}
 	}
 	if asked := h.robots.take(); len(asked) != 0 {

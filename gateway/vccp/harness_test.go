@@ -80,7 +80,6 @@ func (r *robots) befriend(id device.ID, friend bool) {
 	defer r.mu.Unlock()
 	r.strangers[id] = !friend
 }
-func (r *robots) Open() []device.ID { return r.known }
 func (r *robots) Tools(device.ID) []device.Tool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +136,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil),
 		log: &bytes.Buffer{}}
-	o := Options{Talk: h.robots, Robots: h.robots, Senses: h.senses, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Talk: h.robots, Robots: h.robots, Find: device.ParseID, Senses: h.senses, Bus: h.bus, Face: named,
+		Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}
@@ -159,13 +159,34 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
-// keyed adds the key to every request.
-type keyed struct{ http.RoundTripper }
+// runs has the tools follow those of the robots until end is called.
+func (h *harness) runs() (end func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.door.Run(ctx) })
+	return func() { stop(); running.Wait() }
+}
 
-func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+// named is the face of that name, as the firmware has it.
+func named(preset string) (agent.Emotion, bool) {
+	all := agent.Emotions()
+	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == preset })
+	if i < 0 {
+		return agent.Emotion{}, false
+	}
+	return all[i], true
+}
+
+// bearing adds a bearer to every request.
+type bearing struct {
+	http.RoundTripper
+	bearer string
+}
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+key)
-	return k.RoundTripper.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+b.bearer)
+	return b.RoundTripper.RoundTrip(r)
 }
 
 // model is a client of the official library.
@@ -186,20 +207,28 @@ func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
 
 func (h *harness) model(t testing.TB) *model {
 	t.Helper()
-	m := &model{t: t, changed: make(chan struct{}, 8)}
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ToolListChangedHandler: m.onChange})
-	transport := &http.Transport{}
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.server.URL + "/mcp",
-		HTTPClient: &http.Client{Transport: keyed{transport}}}, nil)
+	m, err := connect(t, h.server.URL+"/mcp", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.ClientSession = s
-	t.Cleanup(func() {
-		_ = s.Close()
-		transport.CloseIdleConnections()
-	})
 	return m
+}
+
+// connect begins a session with a bearer.
+func connect(t testing.TB, url, bearer string) (*model, error) {
+	t.Helper()
+	m := &model{t: t, changed: make(chan struct{}, 8)}
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ToolListChangedHandler: m.onChange})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: bearing{transport, bearer}}
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client}, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.ClientSession = s
+	t.Cleanup(func() { _ = s.Close() })
+	return m, nil
 }
 
 // call calls a tool, and returns what it answers.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 )
 
@@ -68,17 +69,25 @@ type example struct {
 	Description string `json:"description"`
 }
 
+// presets are the expressions that a model is offered: the firmware's faces.
+func presets() (names []string) {
+	for _, e := range agent.Emotions() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
 func (p puppet) capability() json.RawMessage {
 	type object = map[string]any
 	data := map[string]object{
 		doLook:       {"target": object{"type": "position", "value": position{Z: 1}}},
-		doExpression: {"preset": p.door.o.Presets[0]},
+		doExpression: {"preset": presets()[0]},
 		doSay:        {"text": "Hello."},
 		doLight:      {"red": 0, "green": 60, "blue": 0},
 	}
 	says := map[string]string{
 		doLook:       "turns the head to a place in metres from it: x to its own left, y up, z out of the face",
-		doExpression: "the face; presets: " + strings.Join(p.door.o.Presets, ", "),
+		doExpression: "the face; presets: " + strings.Join(presets(), ", "),
 		doSay:        "speaks a text, in its own voice",
 		doLight:      "the ring of lights, each colour 0-168; all 0 is off",
 	}
@@ -124,11 +133,11 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 		Preset string `json:"preset"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil || e.Preset == "" {
-		return fmt.Errorf(`expression needs {"preset":%q}`, p.door.o.Presets[0])
+		return fmt.Errorf(`expression needs {"preset":%q}`, presets()[0])
 	}
 	face, known := p.door.o.Face(e.Preset)
 	if !known {
-		return fmt.Errorf("there is no preset %q; those there are: %s", device.Clip(e.Preset, mostCategory), strings.Join(p.door.o.Presets, ", "))
+		return fmt.Errorf("there is no preset %q; those there are: %s", device.Clip(e.Preset, mostCategory), strings.Join(presets(), ", "))
 	}
 	return p.door.o.Talk.Feel(ctx, p.robot, face)
 }

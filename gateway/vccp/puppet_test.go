@@ -23,9 +23,11 @@ var toolsListed = event.ToolsListed{Count: 1}
 // TestRobotAsCharacter: a model embodies a robot.
 func TestRobotAsCharacter(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
-		o.Presets = []string{"joy", "sad"}
 		o.Face = func(preset string) (agent.Emotion, bool) {
-			return agent.Emotion{Name: map[string]string{"joy": "happy", "sad": "sad"}[preset]}, preset == "joy" || preset == "sad"
+			if preset == "joy" {
+				preset = "happy"
+			}
+			return named(preset)
 		}
 	})
 	m := h.model(t)
@@ -59,7 +61,7 @@ func TestRobotAsCharacter(t *testing.T) {
 		{"lookAt", `{"target":{"type":"object","value":"cup"}}`, "", "lookAt needs"},
 		{"lookAt", `{}`, "", "lookAt needs"},
 		{"expression", `{"preset":"joy"}`, "feel a0b1c2d3e4f5 happy", ""},
-		{"expression", `{"preset":"rage"}`, "", "those there are: joy, sad"},
+		{"expression", `{"preset":"rage"}`, "", "those there are: neutral, happy"},
 		{"expression", `{}`, "", "expression needs"},
 		{"say", `{"text":"Hi."}`, "say a0b1c2d3e4f5 Hi.", ""},
 		{"say", `{"text":" "}`, "", "say needs"},

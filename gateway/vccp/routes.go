@@ -3,7 +3,6 @@ package vccp
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -61,13 +60,9 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 		d.serve(w, r)
 		return nil
 	}
-	body, err := io.ReadAll(r.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+	body, err := door.Body(r)
+	if err != nil {
 		return err
-	case err != nil:
-		return &door.Fault{Word: "bad_body", Sentence: "the body did not arrive whole", HTTP: http.StatusBadRequest}
 	}
 	var request struct {
 		Method string `json:"method"`

@@ -1,7 +1,6 @@
 package vccp
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,10 +71,7 @@ func TestInventedRobots(t *testing.T) {
 		t.Errorf("its tool is used: %s", text)
 	}
 	// The tools follow with the next event of any robot.
-	ctx, stop := context.WithCancel(t.Context())
-	running := make(chan struct{})
-	go func() { h.door.Run(ctx); close(running) }()
-	defer func() { stop(); <-running }()
+	defer h.runs()()
 	until(t, "its tools are gone", func() bool { return offered()[robotA] == 0 })
 	h.robots.befriend(robotA, true)
 	h.bus.Publish(robotA, "", event.RobotOnline{})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -74,35 +73,6 @@ func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 	return l
 }
 
-// bearing adds a bearer to every request.
-type bearing struct {
-	http.RoundTripper
-	bearer string
-}
-
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.bearer)
-	return b.RoundTripper.RoundTrip(r)
-}
-
-// agent connects as an agent does that was given an address.
-func (l *lent) agent(t *testing.T, url, bearer string) (*model, error) {
-	t.Helper()
-	m := &model{t: t, changed: make(chan struct{}, 8)}
-	c := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{ToolListChangedHandler: m.onChange})
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearing{transport, bearer}}},
-		nil)
-	if err != nil {
-		return nil, err
-	}
-	m.ClientSession = s
-	t.Cleanup(func() { _ = s.Close() })
-	return m, nil
-}
-
 func (m *model) names() (names []string) {
 	m.t.Helper()
 	for tool, err := range m.Tools(m.t.Context(), nil) {
@@ -126,14 +96,14 @@ func TestALentTool(t *testing.T) {
 		t.Errorf("%s %s", address, bearer)
 	}
 	for _, wrong := range []string{"", "wrong", bearer + "x", strings.ToLower(bearer)} {
-		if _, err := l.agent(t, url, wrong); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		if _, err := connect(t, url, wrong); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
 			t.Errorf("%q is let in: %v", wrong, err)
 		}
 	}
 	first, second := &neck{}, &neck{}
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}))
 	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}))
-	m, err := l.agent(t, url, bearer)
+	m, err := connect(t, url, bearer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +140,7 @@ func TestALentTool(t *testing.T) {
 	talk.Close()
 	talk.Close()
 	talk.End()
-	if _, err := l.agent(t, url, bearer); err == nil {
+	if _, err := connect(t, url, bearer); err == nil {
 		t.Error("after its end a talk lets in")
 	}
 	if _, err := m.CallTool(t.Context(), &mcp.CallToolParams{Name: "end_talk"}); err == nil {
@@ -188,7 +158,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	n := &neck{hold: make(chan struct{})}
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}))
-	m, err := l.agent(t, l.server.URL+"/mcp/talk", talk.bearer)
+	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +192,7 @@ func TestOddSchemas(t *testing.T) {
 	l := newLent(t, odd{})
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
-	m, err := l.agent(t, l.server.URL+"/mcp/talk", talk.bearer)
+	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +210,7 @@ func TestTalksAreBounded(t *testing.T) {
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}))
 	connected := 0
 	for ; connected <= mostConnected; connected++ {
-		if _, err := l.agent(t, url, talk.bearer); err != nil {
+		if _, err := connect(t, url, talk.bearer); err != nil {
 			break
 		}
 	}
@@ -248,11 +218,11 @@ func TestTalksAreBounded(t *testing.T) {
 		t.Errorf("%d are let in", connected)
 	}
 	l.talks.Close()
-	if _, err := l.agent(t, url, talk.bearer); err == nil {
+	if _, err := connect(t, url, talk.bearer); err == nil {
 		t.Error("after the end somebody is let in")
 	}
 	late := l.talks.Open(url)
-	if _, err := l.agent(t, url, late.bearer); err == nil {
+	if _, err := connect(t, url, late.bearer); err == nil {
 		t.Error("a talk begins after the end")
 	}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

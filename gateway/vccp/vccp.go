@@ -11,8 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"perch/socket"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,12 +20,11 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/perception"
+	"perch/socket"
 )
 
 // robotTalk is the robots, as a model moves them.
 type robotTalk interface {
-	// Open are the robots with an open channel, after its hello.
-	Open() []device.ID
 	// Tools are those a robot lists, or listed when it was last here.
 	Tools(id device.ID) []device.Tool
 	// Call waits for what the tool answers, as long as ctx lives.
@@ -55,15 +52,12 @@ type Options struct {
 	Talk   robotTalk
 	Robots registry
 	Senses senses
-	// Find is the robot that is meant by a MAC address or a name; nil knows no names.
-	Find func(robot string) (device.ID, error)
-	Bus  *event.Bus
-	// Face is the face that a preset of an expression stands for; nil knows the
-	// firmware's names. Presets are those that a model is offered; empty is the same.
-	Face      func(preset string) (agent.Emotion, bool)
-	Presets   []string
-	UserTools bool          // models may use the tools that are for a robot's owner
-	Idle      time.Duration // a session without a request ends after it; 0 is an hour
+	// Find is the robot that is meant by a MAC address or a name.
+	Find      func(robot string) (device.ID, error)
+	Bus       *event.Bus
+	Face      func(preset string) (agent.Emotion, bool) // that a preset of an expression stands for
+	UserTools bool                                      // models may use the tools that are for a robot's owner
+	Idle      time.Duration                             // a session without a request ends after it; 0 is an hour
 	Log       *slog.Logger
 }
 
@@ -99,18 +93,7 @@ type Door struct {
 
 // New returns the door. Run has its tools follow those of the robots.
 func New(o Options) *Door {
-	if o.Face == nil {
-		o.Face = named
-	}
-	if o.Find == nil {
-		o.Find = device.ParseID
-	}
 	o.Idle = cmp.Or(o.Idle, idleFor)
-	if len(o.Presets) == 0 {
-		for _, e := range agent.Emotions() {
-			o.Presets = append(o.Presets, e.Name)
-		}
-	}
 	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
 		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
@@ -125,16 +108,6 @@ func New(o Options) *Door {
 		DisableLocalhostProtection: true,
 	})
 	return d
-}
-
-// named is the face of that name, as the firmware has it.
-func named(preset string) (agent.Emotion, bool) {
-	all := agent.Emotions()
-	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == preset })
-	if i < 0 {
-		return agent.Emotion{}, false
-	}
-	return all[i], true
 }
 
 // Run has the tools offered follow those of the robots, until ctx ends or the

@@ -307,28 +307,12 @@ func TestBounds(t *testing.T) {
 // own arguments, and follow what it lists.
 func TestRobotsTools(t *testing.T) {
 	h := newHarness(t)
-	ctx, stop := context.WithCancel(t.Context())
-	ran := make(chan struct{})
-	go func() {
-		defer close(ran)
-		h.door.Run(ctx)
-	}()
-	defer func() { stop(); <-ran }()
+	defer h.runs()()
 	m := h.model(t)
-	names := func() (names []string) {
-		for tool, err := range m.Tools(t.Context(), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, tool.Name)
-		}
-		slices.Sort(names)
-		return names
-	}
 	want := []string{"a0b1c2d3e4f5_camera_take_photo", "a0b1c2d3e4f5_robot_set_head_angles", "a0b1c2d3e4f5_robot_set_led_color",
 		"a0b1c2d3e4f6_camera_take_photo", "a0b1c2d3e4f6_robot_set_head_angles", "a0b1c2d3e4f6_robot_set_led_color",
 		"get-capability", "get-perception", "play-action", "register-agent"}
-	if got := names(); !slices.Equal(got, want) {
+	if got := m.names(); !slices.Equal(got, want) {
 		t.Errorf("offered are %q", got)
 	}
 	h.robots.answer = func(context.Context) (device.Result, error) {
@@ -358,7 +342,7 @@ func TestRobotsTools(t *testing.T) {
 	h.robots.mu.Unlock()
 	h.bus.Publish(robotA, "s", toolsListed)
 	<-m.changed
-	if got := names(); len(got) != 6 {
+	if got := m.names(); len(got) != 6 {
 		t.Errorf("then are offered %q", got)
 	}
 }

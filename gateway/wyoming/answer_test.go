@@ -79,7 +79,7 @@ func TestConversations(t *testing.T) {
 
 // TestAQuestionIsANo at once: text has no permission to allow things.
 func TestAQuestionIsANo(t *testing.T) {
-	m := &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+	m := &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := 0
 		var got agent.Answer
 		err := out(agent.Ask{ID: "1", Text: "May I?", Within: time.Minute, Answer: func(a agent.Answer) { answers++; got = a }})
@@ -111,7 +111,7 @@ func TestWhatIsNotAnswered(t *testing.T) {
 		}
 		return errors.New("canary")
 	}
-	m := &thinker{think: fails}
+	m := &scriptedAgent{think: fails}
 	g := dial(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
 	for text, want := range map[string][]string{
 		"hello": {typeNotHandled, `{"text":"Not now."` + end},
@@ -134,12 +134,10 @@ func TestWhatIsNotAnswered(t *testing.T) {
 
 func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		run(t, Options{Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		g := piped(t, Options{Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}}}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		}}})
 		began := time.Now()
 		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"Sorry, I cannot think right now.","context":{"conversation_id":"x"}}`)

@@ -2,7 +2,6 @@ package wyoming
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	wire "perch/voice/wyoming"
@@ -17,7 +16,7 @@ func describe(o Options) (wire.Event, error) {
 		return wire.Program{Name: o.Name, Attribution: maker, Installed: true, Version: o.Version, Description: strings.TrimSpace(o.ID + " " + does)}
 	}
 	model := func(name, is string) wire.Model {
-		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: o.Languages}
+		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: []string{o.Language}}
 	}
 	var info wire.Info
 	if o.Recognizer != nil {
@@ -28,12 +27,7 @@ func describe(o Options) (wire.Event, error) {
 	if o.Synthesizer != nil {
 		p := program("speaks")
 		p.SynthesizeStreaming = true
-		for _, name := range o.Voices {
-			p.Voices = append(p.Voices, model(name, name))
-		}
-		if len(p.Voices) == 0 {
-			p.Voices = []wire.Model{model(o.Synthesizer.Name(), o.Name)}
-		}
+		p.Voices = []wire.Model{model(o.Synthesizer.Name(), o.Name)}
 		info.TTS = []wire.Program{p}
 	}
 	if o.Mind != nil {
@@ -50,16 +44,15 @@ func describe(o Options) (wire.Event, error) {
 }
 
 // offered is the language a request asks for, as an engine takes it: en_GB is
-// en-GB, and whichever English is offered speaks for all of them. A request
-// that names none is for the household's.
+// en-GB, and the English that is offered is taken for all of them. A request that
+// names none is for the owner's.
 func (s *Server) offered(asked string) (string, error) {
 	if asked == "" {
 		return s.o.Language, nil
 	}
 	tag := strings.ReplaceAll(asked, "_", "-")
-	same := func(l string) bool { return strings.EqualFold(primary(l), primary(tag)) }
-	if !languageTag.MatchString(asked) || !slices.ContainsFunc(s.o.Languages, same) {
-		return "", &failure{code: codeLanguage, text: fmt.Sprintf("That language is not known here; %s is.", strings.Join(s.o.Languages, ", "))}
+	if !languageTag.MatchString(asked) || !strings.EqualFold(primary(s.o.Language), primary(tag)) {
+		return "", &failure{code: codeLanguage, text: fmt.Sprintf("That language is not known here; %s is.", s.o.Language)}
 	}
 	return tag, nil
 }

@@ -70,7 +70,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 	} {
 		for _, piece := range []int{1 << 20, 2048, 1021, 3} {
 			calls := make(chan given, 1)
-			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Languages: []string{"en", "de"}}))
+			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Language: "de"}))
 			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
 			g.event(wire.TypeAudioStart, f, nil)
 			sound := tone(440, f.Rate, f.Channels, time.Second/2)
@@ -212,12 +212,10 @@ func TestASlowClientHoldsNoRecognizer(t *testing.T) {
 
 func TestARecognizerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		run(t, Options{Recognizer: recognizer(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+		g := piped(t, Options{Recognizer: recognizer(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 			<-ctx.Done()
 			return voice.Transcript{}, ctx.Err()
-		})}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		})})
 		began := time.Now()
 		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
 		g.event(wire.TypeAudioStop, nil, nil)

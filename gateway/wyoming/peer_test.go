@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recognizer has a script.
 type recognizer func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
 
-func (recognizer) Name() string { return "fake-ears" }
+func (recognizer) Name() string { return "fake-recognizer" }
 
 func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	return e(ctx, u, o)
@@ -30,7 +30,7 @@ func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.O
 // synthesizer has a script.
 type synthesizer func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
 
-func (synthesizer) Name() string { return "fake-mouth" }
+func (synthesizer) Name() string { return "fake-synthesizer" }
 
 func (m synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	return m(ctx, text, o, out)
@@ -53,8 +53,8 @@ func lettersOf(text string) (pcm []int16) {
 	return pcm
 }
 
-// thinker is an agent with a script that keeps what it was given.
-type thinker struct {
+// scriptedAgent is an agent with a script that keeps what it was given.
+type scriptedAgent struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
 	mu         sync.Mutex
@@ -62,14 +62,14 @@ type thinker struct {
 	remembered map[string][]agent.Exchange
 }
 
-func (m *thinker) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+func (m *scriptedAgent) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	m.mu.Lock()
 	m.turns = append(m.turns, t)
 	m.mu.Unlock()
 	return m.think(ctx, t, out)
 }
 
-func (m *thinker) Remembered(conversation string, e agent.Exchange, _ time.Time) {
+func (m *scriptedAgent) Remembered(conversation string, e agent.Exchange, _ time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.remembered == nil {
@@ -79,8 +79,8 @@ func (m *thinker) Remembered(conversation string, e agent.Exchange, _ time.Time)
 }
 
 // answering answers every turn with those sentences.
-func answering(sentences ...string) *thinker {
-	return &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+func answering(sentences ...string) *scriptedAgent {
+	return &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, s := range sentences {
 			if err := out(agent.Say{Text: s}); err != nil {
 				return err
@@ -253,4 +253,12 @@ func (p *pipes) dial(t testing.TB, addr string) *client {
 	ours, theirs := net.Pipe()
 	p.conns <- from{theirs, addr}
 	return newClient(t, ours)
+}
+
+// piped is the client of a server without a network, for a bubble of its own time.
+func piped(t *testing.T, o Options) *client {
+	t.Helper()
+	l := newPipes()
+	run(t, o, l)
+	return l.dial(t, "192.0.2.1:4000")
 }

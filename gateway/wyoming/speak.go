@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
-	llm "perch/agent/thinker"
+	"perch/agent/thinker"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -24,7 +24,7 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 
 // synthesis is text that is coming, cut into sentences as it comes.
 type synthesis struct {
-	speech    *llm.Speech
+	speech    *thinker.Speech
 	bytes     int
 	sentences chan string // holds all that mostText bytes can be cut into
 	options   voice.Options
@@ -75,8 +75,8 @@ func (v *connection) takeText(e wire.Event) error {
 	return v.queue(func(ctx context.Context) error { return v.speakStream(ctx, s) })
 }
 
-// newSynthesis takes how a text is to be spoken. For a voice we did not list the
-// synthesizer chooses: a client's text never names an engine's voice.
+// newSynthesis takes how a text is to be spoken. The synthesizer chooses the
+// voice: a client's text never names an engine's.
 func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
@@ -88,10 +88,7 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 			return nil, err
 		}
 	}
-	if asked.Voice != nil && slices.Contains(v.s.o.Voices, asked.Voice.Name) {
-		s.options.Voice = asked.Voice.Name
-	}
-	s.speech = llm.NewSpeech(s.options.Language)
+	s.speech = thinker.NewSpeech(s.options.Language)
 	return s, nil
 }
 

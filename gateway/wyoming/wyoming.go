@@ -44,15 +44,8 @@ type Options struct {
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 
-	Language  string         // BCP 47, for requests that name none; "en" where empty
-	Languages []string       // all that are offered; Language where empty
-	Voices    []string       // the synthesizer's own names that may be asked for, the first its choice; may be empty
-	Zone      *time.Location // the household's; UTC where nil
-
-	// AtOnce is how many utterances are recognized at once; 0 is one, since
-	// the embedded recognizer takes two and the robots come first. Utterances
-	// that wait are kept.
-	AtOnce int
+	Language string         // BCP 47; "en" where empty
+	Zone     *time.Location // the owner's; UTC where nil
 
 	Sorry   string // the answer where the agent fails
 	Name    string // the services', as Home Assistant shows them; "Perch" where empty
@@ -67,7 +60,11 @@ const (
 	mostOfPeer    = 8  // of them from one address
 	mostTurns     = 4  // being answered
 	mostSyntheses = 2  // sentences being synthesized
-	acceptPause   = 50 * time.Millisecond
+
+	// The embedded recognizer takes two utterances at once, and the robots come
+	// first. Utterances that wait are kept.
+	mostUtterances = 1
+	acceptPause    = 50 * time.Millisecond
 )
 
 // Server serves clients. Its methods are safe for concurrent use.
@@ -110,16 +107,8 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
 	}
 	o.Language = cmp.Or(o.Language, "en")
-	if len(o.Languages) == 0 {
-		o.Languages = []string{o.Language}
-	}
-	for _, l := range append([]string{o.Language}, o.Languages...) {
-		if !languageTag.MatchString(l) {
-			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", l)
-		}
-	}
-	if o.AtOnce < 0 {
-		return nil, errors.New("fewer than no utterances cannot be recognized at once")
+	if !languageTag.MatchString(o.Language) {
+		return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", o.Language)
 	}
 	o.Zone = cmp.Or(o.Zone, time.UTC)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -132,7 +121,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, log: o.Log, info: info, limit: door.NewConnectionLimit(mostConns, mostOfPeer),
-		recognizers: make(slots, max(1, o.AtOnce)), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
+		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil

@@ -21,10 +21,8 @@ func all() Options {
 
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]Options{
-		"nothing to serve":    {},
-		"no language":         {Synthesizer: synthesizer(letters), Language: "klingon spoken"},
-		"a list with a fault": {Synthesizer: synthesizer(letters), Languages: []string{"en", ""}},
-		"less than none":      {Recognizer: recognizer(refuses), AtOnce: -1},
+		"nothing to serve": {},
+		"no language":      {Synthesizer: synthesizer(letters), Language: "klingon spoken"},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)
@@ -35,20 +33,19 @@ func TestOptions(t *testing.T) {
 // TestInfo has the bytes, since Home Assistant's classes want every field.
 func TestInfo(t *testing.T) {
 	o := all()
-	o.Name, o.ID, o.Version = "Perch", "perch-1a2b", "0.3.0"
-	o.Languages, o.Voices = []string{"en", "de-CH"}, []string{"en-us", "de"}
+	o.Name, o.ID, o.Version, o.Language = "Perch", "perch-1a2b", "0.3.0", "de-CH"
 	g := dial(t, serve(t, o))
 	g.raw(`{"type": "describe", "version": "1.9.0"}` + "\n")
 	rest := `"attribution":{"name":"Perch","url":""},"installed":true,`
 	model := func(name, is string) string {
-		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":["en","de-CH"]}`
+		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":["de-CH"]}`
 	}
-	g.expect(wire.TypeInfo, `{"asr":[{"name":"Perch",`+rest+`"description":"perch-1a2b understands speech","version":"0.3.0","models":[`+model(
-		"fake-ears", "fake-ears")+`]}],`+
-		`"tts":[{"name":"Perch",`+rest+`"description":"perch-1a2b speaks","version":"0.3.0","voices":[`+model("en-us", "en-us")+`,`+model("de",
-		"de")+`],"supports_synthesize_streaming":true}],`+
-		`"handle":[{"name":"Perch",`+rest+`"description":"perch-1a2b answers","version":"0.3.0","models":[`+model("mind",
-		"Perch")+`],"supports_handled_streaming":true}]}`)
+	program := func(does, kind, models, more string) string {
+		return `[{"name":"Perch",` + rest + `"description":"perch-1a2b ` + does + `","version":"0.3.0","` + kind + `":[` + models + `]` + more + `}]`
+	}
+	g.expect(wire.TypeInfo, `{"asr":`+program("understands speech", "models", model("fake-recognizer", "fake-recognizer"), "")+
+		`,"tts":`+program("speaks", "voices", model("fake-synthesizer", "Perch"), `,"supports_synthesize_streaming":true`)+
+		`,"handle":`+program("answers", "models", model("mind", "Perch"), `,"supports_handled_streaming":true`)+`}`)
 }
 
 func TestWhatIsNotThereIsNotServed(t *testing.T) {
@@ -176,7 +173,7 @@ func TestGarbage(t *testing.T) {
 
 func TestTooManyRequestsAtOnce(t *testing.T) {
 	o := all()
-	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
@@ -220,9 +217,7 @@ func TestIdle(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newPipes()
-				run(t, all(), l)
-				g := l.dial(t, "192.0.2.1:4000")
+				g := piped(t, all())
 				began := time.Now()
 				g.raw(bytes)
 				for {
@@ -247,14 +242,12 @@ func TestIdle(t *testing.T) {
 func TestPatience(t *testing.T) {
 	const long = idleFor + 30*time.Second
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
 		o := all()
-		o.Mind = &thinker{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		o.Mind = &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 			time.Sleep(long)
 			return out(agent.Say{Text: "Done."})
 		}}
-		run(t, o, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		g := piped(t, o)
 		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
 		g.next(typeHandledStart)
 		g.next(typeHandledChunk)
@@ -271,17 +264,15 @@ func TestPatience(t *testing.T) {
 // TestAClientThatReadsNothingIsDropped, and what was being made for it ends.
 func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
 		ended := make(chan error, 1)
-		run(t, Options{Synthesizer: synthesizer(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+		g := piped(t, Options{Synthesizer: synthesizer(func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 			for {
 				if err := letters(ctx, text, o, out); err != nil {
 					ended <- err
 					return fmt.Errorf("speak: %w", err)
 				}
 			}
-		})}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		})})
 		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
 		g.next(wire.TypeAudioStart)
 		began := time.Now()
@@ -299,15 +290,13 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 // so slowly that no write fails, is cancelled.
 func TestASentenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
-		run(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
+		g := piped(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
 			for {
 				if err := out(lettersOf(text)); err != nil {
 					return err
 				}
 			}
-		})}, l)
-		g := l.dial(t, "192.0.2.1:4000")
+		})})
 		g.event(wire.TypeSynthesize, wire.Text{Text: "Hello."}, nil)
 		g.next(wire.TypeAudioStart)
 		began := time.Now()
@@ -337,7 +326,7 @@ func TestAClientThatLeavesIsNotServed(t *testing.T) {
 			return voice.Transcript{}, wait(ctx)
 		}),
 		Synthesizer: synthesizer(func(ctx context.Context, _ string, _ voice.Options, _ func([]int16) error) error { return wait(ctx) }),
-		Mind: &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 			return wait(ctx)
 		}},
 	})
@@ -376,7 +365,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 	began := make(chan struct{}, 8)
 	o := all()
-	o.Mind = &thinker{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		began <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()

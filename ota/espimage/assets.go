@@ -22,9 +22,8 @@ type Assets struct {
 
 // Asset is one file of a container.
 type Asset struct {
-	Name          string `json:"name"`
-	Size          int64  `json:"size"` // in bytes
-	Width, Height int    `json:"-"`    // of a picture, in pixels; 0 of all else
+	Name string `json:"name"`
+	Size int64  `json:"size"` // in bytes
 }
 
 // Words of refusals of containers.
@@ -44,9 +43,8 @@ const (
 	indexName    = "index.json"
 )
 
-// ReadAssets reads a container as a robot would. The error is a *Refusal where
-// a robot would show nothing of it, or miss what its index names; any other
-// error is the reader's.
+// ReadAssets reads a container as a robot would. The error is a *Refusal if a robot
+// would show nothing of it or miss a file, and else the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start := make([]byte, descOffset+descSize)
@@ -77,8 +75,8 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index. The reader ends
-// where the container says that it does.
+// read reads the table, the files' beginnings and the index of a container, which is
+// all of the reader.
 func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
 		return err
@@ -137,8 +135,7 @@ func readAsset(entry []byte, data *io.SectionReader) (f Asset, at int64, err err
 	if !ended || len(name) == 0 || !plain {
 		return f, 0, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
 	}
-	f = Asset{Name: string(name), Size: field(entry, 32), Width: int(binary.LittleEndian.Uint16(entry[40:])),
-		Height: int(binary.LittleEndian.Uint16(entry[42:]))}
+	f = Asset{Name: string(name), Size: field(entry, 32)}
 	at = field(entry, 36)
 	if at+2+f.Size > data.Size() {
 		return f, 0, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)
@@ -157,8 +154,7 @@ func (a *Assets) has(name string) bool {
 	return slices.ContainsFunc(a.Files, func(f Asset) bool { return f.Name == name })
 }
 
-// checkIndex reads index.json, and looks for what it names. What it says
-// beyond that is the firmware's.
+// checkIndex reads index.json, and looks for the files that it names.
 func (a *Assets) checkIndex(r *io.SectionReader) error {
 	if r.Size() > mostIndex {
 		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, r.Size())
@@ -182,7 +178,7 @@ func (a *Assets) checkIndex(r *io.SectionReader) error {
 	return nil
 }
 
-// filesOf are the files that an index names.
+// filesOf returns the files that an index names.
 func filesOf(index map[string]any) (names []string) {
 	add := func(v any) {
 		if name, isText := v.(string); isText {
@@ -208,7 +204,7 @@ func filesOf(index map[string]any) (names []string) {
 	return names
 }
 
-// clean is a name that somebody else has written, for an error.
+// clean returns a foreign name for an error message.
 func clean(name string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {

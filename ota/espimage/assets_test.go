@@ -3,7 +3,6 @@ package espimage_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"strings"
 	"testing"
 
@@ -103,8 +102,7 @@ func TestAssetsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := espimage.ReadAssets(bytes.NewReader(c.file), int64(len(c.file)))
-			var refusal *espimage.Refusal
-			if !errors.As(err, &refusal) || refusal.Word != c.word || strings.Contains(refusal.Sentence, "\x1b") {
+			if word := refused(t, name, err); word != c.word {
 				t.Errorf("%v, want %s", err, c.word)
 			}
 		})

@@ -1,6 +1,6 @@
-// Package espimage is what an ESP-IDF firmware image is. It reads a file as a
-// boot loader would, and refuses what a robot would refuse, with the reason.
-// It is pure: bytes in, values out.
+// Package espimage reads a firmware image of ESP-IDF as a boot loader would, and
+// refuses what a robot would refuse, with the reason. It is pure: bytes in, values
+// out.
 //
 // An application starts with a header of 24 bytes, which names the chip, and
 // holds up to 16 segments, each behind a header of 8 bytes. Then come padding
@@ -42,10 +42,7 @@ type Image struct {
 	// The rest is an application's.
 
 	Chip        Chip
-	MinRevision int    // of the chip: major * 100 + minor
-	MaxRevision int    // 65535 where there is none
-	FlashSize   int64  // the image was linked for, in bytes; 0 is not known
-	Entry       uint32 // address at which it starts
+	MinRevision int // of the chip: major * 100 + minor
 	Segments    []Segment
 	App         App
 	Length      int64 // of what a boot loader reads, up to and with the hash
@@ -56,20 +53,19 @@ type Image struct {
 
 // Segment is a part of an image and where it is loaded, or mapped, to.
 type Segment struct {
-	Address uint32
-	Length  uint32 // bytes
-	Offset  int64  // of its data in the file
+	Address uint32 `json:"address"`
+	Length  uint32 `json:"length"` // bytes
+	Offset  int64  `json:"offset"` // of its data in the file
 }
 
-// App is the description that a build puts into an application. Its texts are
-// the build's own and are no more than UTF-8 without control characters.
+// App is the description that a build puts into an application. Its texts are the
+// build's own, in UTF-8 without control characters.
 type App struct {
-	Version       string
-	Project       string
-	Date, Time    string // as __DATE__ and __TIME__ write them
-	IDF           string // version of ESP-IDF
-	SecureVersion uint32
-	ELF           [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
+	Version    string
+	Project    string
+	Date, Time string   // as __DATE__ and __TIME__ write them
+	IDF        string   // version of ESP-IDF
+	ELF        [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
 }
 
 // Refusal is why a robot would not run a file.
@@ -110,9 +106,9 @@ const (
 	mmuPage      = 64 << 10
 )
 
-// Read reads a file of the given size. The error is a *Refusal where the file
-// is not one that a robot would run, and the Image is then what could be read
-// of it; any other error is the reader's.
+// Read reads a file of the given size. The error is a *Refusal if a robot would not
+// run the file, and the Image is then what could be read; any other error is the
+// reader's.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
@@ -131,7 +127,9 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	if size > MaxSize {
 		return i, refuse(TooLarge, "the image has %d bytes; no robot has a partition of more than 16 MB", size)
 	}
-	i.readHeader(start)
+	i.Chip = Chip(binary.LittleEndian.Uint16(start[12:])) // the fields of esp_image_header_t
+	i.MinRevision = int(binary.LittleEndian.Uint16(start[15:]))
+	i.Hashed = start[23] != 0
 	i.App = readApp(start[descOffset:])
 	if n := int(start[1]); n == 0 || n > mostSegments {
 		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
@@ -140,28 +138,16 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	return i, w.run(int(start[1]))
 }
 
-// readHeader reads the fields of esp_image_header_t.
-func (i *Image) readHeader(b []byte) {
-	i.Entry = binary.LittleEndian.Uint32(b[4:])
-	i.Chip = Chip(binary.LittleEndian.Uint16(b[12:]))
-	i.MinRevision = int(binary.LittleEndian.Uint16(b[15:]))
-	i.MaxRevision = int(binary.LittleEndian.Uint16(b[17:]))
-	if size := b[3] >> 4; size <= 7 {
-		i.FlashSize = 1 << 20 << size
-	}
-	i.Hashed = b[23] != 0
-}
-
-// Target is the robot that an image is meant for; what is not known of it is
-// NoChip, a negative revision, or 0.
+// Target is the robot for an image. What is not known is NoChip, a negative revision,
+// or 0.
 type Target struct {
 	Chip     Chip
 	Revision int   // major * 100 + minor
 	Slot     int64 // bytes of its smallest partition for applications
 }
 
-// Fits says why a robot would not run the image, where that is so: it is built
-// for another chip, or does not fit into the partition.
+// Fits returns why a robot would not run the image: it is built for another chip, or
+// does not fit into the partition.
 func (i Image) Fits(t Target) error {
 	switch {
 	case t.Chip != NoChip && t.Chip != i.Chip:

@@ -7,8 +7,7 @@ import (
 	"io"
 )
 
-// kindOf recognizes a file by its first bytes, and by a partition table
-// where a merged image has one.
+// kindOf recognizes a file by its first bytes, and a merged image by its table.
 func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	word := func(at int) uint32 {
 		if len(start) < at+4 {
@@ -58,14 +57,14 @@ func hasTable(r io.ReaderAt, size int64) (bool, error) {
 
 const entrySize = 32
 
-// isEntry reports whether a partition table begins here: with a partition of
-// an application or of data that lies at a sector's beginning and has a size.
+// isEntry reports whether a partition table begins here: with a partition of an
+// application or of data, at the beginning of a sector and not empty.
 func isEntry(b []byte) bool {
 	return len(b) >= entrySize && b[0] == 0xAA && b[1] == 0x50 && b[2] <= 1 &&
 		binary.LittleEndian.Uint32(b[4:])%sectorSize == 0 && binary.LittleEndian.Uint32(b[8:]) > 0
 }
 
-// isSettings knows a page of NVS by the checksum of its header.
+// isSettings recognizes a page of NVS by the checksum of its header.
 func isSettings(b []byte) bool {
 	if len(b) < 32 {
 		return false
@@ -74,8 +73,8 @@ func isSettings(b []byte) bool {
 	return binary.LittleEndian.Uint32(b[28:]) == crc
 }
 
-// isAssets knows the firmware's container of fonts, faces and wake words by its
-// length field: the number of files, a checksum, and the length of the rest.
+// isAssets recognizes a container of assets by its header: the number of files, a
+// checksum, and the length of the rest.
 func isAssets(b []byte, size int64) bool {
 	if len(b) < 12+44 {
 		return false
@@ -84,24 +83,26 @@ func isAssets(b []byte, size int64) bool {
 	return count > 0 && count*44 <= length && length == size-12 && binary.LittleEndian.Uint32(b[4:]) <= 0xFFFF
 }
 
-// refusal says what to do with a file that is no application.
+// refusal returns what to do with a file of another kind.
 func (k Kind) refusal(size int64) error {
-	const app = "a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder"
-	switch {
-	case size == 0:
-		return refuse(NotAnApplication, "the file is empty")
-	case k == Merged:
-		return refuse(NotAnApplication, "this is a merged image of a whole flash, for USB; %s", app)
-	case k == Archive:
-		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
-	case k == AssetFile:
-		return refuse(NotAnApplication, "this is an asset file, of fonts, faces or wake words; %s", app)
-	case k == Unknown:
+	what := "a file of another kind (" + string(k) + ")"
+	switch k {
+	case Unknown:
+		if size == 0 {
+			return refuse(NotAnApplication, "the file is empty")
+		}
 		return refuse(NotAnApplication, "this is no firmware image: an application begins with the byte 0xE9 and a description at byte 32")
-	case k == ELF:
-		return refuse(NotAnApplication, "this is the ELF file of a build; %s", app)
-	case k == BootLoader:
-		return refuse(NotAnApplication, "this is a boot loader, or an application without a description; %s", app)
+	case Archive:
+		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
+	case Merged:
+		what = "a merged image of a whole flash, for USB"
+	case AssetFile:
+		what = "an asset file, of fonts, faces or wake words"
+	case ELF:
+		what = "the ELF file of a build"
+	case BootLoader:
+		what = "a boot loader, or an application without a description"
 	}
-	return refuse(NotAnApplication, "this is a file of another kind (%s); %s", k, app)
+	return refuse(NotAnApplication,
+		"this is %s; a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder", what)
 }

@@ -2,6 +2,7 @@ package espimage
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/md5" // the table's format has it; it detects damage, not forgery
 	"encoding/binary"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"slices"
 )
 
-// Where a robot's flash has its partition table, and how much of it there may
-// be, in bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
+// The place of the partition table in a robot's flash, and its largest size, in
+// bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
 const (
 	TableOffset = 0x8000
 	TableSize   = 0xC00
@@ -22,8 +23,8 @@ const (
 	DataPartition = 1
 
 	factoryApp = 0x00 // of applications
-	firstSlot  = 0x10
-	lastSlot   = 0x1F
+	FirstSlot  = 0x10 // of those that upgrades go to
+	LastSlot   = 0x1F
 
 	otaData = 0x00 // of data
 	nvsData = 0x02
@@ -35,11 +36,10 @@ type Partition struct {
 	Name          string
 	Type, Subtype byte
 	Offset, Size  int64 // bytes
-	Encrypted     bool
 }
 
-// IsApp reports whether a robot may start what is in it: the factory's
-// application, or one of the slots that upgrades go to.
+// IsApp reports whether a robot may start it: the factory's application, or a slot
+// for upgrades.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
 // IsSettings reports whether a robot keeps its settings there.
@@ -47,15 +47,15 @@ func (p Partition) IsSettings() bool {
 	return p.Type == DataPartition && (p.Subtype == nvsData || p.Subtype == nvsKeys)
 }
 
-// Table is what a robot's flash is divided into, by offset.
+// Table is the partitions of a robot's flash, by offset.
 type Table []Partition
 
 // BadPartitions is the word of refusals of partition tables.
 const BadPartitions = "bad_partitions"
 
-// ParseTable reads a partition table, and checks it as a boot loader would and
-// beyond: that the partitions lie behind it, do not overlap, and, where it
-// holds an MD5, that this is theirs. The error is a *Refusal.
+// ParseTable reads a partition table. It checks more than a boot loader: that the
+// partitions lie behind the table and do not overlap, and the MD5 if there is one.
+// The error is a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	b = b[:min(len(b), TableSize)]
@@ -76,13 +76,13 @@ func ParseTable(b []byte) (Table, error) {
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
 			Name: clean(string(name)), Type: entry[2], Subtype: entry[3],
-			Offset: field(entry, 4), Size: field(entry, 8), Encrypted: entry[28]&1 != 0,
+			Offset: field(entry, 4), Size: field(entry, 8),
 		})
 	}
 	return t.check()
 }
 
-// check sorts the partitions, and refuses what a robot could not live with.
+// check sorts the partitions, and refuses a table that a robot could not use.
 func (t Table) check() (Table, error) {
 	if len(t) == 0 {
 		return nil, refuse(BadPartitions, "the partition table is empty")
@@ -107,62 +107,53 @@ func (t Table) End() int64 {
 	return t[len(t)-1].Offset + t[len(t)-1].Size
 }
 
-// Named finds a partition by its name.
-func (t Table) Named(name string) (Partition, bool) {
-	n := slices.IndexFunc(t, func(p Partition) bool { return p.Name == name })
+func (t Table) find(is func(p Partition) bool) (Partition, bool) {
+	n := slices.IndexFunc(t, is)
 	if n < 0 {
 		return Partition{}, false
 	}
 	return t[n], true
 }
 
-// At finds the partition that an address lies in.
-func (t Table) At(address int64) (Partition, bool) {
-	for _, p := range t {
-		if address >= p.Offset && address < p.Offset+p.Size {
-			return p, true
-		}
-	}
-	return Partition{}, false
+// Named finds a partition by its name.
+func (t Table) Named(name string) (Partition, bool) {
+	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// Choice finds the partition that says which slot a robot starts.
+// At finds the partition that an address lies in.
+func (t Table) At(address int64) (Partition, bool) {
+	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
+}
+
+// Choice finds the partition otadata, which says which slot a robot starts.
 func (t Table) Choice() (Partition, bool) {
-	for _, p := range t {
-		if p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize {
-			return p, true
-		}
-	}
-	return Partition{}, false
+	return t.find(func(p Partition) bool {
+		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
+	})
 }
 
 // slots are the partitions that upgrades go to, by number.
-func (t Table) slots() (all []Partition) {
-	for subtype := byte(firstSlot); subtype <= lastSlot; subtype++ {
-		for _, p := range t {
-			if p.IsApp() && p.Subtype == subtype {
-				all = append(all, p)
-			}
-		}
-	}
+func (t Table) slots() []Partition {
+	all := slices.DeleteFunc(slices.Clone(t), func(p Partition) bool { return !p.IsApp() || p.Subtype < FirstSlot || p.Subtype > LastSlot })
+	slices.SortStableFunc(all, func(a, b Partition) int { return cmp.Compare(a.Subtype, b.Subtype) })
 	return all
 }
 
-// ChoiceRecord is the length of what is read of a choice, in bytes: there is
-// one at its beginning, and one a sector later.
+// ChoiceRecord is the length of a record of otadata, in bytes. One record is at its
+// beginning, and one a sector later.
 const ChoiceRecord = 32
 
-// states of what a choice names, as far as a boot loader passes it over: one
-// that was started and not confirmed is rolled back at the next start.
+// States of a record that a boot loader skips: an image that was started and not
+// confirmed is rolled back at the next start.
 const (
 	pendingVerify = 1
 	invalidImage  = 3
 	abortedImage  = 4
 )
 
-// Starts is the partition that a robot with these two records of its choice
-// starts next: the slot of the higher number that is valid, or where none is,
-// the factory's application or the first slot.
+// Starts returns the partition that a robot with these two records starts next: the
+// slot of the higher valid number; without one, the factory's application or the
+// first slot.
 func (t Table) Starts(first, second []byte) (Partition, bool) {
 	slots, best := t.slots(), uint32(0)
 	for _, record := range [][]byte{first, second} {
@@ -173,19 +164,13 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
 	}
-	for _, p := range t {
-		if p.IsApp() && p.Subtype == factoryApp {
-			return p, true
-		}
+	if factory, is := t.find(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); is || len(slots) == 0 {
+		return factory, is
 	}
-	if len(slots) > 0 {
-		return slots[0], true
-	}
-	return Partition{}, false
+	return slots[0], true
 }
 
-// chosen reads esp_ota_select_entry_t: a number, a label, a state and a
-// checksum of the number.
+// chosen reads esp_ota_select_entry_t: number, label, state, and the number's checksum.
 func chosen(record []byte) (number uint32, valid bool) {
 	if len(record) < ChoiceRecord {
 		return 0, false
@@ -197,8 +182,7 @@ func chosen(record []byte) (number uint32, valid bool) {
 	return number, good && state != pendingVerify && state != invalidImage && state != abortedImage
 }
 
-// Choose is what a choice must hold for a robot to start that partition: the
-// two sectors of it.
+// Choose returns the two sectors of otadata with which a robot starts that partition.
 func (t Table) Choose(p Partition) ([]byte, error) {
 	out := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {

@@ -137,8 +137,7 @@ const (
 	signatureMagic = 0xE7
 )
 
-// rest reads what follows the image, which a robot writes to its flash and
-// never looks at.
+// rest reads what follows the image: a robot writes it to its flash and ignores it.
 func (w *walk) rest() error {
 	var first [1]byte
 	gap := (sectorSize - w.at%sectorSize) % sectorSize
@@ -173,17 +172,14 @@ func (w *walk) skip(n int64) error {
 
 // readApp reads esp_app_desc_t.
 func readApp(b []byte) App {
-	a := App{
-		SecureVersion: binary.LittleEndian.Uint32(b[4:]),
-		Version:       text(b[16:48]), Project: text(b[48:80]),
-		Time: text(b[80:96]), Date: text(b[96:112]), IDF: text(b[112:144]),
+	return App{
+		Version: text(b[16:48]), Project: text(b[48:80]),
+		Time: text(b[80:96]), Date: text(b[96:112]), IDF: text(b[112:144]), ELF: [32]byte(b[144:176]),
 	}
-	copy(a.ELF[:], b[144:176])
-	return a
 }
 
-// text is a C string in a field of fixed size. The build's word goes into logs
-// and onto terminals, so nothing of it may be more than text.
+// text returns a C string of a field, without control characters: it goes into logs
+// and onto terminals.
 func text(b []byte) string {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		b = b[:end]

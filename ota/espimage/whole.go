@@ -16,9 +16,9 @@ type WholeTarget struct {
 	Flash      int64 // bytes of flash that it has
 }
 
-// CheckWhole checks a merged image, of a robot's flash from its beginning on,
-// part for part: the boot loader, the partition table, and the applications,
-// among them the one that is started. The error is a *Refusal.
+// CheckWhole checks the parts of a merged image, from the beginning of the flash on:
+// the boot loader, the partition table, and the applications, of which one must be
+// startable. The error is a *Refusal.
 func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	if int64(len(b)) > t.Flash {
 		return nil, refuse(TooLarge, "the image has %d bytes, and the robot's flash %d", len(b), t.Flash)
@@ -54,8 +54,7 @@ func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	return table, nil
 }
 
-// part is what an image holds from an address on, and nothing where it ends
-// before that.
+// part returns what an image holds from an address on.
 func part(b []byte, at int64) []byte { return b[min(at, int64(len(b))):] }
 
 func blank(b []byte) bool {
@@ -79,8 +78,8 @@ func checkPart(b []byte, p Partition, t Target) error {
 	return err
 }
 
-// CheckBootLoader checks as much as a robot would not start with: that it is a
-// boot loader, for this chip. The error is a *Refusal.
+// CheckBootLoader checks that it is a boot loader for this chip. The error is a
+// *Refusal.
 func CheckBootLoader(b []byte, t Target) error {
 	if len(b) < headerSize || b[0] != magic || len(b) >= descOffset+4 && binary.LittleEndian.Uint32(b[descOffset:]) == descMagic {
 		return refuse(WrongBootLoader, "there is no boot loader where the robot's chip (%v) looks for one", t.Chip)
@@ -94,8 +93,7 @@ func CheckBootLoader(b []byte, t Target) error {
 // AppStart is how much of an application AppOf needs, in bytes.
 const AppStart = descOffset + descSize
 
-// AppOf reads the description of the application that begins there, and
-// nothing of what follows.
+// AppOf reads only the description of the application that begins there.
 func AppOf(start []byte) (App, bool) {
 	if len(start) < AppStart || start[0] != magic || binary.LittleEndian.Uint32(start[descOffset:]) != descMagic {
 		return App{}, false

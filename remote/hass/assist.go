@@ -72,8 +72,8 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 }
 
 // Begin waits until Home Assistant has taken the run on, for so long at most.
-// That is at once, where it is there at all: who calls Begin before Next learns
-// early of a connection that is dead. Errors are those of Next.
+// It does so at once, if it is there at all: Begin before Next detects a dead
+// connection early. Errors are those of Next.
 func (r *Run) Begin(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
@@ -198,8 +198,7 @@ func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (P
 	}
 	var p Pipeline
 	err := c.Call(ctx, within, "assist_pipeline/pipeline/get", fields, &p)
-	var fault *Fault
-	if errors.As(err, &fault) && fault.Code == "not_found" {
+	if fault, ok := errors.AsType[*Fault](err); ok && fault.Code == "not_found" {
 		return p, c.client.refused("pipeline-not-found", "")
 	}
 	return p, err

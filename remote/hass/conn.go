@@ -129,10 +129,7 @@ func (c *Client) login(ws *socket.Conn) error {
 		case want == "auth_ok":
 			return nil
 		}
-		auth, err := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token})
-		if err != nil {
-			return fmt.Errorf("write the token: %w", err)
-		}
+		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // texts always can be
 		if err := ws.SendText(auth); err != nil {
 			return c.lost(err)
 		}
@@ -350,7 +347,7 @@ func (a *answers) close(subscribed bool) {
 	c := a.conn
 	c.mu.Lock()
 	if subscribed && !a.closed && a.id != 0 && c.err == nil {
-		// A queue of its own, which never makes who leaves wait. It is as long
+		// A queue of its own, which never makes the caller wait. It is as long
 		// as there were runs: a writer that is stuck ends the connection.
 		c.left = append(c.left, a.id)
 	}

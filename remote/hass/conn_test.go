@@ -59,18 +59,14 @@ func TestCommands(t *testing.T) {
 		}
 		p.hangUp()
 	})
-	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, c)
 	if p, err := conn.Pipeline(t.Context(), soon, ""); err != nil || p.Name != "Home" || p.TTS != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if err := conn.Ping(t.Context(), soon); err != nil {
 		t.Error(err)
 	}
-	_, err = conn.Pipeline(t.Context(), soon, "x")
+	_, err := conn.Pipeline(t.Context(), soon, "x")
 	sentence(t, err, "Home Assistant at http://127.0.0.1", "has no such Assist pipeline")
 }
 
@@ -188,11 +184,7 @@ func TestACallEndsAtOnce(t *testing.T) {
 			}
 		}
 	})
-	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, c)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	if err := conn.Call(ctx, soon, "slow", nil, nil); !errors.Is(err, context.Canceled) {
@@ -237,11 +229,7 @@ func TestAConnectionThatBreaks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := serve(t, func(p *peer) { p.greet(); p.command(); test.script(p) })
-			conn, err := c.Dial(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := dial(t, c)
 			sentence(t, conn.Call(t.Context(), soon, "x", nil, &struct{}{}), test.words)
 		})
 	}
@@ -261,11 +249,7 @@ func TestAFloodIsBounded(t *testing.T) {
 			p.text(`{"id":%v,"type":"pong"}`, m["id"])
 		}
 	})
-	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageIntent, To: StageIntent})
 	if err != nil {
 		t.Fatal(err)
@@ -285,11 +269,7 @@ func TestOneThatReadsNothing(t *testing.T) {
 	stop := make(chan struct{})
 	c := serve(t, func(p *peer) { p.greet(); <-stop })
 	defer close(stop)
-	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageSpeech, To: StageSpeech, Rate: 16000})
 	if err != nil {
 		t.Fatal(err)
@@ -323,11 +303,7 @@ func TestCallsSideBySide(t *testing.T) {
 			p.text(`{"id":%v,"type":"result","success":true,"result":{"name":"%s"}}`, m["id"], m["pipeline_id"])
 		}
 	})
-	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, c)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {

@@ -56,6 +56,7 @@ func (e Event) Transcript() (string, error) {
 type Delta struct {
 	Role    string // "assistant", "tool_result"; empty: the same as before
 	Content string
+	Thinks  bool       // there is a thought in it, which is never spoken
 	Calls   []ToolCall // that the model makes
 	// What a tool answered.
 	CallID string
@@ -74,6 +75,7 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 		Delta *struct {
 			Role    string          `json:"role"`
 			Content string          `json:"content"`
+			Thought any             `json:"thinking_content"`
 			Calls   []ToolCall      `json:"tool_calls"`
 			CallID  string          `json:"tool_call_id"`
 			Result  json.RawMessage `json:"tool_result"`
@@ -90,9 +92,10 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 	}
 	in := data.Delta
 	var older struct{ Error any }
-	_ = json.Unmarshal(in.Result, &older) // what has another shape is no error of the tool
+	_ = json.Unmarshal(in.Result, &older) // another shape is not an error of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
-	return Delta{in.Role, in.Content, in.Calls, in.CallID, failed}, true, nil
+	thought, _ := in.Thought.(string)
+	return Delta{in.Role, in.Content, thought != "", in.Calls, in.CallID, failed}, true, nil
 }
 
 // Reply is what a conversation answered.

@@ -1,6 +1,7 @@
 package hass
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,10 +28,6 @@ func (c *Client) fault(code, format string, args ...any) *Fault {
 	return f
 }
 
-// Fault is for an answer that came and is of no use: the sentence goes on
-// after the server's name. What is quoted must have gone through Quote.
-func (c *Client) Fault(sentence string) error { return c.Server.Fault(sentence) }
-
 // Silent is the fault of one that has not answered for so long.
 func (c *Client) Silent(within time.Duration) error {
 	return c.fault(remote.CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
@@ -43,29 +40,20 @@ func (c *Client) closed() error {
 // cure says what to do about the codes of Home Assistant. What comes before
 // the semicolon is the cause.
 func cure(code string) string {
-	switch code {
-	case "pipeline-not-found":
-		return "has no such Assist pipeline; check pipeline, which is its id, or leave it out for the preferred one"
-	case "stt-provider-missing", "stt-provider-unsupported-metadata":
-		return "has no speech to text in this Assist pipeline that works; choose one under Settings, Voice assistants"
-	case "tts-not-supported":
-		return "has no text to speech in this Assist pipeline that works; choose one under Settings, Voice assistants"
-	case "intent-not-supported":
-		return "does not have the conversation agent; check agent, or choose one under Settings, Voice assistants"
-	case "intent-failed":
-		return "has a conversation agent that failed; see the log of Home Assistant"
-	case "stt-stream-failed":
-		return "has a speech to text that failed; see the log of Home Assistant"
-	case "unknown_command":
-		return "has no Assist; add the integration assist_pipeline, which default_config brings along"
-	case "unauthorized":
-		return "does not let this token's user do that; use the token of another user"
-	case "timeout":
-		return "gave up on its Assist pipeline; see which of its engines is slow"
-	case "not_found":
-		return "does not know what was asked for; check pipeline, agent and engine"
-	}
-	return "could not do it; see the log of Home Assistant"
+	const noSTT = "has no speech to text in this Assist pipeline that works; choose one under Settings, Voice assistants"
+	return cmp.Or(map[string]string{
+		"pipeline-not-found":                "has no such Assist pipeline; check pipeline, which is its id, or leave it out for the preferred one",
+		"stt-provider-missing":              noSTT,
+		"stt-provider-unsupported-metadata": noSTT,
+		"tts-not-supported":                 "has no text to speech in this Assist pipeline that works; choose one under Settings, Voice assistants",
+		"intent-not-supported":              "does not have the conversation agent; check agent, or choose one under Settings, Voice assistants",
+		"intent-failed":                     "has a conversation agent that failed; see the log of Home Assistant",
+		"stt-stream-failed":                 "has a speech to text that failed; see the log of Home Assistant",
+		"unknown_command":                   "has no Assist; add the integration assist_pipeline, which default_config brings along",
+		"unauthorized":                      "does not let this token's user do that; use the token of another user",
+		"timeout":                           "gave up on its Assist pipeline; see which of its engines is slow",
+		"not_found":                         "does not know what was asked for; check pipeline, agent and engine",
+	}[code], "could not do it; see the log of Home Assistant")
 }
 
 // refused is the fault for a code and a message of Home Assistant's.
@@ -102,8 +90,7 @@ func (c *Client) token() *Fault {
 
 // unreached says why there is no connection.
 func (c *Client) unreached(err error) error {
-	var refusal *socket.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*socket.Refusal](err); ok {
 		_, words := remote.Message([]byte(refusal.Text))
 		return c.Status(remote.Refusal{Status: refusal.Status, Path: "/api/websocket", Reason: words})
 	}

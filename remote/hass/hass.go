@@ -47,22 +47,14 @@ type Client struct {
 // New checks the options. It opens no connection. Its errors hold neither the token
 // nor what the URL may hide.
 func New(o Options) (*Client, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	base, err := url.Parse(o.URL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||
-		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, errors.New("the url of Home Assistant is like http://homeassistant.local:8123")
+	if err != nil {
+		return nil, err
 	}
 	o.Token = strings.TrimSpace(o.Token)
-	if o.Token == "" {
-		return nil,
-			errors.New("no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
-	}
-	if len(o.Token) > mostToken || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token of Home Assistant is one line of plain characters; check the token file")
-	}
-	if o.ConnectWithin < 0 {
-		return nil, errors.New("a deadline cannot be negative")
-	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, connectWithin)
 	c := &Client{o: o, base: base, Server: remote.Server{Service: "Home Assistant", Address: base.String(), Key: o.Token,
 		Setting: "token_file", Check: "agent, engine, voice and language", ConnectWithin: o.ConnectWithin}}
@@ -73,6 +65,26 @@ func New(o Options) (*Client, error) {
 	transport.TLSHandshakeTimeout, transport.IdleConnTimeout = o.ConnectWithin, 30*time.Second
 	c.web = remote.NewClient(remote.Options{Server: c.Server, Base: base, Transport: transport})
 	return c, nil
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return errors.New("the url of Home Assistant is like http://homeassistant.local:8123")
+	}
+	token := strings.TrimSpace(o.Token)
+	if token == "" {
+		return errors.New("no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
+	}
+	if len(token) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("the token of Home Assistant is one line of plain characters; check the token file")
+	}
+	if o.ConnectWithin < 0 {
+		return errors.New("a deadline cannot be negative")
+	}
+	return nil
 }
 
 // Close ends the calls that are under way and closes every connection. It may

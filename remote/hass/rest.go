@@ -26,7 +26,12 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 		}
 		r.Body, r.ContentType = data, "application/json"
 	}
-	data, err := c.fetch(ctx, r)
+	var data []byte
+	a, err := c.web.Call(ctx, r)
+	if err == nil {
+		defer a.Close()
+		data, err = a.Whole(mostAnswer)
+	}
 	var fault *Fault
 	switch {
 	case errors.As(err, &fault) && fault.Code == remote.CodeSilent:
@@ -42,13 +47,4 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 		return c.fault(remote.CodeOdd, "answers with something that is not of its API; check the url")
 	}
 	return nil
-}
-
-func (c *Client) fetch(ctx context.Context, r remote.Request) ([]byte, error) {
-	a, err := c.web.Call(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	return a.Whole(mostAnswer)
 }

@@ -68,6 +68,17 @@ func client(t testing.TB, url string, o Options) *Client {
 	return c
 }
 
+// dial connects, until the test ends.
+func dial(t testing.TB, c *Client) *Conn {
+	t.Helper()
+	conn, err := c.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
 // frame writes one frame, without a mask as servers do.
 func (p *peer) frame(first byte, payload string) {
 	head := []byte{first}
@@ -79,7 +90,7 @@ func (p *peer) frame(first byte, payload string) {
 	default:
 		head = binary.BigEndian.AppendUint64(append(head, 127), uint64(n))
 	}
-	_, _ = p.conn.Write(append(head, payload...)) // whoever has left has left
+	_, _ = p.conn.Write(append(head, payload...)) // the other side may have left
 }
 
 func (p *peer) text(format string, args ...any) { p.frame(0x81, fmt.Sprintf(format, args...)) }

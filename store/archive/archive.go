@@ -64,15 +64,16 @@ var (
 )
 
 func badBackup(format string, args ...any) error {
-	return &fault{"bad_backup", http.StatusUnprocessableEntity, "this is no backup of Perch's, or it is damaged: " + fmt.Sprintf(format, args...)}
+	return store.NewShown("bad_backup", http.StatusUnprocessableEntity,
+		"this is no backup of Perch's, or it is damaged: "+fmt.Sprintf(format, args...))
 }
 
 // check rejects an invalid manifest. A valid one names only permitted files, each
 // once, and none above its size limit.
 func (m Manifest) check() error {
 	if m.Format > archiveFormat {
-		return &fault{"newer_backup", http.StatusUnprocessableEntity,
-			fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format)}
+		return store.NewShown("newer_backup", http.StatusUnprocessableEntity,
+			fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format))
 	}
 	if m.Format != archiveFormat || len(m.Files) > mostArchived {
 		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
@@ -312,7 +313,7 @@ func (s *readErrors) Read(p []byte) (int, error) {
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
+		return store.NewShown("stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBackup("it ends in the middle")
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
@@ -332,21 +333,6 @@ type Directory struct {
 	Migrations []store.Migration // that it knows
 	Log        *slog.Logger
 }
-
-// fault is an error that a client is shown.
-type fault struct {
-	code     string
-	status   int // of HTTP
-	sentence string
-}
-
-func (f *fault) Error() string { return f.sentence }
-
-// Code is the machine-readable name.
-func (f *fault) Code() string { return f.code }
-
-// Status is the HTTP status.
-func (f *fault) Status() int { return f.status }
 
 // FirmwareFiles counts the images and asset files that lie in a data directory.
 func FirmwareFiles(data string) (n int) {

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -47,24 +46,19 @@ func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*B
 	for try := 1; ; try++ {
 		files := map[string]*os.File{}
 		p, lost, err := d.collect(ctx, files, database)
-		if err == nil && len(lost) > 0 && try < backupTries {
-			err = errAgain
-		}
 		switch {
-		case err == nil:
-			if len(lost) > 0 {
-				d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
-			}
-			return p, nil
-		case !errors.Is(err, errAgain):
+		case err != nil:
 			closeAll(files)
 			return nil, err
+		case len(lost) > 0 && try < backupTries: // an image came or went
+			closeAll(files)
+			continue
+		case len(lost) > 0:
+			d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
 		}
-		closeAll(files)
+		return p, nil
 	}
 }
-
-var errAgain = errors.New("an image came or went")
 
 // collect opens into files what belongs into a backup. lost are the images that
 // the database knows and whose files are not there.
@@ -106,9 +100,8 @@ func imagePath(sha string) string { return firmwareName + "/" + sha + ".bin" }
 // inventory adds the files to the manifest, the database first.
 func inventory(ctx context.Context, m Manifest, files map[string]*os.File, log *slog.Logger) (*Backup, error) {
 	p := &Backup{Manifest: m}
-	names := slices.SortedFunc(maps.Keys(files), func(a, b string) int {
-		return cmp.Or(-cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-	})
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == databaseName })
+	names = append([]string{databaseName}, names...)
 	for _, name := range names {
 		hash := sha256.New()
 		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(files[name], 0, 1<<62)})
@@ -129,13 +122,6 @@ func inventory(ctx context.Context, m Manifest, files map[string]*os.File, log *
 	var err error
 	p.text, err = json.MarshalIndent(p.Manifest, "", "  ")
 	return p, err
-}
-
-func rank(name string) int {
-	if name == databaseName {
-		return 1
-	}
-	return 0
 }
 
 // openFirmwareFiles opens the images and the asset files that are not open yet.

@@ -1,11 +1,9 @@
 package archive
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"perch/store"
+	"perch/store/archive/archivetest"
 )
 
 // TestImagesComeAndGo while backups are made: every image that the database of
@@ -63,8 +62,8 @@ func TestImagesComeAndGo(t *testing.T) {
 			t.Fatalf("%d bytes of %d, %v", text.Len(), p.Size(), err)
 		}
 		p.Close()
-		_, files := contents(t, text.Bytes())
-		for sha := range recordsOf(t, files["perch.db"], "firmware") {
+		files := archivetest.Contents(t, text.Bytes())
+		for sha := range archivetest.Records(t, files["perch.db"], "firmware") {
 			if seen++; files[imagePath(sha)] == nil && log.Len() == 0 {
 				t.Errorf("the image %s is not in the backup", sha)
 			}
@@ -91,7 +90,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	table := store.NewTable[map[string]string](db, "firmware")
 	add := func(text string) (name, sha string) {
 		f := image(text)
-		writeFile(t, filepath.Join(data, f.name), f.text)
+		archivetest.Write(t, filepath.Join(data, f.name), f.text)
 		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
 		if err := table.Put(sha, map[string]string{}); err != nil {
 			t.Fatal(err)
@@ -155,9 +154,9 @@ func TestABackupIsStreamed(t *testing.T) {
 	if err := store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
+	archivetest.Write(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
 	for n := range 4 {
-		writeFile(t, filepath.Join(data, "firmware", "assets", fmt.Sprint(n)), make([]byte, 16<<20))
+		archivetest.Write(t, filepath.Join(data, "firmware", "assets", fmt.Sprint(n)), make([]byte, 16<<20))
 	}
 	var log bytes.Buffer
 	var before, after runtime.MemStats
@@ -182,57 +181,4 @@ func TestABackupIsStreamed(t *testing.T) {
 	if err := p.Write(stopped, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("a backup that nobody waits for: %v", err)
 	}
-}
-
-// contents is what is in a backup.
-func contents(t *testing.T, text []byte) (m Manifest, files map[string][]byte) {
-	t.Helper()
-	files = map[string][]byte{}
-	r := tar.NewReader(bytes.NewReader(text))
-	for {
-		head, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files[head.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := json.Unmarshal(files[manifestName], &m); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range m.Files {
-		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
-			t.Errorf("%s is not what the manifest says", f.Name)
-		}
-	}
-	if len(files) != len(m.Files)+1 {
-		t.Errorf("%d files, of which %d are in the manifest", len(files), len(m.Files))
-	}
-	return m, files
-}
-
-// recordsOf are those of a table in a backup.
-func recordsOf(t *testing.T, database []byte, table string) map[string]string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "copy.db")
-	writeFile(t, path, database)
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all := map[string]string{}
-	if _, err := store.Check(f, store.Options{Migrations: nil}, func(in, key string, value []byte) error {
-		if in == table {
-			all[key] = string(value)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
 }

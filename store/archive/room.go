@@ -12,7 +12,7 @@ import (
 // diskFault shows a disk that is full, and leaves any other error as it is.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &fault{"disk_full", http.StatusInsufficientStorage, "the disk of the appliance has no room for it; free some space"}
+		return store.NewShown("disk_full", http.StatusInsufficientStorage, "the disk of the appliance has no room for it; free some space")
 	}
 	return err
 }
@@ -28,8 +28,8 @@ func hasRoom(dir string, need int64) error {
 		return err
 	}
 	if free < need+spareRoom {
-		return &fault{"disk_full", http.StatusInsufficientStorage,
-			fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20)}
+		return store.NewShown("disk_full", http.StatusInsufficientStorage,
+			fmt.Sprintf("the disk of the appliance has %d MB left, and %d are needed; free some space", free>>20, (need+spareRoom)>>20))
 	}
 	return nil
 }

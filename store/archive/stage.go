@@ -90,8 +90,8 @@ func replaceable(data string) error {
 			return fmt.Errorf("look at what is there: %w", err)
 		}
 		if there.Dev != home.Dev || there.Mode&syscall.S_IFMT == syscall.S_IFLNK {
-			return &fault{"not_replaceable", http.StatusConflict,
-				path + " is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped"}
+			return store.NewShown("not_replaceable", http.StatusConflict,
+				path+" is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped")
 		}
 	}
 	return nil
@@ -129,9 +129,9 @@ func (d Directory) checkStaged(dir string, m Manifest) error {
 	found, err := store.Check(f, store.Options{Migrations: d.Migrations}, nil)
 	switch {
 	case errors.Is(err, store.ErrNewer):
-		return &fault{"newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf(
+		return store.NewShown("newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf(
 			"the backup was made by a newer Perch (%s, schema %d, this one knows %d); install that version, and restore it there",
-			oneLine(m.Perch), found.Schema, len(d.Migrations))}
+			oneLine(m.Perch), found.Schema, len(d.Migrations)))
 	case errors.Is(err, store.ErrDamaged):
 		return badBackup("%v", err)
 	case err != nil:

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perch/store"
+	"perch/store/archive/archivetest"
 )
 
 // restoreInto names in the environment the data directory into which the test
@@ -42,7 +43,7 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 	if err := errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return readFile(t, path)
+	return archivetest.Read(t, path)
 }
 
 // parcel is a backup that a test makes by hand, right or wrong.
@@ -113,9 +114,9 @@ func lived(t testing.TB) string {
 	t.Helper()
 	data := t.TempDir()
 	old := image("old")
-	writeFile(t, DatabasePath(data), database(t, "old"))
-	writeFile(t, filepath.Join(data, old.name), old.text)
-	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	archivetest.Write(t, DatabasePath(data), database(t, "old"))
+	archivetest.Write(t, filepath.Join(data, old.name), old.text)
+	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	return data
 }
 
@@ -132,13 +133,13 @@ func which(t *testing.T, data string) string {
 		t.Fatal(err)
 	}
 	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
-	if got := entries(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
+	if got := archivetest.Names(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
 		t.Fatalf("the database is %s, the firmware %v", is, got)
 	}
-	if secret := readFile(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
+	if secret := archivetest.Read(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
 		t.Errorf("the secret is %s", secret)
 	}
-	if exists(filepath.Join(data, stageName)) {
+	if store.Exists(filepath.Join(data, stageName)) {
 		t.Error("what was staged is still there")
 	}
 	return is
@@ -213,14 +214,14 @@ func TestWhatIsNoBackup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := lived(t)
 			_, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(c.text))
-			var told *fault
-			if err == nil || c.word != "" && (!errors.As(err, &told) || told.code != c.word || !strings.Contains(err.Error(), c.says)) {
+			var told store.Shown
+			if err == nil || c.word != "" && (!errors.As(err, &told) || told.Code() != c.word || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, want %s %s", err, c.word, c.says)
 			}
 			if got := which(t, data); got != "old" {
 				t.Errorf("now it is %s", got)
 			}
-			if exists(filepath.Join(data, keptName)) {
+			if store.Exists(filepath.Join(data, keptName)) {
 				t.Error("a database was put aside")
 			}
 		})
@@ -238,7 +239,7 @@ func TestRestoreHere(t *testing.T) {
 		if got := which(t, data); got != "new" {
 			t.Errorf("now it is %s", got)
 		}
-		if got := recordsOf(t, readFile(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
+		if got := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
 			t.Errorf("the database of before is %s, not %s", got, before)
 		}
 	}
@@ -277,12 +278,12 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 		if err := errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))); err != nil {
 			t.Fatal(err)
 		}
-		var told *fault
+		var told store.Shown
 		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) ||
-			told.code != "not_replaceable" {
+			told.Code() != "not_replaceable" {
 			t.Errorf("%s: %v", name, err)
 		}
-		if exists(filepath.Join(data, stageName)) {
+		if store.Exists(filepath.Join(data, stageName)) {
 			t.Error("it was staged")
 		}
 	}
@@ -375,11 +376,11 @@ func TestCutShort(t *testing.T) {
 			if got := which(t, data); got != want {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
-			if kept := filepath.Join(data, keptName); exists(kept) != (want == "new") || want == "new" &&
-				recordsOf(t, readFile(t, kept), "is")["which"] != `"old"` {
+			if kept := filepath.Join(data, keptName); store.Exists(kept) != (want == "new") || want == "new" &&
+				archivetest.Records(t, archivetest.Read(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
-			if exists(filepath.Join(data, keptName+".new")) {
+			if store.Exists(filepath.Join(data, keptName+".new")) {
 				t.Error("something is left over")
 			}
 		})
@@ -390,7 +391,7 @@ func TestCutShort(t *testing.T) {
 func TestWhatRotsWhileItIsStaged(t *testing.T) {
 	for _, name := range []string{"perch.db", image("new").name, markerName} {
 		data := stagedIn(t)
-		writeFile(t, filepath.Join(data, stageName, name), []byte("rotten"))
+		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
 		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish(); err != nil {
 			t.Fatal(err)
@@ -410,7 +411,7 @@ func TestStagedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish(t, data)
-	if got := which(t, data); got != "old" || !exists(filepath.Join(data, keptName)) {
+	if got := which(t, data); got != "old" || !store.Exists(filepath.Join(data, keptName)) {
 		t.Errorf("now it is %s", got)
 	}
 	data = stagedIn(t)
@@ -431,14 +432,14 @@ func TestNoRoomToRestore(t *testing.T) {
 		t.Skipf("cannot mount here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	writeFile(t, DatabasePath(data), database(t, "old"))
-	writeFile(t, filepath.Join(data, image("old").name), []byte("old"))
-	writeFile(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	archivetest.Write(t, DatabasePath(data), database(t, "old"))
+	archivetest.Write(t, filepath.Join(data, image("old").name), []byte("old"))
+	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
-	var told *fault
-	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.code != "disk_full" ||
+	var told store.Shown
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), arrived); !errors.As(err, &told) || told.Code() != "disk_full" ||
 		!strings.Contains(err.Error(), "28 are needed") || arrived.n > 4096 {
 		t.Errorf("after %d bytes: %v", arrived.n, err)
 	}
@@ -452,7 +453,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)
 	surprise := &counted{Reader: bytes.NewReader(text), at: 64 << 10, do: ballast}
-	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.code != "disk_full" {
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), surprise); !errors.As(err, &told) || told.Code() != "disk_full" {
 		t.Errorf("filled meanwhile: %v", err)
 	}
 	if got := which(t, data); got != "old" {
@@ -535,7 +536,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
 		entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
 	backup := filepath.Join(t.TempDir(), "b.tar")
-	writeFile(t, backup, pack.tar(t))
+	archivetest.Write(t, backup, pack.tar(t))
 	random := rand.New(rand.NewPCG(9, 9))
 	seen := map[string]int{}
 	for range 10 {
@@ -545,7 +546,8 @@ func TestKilledWhileRestoring(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for begun := time.Now(); !exists(filepath.Join(data, stageName)) && !exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
+		for begun := time.Now(); !store.Exists(filepath.Join(data, stageName)) &&
+			!store.Exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > 30*time.Second {
 				t.Fatal("the command does not begin")
 			}

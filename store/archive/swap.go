@@ -111,14 +111,14 @@ func swap(data string) []step {
 	}
 	return []step{
 		{"keep the database of before", func() error {
-			if !exists(database) || !exists(at(databaseName)) {
+			if !store.Exists(database) || !store.Exists(at(databaseName)) {
 				return nil
 			}
 			return keepAs(at(databaseName), at(keptName))
 		}},
 		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
 		{"put the firmware of before aside", func() error {
-			if !exists(firmware) {
+			if !store.Exists(firmware) {
 				return nil
 			}
 			return move(at(firmwareName), at(stageName, "before"))
@@ -126,11 +126,6 @@ func swap(data string) []step {
 		{"put the firmware in its place", func() error { return move(firmware, at(firmwareName)) }},
 		{"take the marker away", func() error { return move(at(stageName, markerName), at(stageName, "done")) }},
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // keepAs gives a file a second name, in the place of what had that name. A file
@@ -167,7 +162,7 @@ func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept s
 	if err := swapIn(d.Path, slog.New(slog.DiscardHandler)); err != nil {
 		return m, "", err
 	}
-	if kept = filepath.Join(d.Path, keptName); !exists(kept) {
+	if kept = filepath.Join(d.Path, keptName); !store.Exists(kept) {
 		kept = ""
 	}
 	return m, kept, nil

@@ -40,15 +40,23 @@ type Options struct {
 // longestName bounds the names of a pipeline, an engine and a voice, in bytes.
 const longestName = 200
 
-// check fills in what is empty and returns the client.
-func (o *Options) check() (*hass.Client, error) {
+// Check reports what no engine can be made of.
+func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
 		if len(name) > longestName {
-			return nil, fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
+			return fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
 		}
 	}
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {
-		return nil, errors.New("a deadline cannot be negative")
+		return errors.New("a deadline cannot be negative")
+	}
+	return hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin}.Check()
+}
+
+// client checks the options, fills in what is empty and returns the client.
+func (o *Options) client() (*hass.Client, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
@@ -56,8 +64,8 @@ func (o *Options) check() (*hass.Client, error) {
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 
-// unavailable is err for who asked: its own context's where that has ended,
-// else one that sends it to the next engine.
+// unavailable is err for the caller: its context's error where that has ended, else
+// one by which the next engine is tried.
 func unavailable(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended

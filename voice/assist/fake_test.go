@@ -53,7 +53,7 @@ type command struct {
 type peer struct{ *socket.Conn }
 
 func (p *peer) say(format string, args ...any) {
-	_ = p.SendText(fmt.Appendf(nil, format, args...)) // whoever has left has left
+	_ = p.SendText(fmt.Appendf(nil, format, args...)) // the other side may have left
 }
 
 func (p *peer) event(m command, kind, data string) {

@@ -22,7 +22,7 @@ type Recognizer struct {
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
-	client, err := o.check()
+	client, err := o.client()
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	}
 	defer conn.Close()
 	text, err := r.listen(ctx, conn, u)
-	var fault *hass.Fault
-	if errors.As(err, &fault) && fault.Code == "stt-no-text-recognized" {
+	if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Code == "stt-no-text-recognized" {
 		text, err = "", nil
 	}
 	if err != nil {
@@ -69,10 +68,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = voice.Spoken(text); text == "" {
-		return voice.Transcript{Refused: true}, nil
-	}
-	return voice.Transcript{Text: text}, nil
+	return voice.Spoken(text), nil
 }
 
 // listen has a run hear u. The sender ends with it.
@@ -101,10 +97,8 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 			return
 		}
 		// Now it has all it needs: its time begins.
-		late := time.NewTimer(r.o.AnswerWithin)
-		defer late.Stop()
 		select {
-		case <-late.C:
+		case <-time.After(r.o.AnswerWithin):
 			cancel(r.client.Silent(r.o.AnswerWithin))
 		case <-inner.Done():
 		}

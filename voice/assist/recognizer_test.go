@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -118,10 +117,6 @@ func TestRecognizersThatFail(t *testing.T) {
 			p.say(`{"id":1,"type":"result","success":false,"error":{"code":"pipeline-not-found","message":"%s"}}`, canary)
 			p.hangUp()
 		}, "has no such Assist pipeline"},
-		"no speech": {func(p *peer, m command) {
-			p.say(`{"id":1,"type":"result","success":false,"error":{"code":"stt-provider-missing"}}`)
-			p.hangUp()
-		}, "has no speech to text"},
 		"fails": {func(p *peer, m command) {
 			p.began(m)
 			p.hear(t)
@@ -132,7 +127,6 @@ func TestRecognizersThatFail(t *testing.T) {
 			"speech to text that failed"},
 		"cut":           {func(*peer, command) {}, "closed the connection"},
 		"cut midway":    {func(p *peer, m command) { p.began(m); _, _, _ = p.Receive() }, "closed the connection"},
-		"garbage":       {func(p *peer, _ command) { p.say("]"); p.hangUp() }, "not of its API"},
 		"no handler":    {func(p *peer, m command) { p.event(m, "run-start", `{"runner_data":{}}`); p.hangUp() }, "does not say where sound goes"},
 		"ends at once":  {func(p *peer, m command) { p.event(m, "run-end", "null"); p.hangUp() }, "before it had begun"},
 		"never begins":  {func(p *peer, _ command) { p.hangUp() }, "did not answer within 100ms"},
@@ -193,72 +187,4 @@ func TestCheckOfARecognizer(t *testing.T) {
 	sentence(t, newFakeHA(t, setUp(`{"stt_engine":null}`)).recognizer().Check(t.Context()), "choose one under Settings")
 	sentence(t, newFakeHA(t, setUp("")).recognizer().Check(t.Context()), "has no such Assist pipeline")
 	sentence(t, newFakeHA(t, nil).recognizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	sentence(t, newFakeHA(t, nil).recognizer(func(o *Options) { o.URL = "http://" + l.Addr().String() }).Check(t.Context()), "nothing listens at")
-}
-
-// BenchmarkLatency is what the engines add to a Home Assistant that answers at
-// once, on this machine: from the end of the utterance to the text, and from
-// the text to the first sound.
-func BenchmarkLatency(b *testing.B) {
-	report := func(b *testing.B, took []time.Duration) {
-		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/2])/1e6, "ms-median")
-		b.ReportMetric(float64(took[len(took)*99/100])/1e6, "ms-p99")
-	}
-	b.Run("recognize", func(b *testing.B) {
-		h := newFakeHA(b, func(p *peer, m command) {
-			p.began(m)
-			p.hear(b)
-			p.event(m, "stt-end", `{"stt_output":{"text":"Hello."}}`)
-			p.hangUp()
-		})
-		r := h.recognizer()
-		var took []time.Duration
-		for b.Loop() {
-			u := voice.NewUtterance()
-			done := make(chan error)
-			go func() {
-				_, err := r.Recognize(b.Context(), u, voice.Options{})
-				done <- err
-			}()
-			for range 30 {
-				u.Write(make([]int16, voice.MicFrame))
-			}
-			time.Sleep(10 * time.Millisecond) // what was said before is sent by now
-			u.Write(make([]int16, voice.MicFrame))
-			began := time.Now()
-			u.Finish()
-			if err := <-done; err != nil {
-				b.Fatal(err)
-			}
-			took = append(took, time.Since(began))
-		}
-		report(b, took)
-	})
-	for _, rate := range []int{16000, 22050, 24000} {
-		b.Run("synthesize-"+map[int]string{16000: "16000", 22050: "22050", 24000: "24000"}[rate], func(b *testing.B) {
-			h := newFakeHA(b, setUp(`{"tts_engine":"tts.piper"}`))
-			h.sound = gives("audio/x-wav", tone(b, rate, 50*time.Millisecond))
-			s := h.synthesizer()
-			var took []time.Duration
-			for b.Loop() {
-				began, first := time.Now(), time.Duration(0)
-				if err := s.Synthesize(b.Context(), "Hello.", voice.Options{}, func([]int16) error {
-					if first == 0 {
-						first = time.Since(began)
-					}
-					return nil
-				}); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, first)
-			}
-			report(b, took)
-		})
-	}
 }

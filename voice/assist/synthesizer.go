@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -31,9 +30,7 @@ type Synthesizer struct {
 	client *hass.Client
 	speech *media.Client
 
-	mu    sync.Mutex
-	known hass.Pipeline
-	until time.Time // known is asked for anew from then on
+	known remote.Kept[hass.Pipeline]
 }
 
 // knownFor is how long a pipeline's set-up is taken to be the same.
@@ -41,7 +38,7 @@ const knownFor = 5 * time.Minute
 
 // NewSynthesizer checks the options and returns the engine. It opens no connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
-	client, err := o.check()
+	client, err := o.client()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +69,7 @@ func (s *Synthesizer) Check(ctx context.Context) error {
 
 func (s *Synthesizer) check(ctx context.Context) error {
 	if s.o.Engine == "" {
-		s.forget()
+		s.known.Forget()
 		_, err := s.pipeline(ctx)
 		return err
 	}
@@ -82,8 +79,7 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	}
 	defer conn.Close()
 	err = conn.Call(ctx, s.o.ConnectWithin, "tts/engine/get", map[string]any{"engine_id": s.o.Engine}, nil)
-	var fault *hass.Fault
-	if errors.As(err, &fault) && (fault.Code == "not_found" || fault.Code == "unknown_command") {
+	if fault, ok := errors.AsType[*hass.Fault](err); ok && (fault.Code == "not_found" || fault.Code == "unknown_command") {
 		return s.client.Fault("has no text to speech called " + s.client.Quote(s.o.Engine) + "; check engine, which is like tts.piper")
 	}
 	return err
@@ -91,29 +87,17 @@ func (s *Synthesizer) check(ctx context.Context) error {
 
 // pipeline is how the pipeline is set up to speak.
 func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
-	s.mu.Lock()
-	known, fresh := s.known, time.Now().Before(s.until)
-	s.mu.Unlock()
-	if fresh {
+	if known, fresh := s.known.Get(); fresh {
 		return known, nil
 	}
 	p, err := pipeline(ctx, s.client, s.o)
 	if err == nil && p.TTS == "" {
 		err = s.client.Fault("has no text to speech in this Assist pipeline; choose one under Settings, Voice assistants, or set engine")
 	}
-	if err != nil {
-		return p, err
+	if err == nil {
+		s.known.Put(p, knownFor)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known, s.until = p, time.Now().Add(knownFor)
-	return p, nil
-}
-
-func (s *Synthesizer) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.until = time.Time{}
+	return p, err
 }
 
 // longestSpoken bounds a text, in characters.
@@ -139,7 +123,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if n := utf8.RuneCountInString(text); n > longestSpoken {
 		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", longestSpoken, n)
 	}
-	var own error // of the listener: it is no fault of the engine's
+	var own error // of the listener: the engine is not at fault
 	err := s.speak(ctx, text, o, func(pcm []int16) error {
 		own = out(pcm)
 		return own
@@ -148,7 +132,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	case err == nil || own != nil:
 		return own
 	case ctx.Err() == nil:
-		s.forget() // its set-up may have changed
+		s.known.Forget() // its set-up may have changed
 	}
 	if errors.Is(err, voice.ErrUnavailable) && ctx.Err() == nil {
 		return err

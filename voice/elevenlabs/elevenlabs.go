@@ -7,14 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"perch/remote"
 	"perch/voice"
@@ -49,22 +46,33 @@ var (
 
 // New checks the options and returns the engine. It opens no connection.
 func New(o Options) (*Engine, error) {
-	o.URL = cmp.Or(o.URL, "https://api.elevenlabs.io/v1")
-	o.Model = cmp.Or(o.Model, "eleven_flash_v2_5")
-	if !id.MatchString(o.Voice) {
-		return nil, errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
-	if !id.MatchString(o.Model) {
-		return nil, errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
-	}
-	client, err := media.New(media.Options{
-		Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: o.URL, Key: o.Key, KeyHeader: "xi-api-key",
-		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
-	})
+	o.Model = cmp.Or(o.Model, standardModel)
+	client, err := media.New(o.media())
 	if err != nil {
 		return nil, err
 	}
 	return &Engine{o, client}, nil
+}
+
+const standardModel = "eleven_flash_v2_5"
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if !id.MatchString(o.Voice) {
+		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+	}
+	if !id.MatchString(cmp.Or(o.Model, standardModel)) {
+		return errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
+	}
+	return o.media().Check()
+}
+
+func (o Options) media() media.Options {
+	return media.Options{Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: cmp.Or(o.URL, "https://api.elevenlabs.io/v1"),
+		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
 }
 
 // Name is "elevenlabs".
@@ -103,34 +111,16 @@ func (e *Engine) Check(ctx context.Context) error {
 	return media.Speaks(ctx, e)
 }
 
-// longestText is less than any of their models takes at once, in characters.
-const longestText = 4096
-
 // Synthesize implements voice.Synthesizer. A voice in o that is not an id is
 // some other engine's, and passed over.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if strings.TrimSpace(text) == "" {
-		return nil
-	}
-	if n := utf8.RuneCountInString(text); n > longestText {
-		return fmt.Errorf("ElevenLabs is given %d characters at once, not %d", longestText, n)
-	}
 	name := e.o.Voice
 	if voiceID.MatchString(o.Voice) {
 		name = o.Voice
 	}
-	body, err := json.Marshal(struct {
+	order := struct {
 		Text  string `json:"text"`
 		Model string `json:"model_id"`
-	}{text, e.o.Model})
-	if err != nil {
-		return fmt.Errorf("ask for speech: %w", err)
-	}
-	return e.client.Sound(ctx, remote.Request{
-		Method: http.MethodPost, Path: "text-to-speech/" + name + "/stream",
-		Query: url.Values{"output_format": {"pcm_24000"}}, ContentType: "application/json", Body: body,
-	}, media.PCM(text, voice.SpeakerRate), out)
+	}{text, e.o.Model}
+	return e.client.Say(ctx, text, voice.SpeakerRate, "text-to-speech/"+name+"/stream", url.Values{"output_format": {"pcm_24000"}}, order, out)
 }

@@ -130,13 +130,9 @@ func TestRefusals(t *testing.T) {
 			"refuses the key (HTTP 401: Invalid API key [key])"},
 		`{"detail":{"status":"quota_exceeded","message":"This request exceeds your limit."}}`: {401,
 			"no credit left (HTTP 401: This request exceeds your limit)"},
-		`{"detail":{"type":"not_found","code":"voice_not_found","message":"A voice was not found."}}`:   {404, "check voice"},
-		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                             {400, "check model"},
-		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                  {422, "text: Field required"},
-		`{"detail":{"status":"too_many_concurrent_requests","message":"Too many concurrent requests"}}`: {429, "has had too many requests"},
-		`{"detail":{"status":"system_busy","message":"busy"}}`:                                          {503, "not ready"},
-		`<html>canary</html>`: {500, "has failed (HTTP 500)"},
-		``:                    {404, "ends in /v1"},
+		`{"detail":{"type":"not_found","code":"voice_not_found","message":"A voice was not found."}}`: {404, "check voice"},
+		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                           {400, "check model"},
+		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                {422, "text: Field required"},
 	} {
 		url := server(t, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(test.status)
@@ -145,31 +141,6 @@ func TestRefusals(t *testing.T) {
 		_, err := synthesized(t, engine(t, Options{URL: url, Key: canary}))
 		isSentence(t, err, test.want)
 		isSentence(t, err, "ElevenLabs at http://127.0.0.1:")
-	}
-}
-
-func TestBrokenServers(t *testing.T) {
-	thief := server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
-	_, err := synthesized(t, engine(t, Options{Key: canary, URL: server(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, thief, http.StatusTemporaryRedirect)
-	})}))
-	isSentence(t, err, "sends elsewhere (HTTP 307 to "+thief)
-
-	for text, want := range map[string]string{
-		"220 mail " + canary: "does not answer in HTTP",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n8\r\nab":           "cut the connection in the middle",
-		"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: 5\r\n\r\nID3\x04\x00": "answers with MP3",
-		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\n<html":        "in place of sound",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			_, err := synthesized(t, engine(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: peer(func(c net.Conn) {
-				for _, b := range []byte(text) { // byte by byte
-					_, _ = c.Write([]byte{b})
-				}
-				_ = c.Close()
-			})}))
-			isSentence(t, err, want)
-		})
 	}
 }
 
@@ -191,34 +162,25 @@ func peer(script func(net.Conn)) func(context.Context, string, string) (net.Conn
 	}
 }
 
-func TestDeadlinesAndCancelling(t *testing.T) {
+func TestDeadlines(t *testing.T) {
 	data, _ := sound(960)
 	first := func(c net.Conn) {
 		_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(data), data)
 	}
 	for name, test := range map[string]struct {
 		script func(net.Conn)
-		cancel time.Duration
 		after  time.Duration
 		want   string
 	}{
-		"no answer":            {func(net.Conn) {}, time.Hour, 3 * time.Second, "did not begin to answer within 3s"},
-		"silence":              {first, time.Hour, 2 * time.Second, "silent for 2s"},
-		"cancelled, no answer": {func(net.Conn) {}, time.Second, time.Second, ""},
-		"cancelled in sound":   {first, time.Second, time.Second, ""},
+		"no answer": {func(net.Conn) {}, 3 * time.Second, "did not begin to answer within 3s"},
+		"silence":   {first, 2 * time.Second, "silent for 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), test.cancel)
-				defer cancel()
 				e := engine(t, Options{URL: "http://127.0.0.1/v1", FirstByte: 3 * time.Second, Idle: 2 * time.Second, dial: peer(test.script)})
 				began := time.Now()
-				err := e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil })
-				if test.want != "" {
-					isSentence(t, err, test.want)
-				} else if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("cancelled: %v", err)
-				}
+				_, err := synthesized(t, e)
+				isSentence(t, err, test.want)
 				if took := time.Since(began); took != test.after {
 					t.Errorf("took %s", took)
 				}
@@ -274,9 +236,6 @@ func TestOptions(t *testing.T) {
 		"a path":       {Voice: "../" + canary},
 		"a long voice": {Voice: strings.Repeat("v", 65)},
 		"no model":     {Voice: george, Model: "a b"},
-		"no url":       {Voice: george, URL: "api.elevenlabs.io"},
-		"a key":        {Voice: george, Key: canary + "\nx"},
-		"no patience":  {Voice: george, Idle: -1},
 	} {
 		if _, err := New(o); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", name, err)

@@ -38,16 +38,19 @@ var voiceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`)
 
 // New returns the engine. It starts nothing.
 func New(o Options) (*Engine, error) {
-	o.Program = cmp.Or(o.Program, "espeak-ng")
-	o.Voice = cmp.Or(o.Voice, "en-us")
-	o.Speed = cmp.Or(o.Speed, 160)
-	if !voiceName.MatchString(o.Voice) {
-		return nil, fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
+	o.Program, o.Voice, o.Speed = cmp.Or(o.Program, "espeak-ng"), cmp.Or(o.Voice, "en-us"), cmp.Or(o.Speed, 160)
+	return &Engine{o}, o.Check()
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if o.Voice != "" && !voiceName.MatchString(o.Voice) {
+		return fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
 	}
-	if o.Speed < 80 || o.Speed > 450 {
-		return nil, fmt.Errorf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
+	if o.Speed != 0 && (o.Speed < 80 || o.Speed > 450) {
+		return fmt.Errorf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
 	}
-	return &Engine{o}, nil
+	return nil
 }
 
 // base is a language without its region.

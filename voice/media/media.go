@@ -50,17 +50,14 @@ type Client struct {
 // New checks the options and returns a client. It opens no connection. Its
 // errors hold neither the key nor what the URL may hide.
 func New(o Options) (*Client, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	base, err := url.Parse(o.URL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
-		return nil, errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
+	if err != nil {
+		return nil, err
 	}
 	o.Key = strings.TrimSpace(o.Key)
-	if len(o.Key) > mostKey || strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
-	}
-	if o.FirstByte < 0 || o.Idle < 0 {
-		return nil, errors.New("a deadline cannot be negative")
-	}
 	o.FirstByte = cmp.Or(o.FirstByte, patience)
 	o.Idle = cmp.Or(o.Idle, patience)
 	if o.Dial == nil {
@@ -81,6 +78,22 @@ func New(o Options) (*Client, error) {
 	})}, nil
 }
 
+// Check reports what New refuses.
+func (o Options) Check() error {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
+		return errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
+	}
+	key := strings.TrimSpace(o.Key)
+	if len(key) > mostKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
+	}
+	if o.FirstByte < 0 || o.Idle < 0 {
+		return errors.New("a deadline cannot be negative")
+	}
+	return nil
+}
+
 // errEnough ends a trial once there is sound.
 var errEnough = errors.New("enough")
 
@@ -98,8 +111,7 @@ func Speaks(ctx context.Context, engine voice.Synthesizer) error {
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
 	r.Repeatable = true
 	a, err := c.Client.Call(ctx, r)
-	var f *remote.Fault
-	if errors.As(err, &f) && f.Status > 0 {
+	if f, ok := errors.AsType[*remote.Fault](err); ok && f.Status > 0 {
 		return nil, c.explain(f)
 	}
 	return a, err

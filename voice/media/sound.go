@@ -5,11 +5,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"perch/remote"
 	"perch/voice"
@@ -25,10 +30,29 @@ type Wanted struct {
 	Silence string // for an answer without a sound
 }
 
-// PCM is what is wanted of a server that can give raw samples.
-func PCM(text string, rate int) Wanted {
-	return Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
-		Convert: "set its output to pcm", Silence: "check the voice and the model"}
+// longestText is how much OpenAI's server takes at once, and less than any model of
+// ElevenLabs takes, in characters.
+const longestText = 4096
+
+// Say posts an order for the speech of a text as JSON, and passes on its sound: raw
+// samples of that rate where the answer names none. A blank text is silent.
+func (c *Client) Say(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if n := utf8.RuneCountInString(text); n > longestText {
+		return fmt.Errorf("%s takes %d characters at once, not %d", c.Service, longestText, n)
+	}
+	body, err := json.Marshal(order)
+	if err != nil {
+		return fmt.Errorf("ask for speech: %w", err)
+	}
+	return c.Sound(ctx, remote.Request{Method: http.MethodPost, Path: path, Query: query, ContentType: "application/json", Body: body},
+		Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
+			Convert: "set its output to pcm", Silence: "check the voice and the model"}, out)
 }
 
 // Sound makes a request and passes on the sound of its answer as 24 kHz PCM,
@@ -77,14 +101,13 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 
 // broken is the fault of a WAV, or the one that ended it.
 func (c *Client) broken(err error, w Wanted) error {
-	var fault *remote.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
 	}
 	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
 }
 
-// refuse says why an answer of that type is no sound that can be played. One
+// refuse says why an answer of that type cannot be played. One
 // that names no type, or only that it is bytes, is looked at.
 func (c *Client) refuse(a *remote.Answer, kind string) error {
 	switch {
@@ -139,20 +162,15 @@ func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels strin
 
 // format names what is not raw PCM by its first bytes.
 func format(head []byte, kind string, r *bufio.Reader) string {
-	switch begins := string(head); {
-	case begins == "RIFF":
-		return "WAV"
-	case begins == "OggS":
-		return "Ogg"
-	case begins == "fLaC":
-		return "FLAC"
-	case strings.HasPrefix(begins, "ID3"):
-		return "MP3"
-	case begins == "\x1a\x45\xdf\xa3":
-		return "WebM"
-	case strings.HasPrefix(begins, "\x1f\x8b\x08"):
-		return "gzip"
-	case packedSound(kind):
+	for _, known := range [][2]string{{"RIFF", "WAV"}, {"OggS", "Ogg"}, {"fLaC", "FLAC"}, {"ID3", "MP3"}, {"\x1a\x45\xdf\xa3", "WebM"},
+		{"\x1f\x8b\x08", "gzip"}} {
+		if strings.HasPrefix(string(head), known[0]) {
+			return known[1]
+		}
+	}
+	switch {
+	// Sound whose samples are not there to be read. The type of MP3 is not to be relied on.
+	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind
 	case mpegFrame(head) == 0:
 		return ""
@@ -165,16 +183,6 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		return "MP3"
 	}
 	return ""
-}
-
-// packedSound reports whether a type is that of a sound whose samples are not
-// there to be read. That of MP3 is not to be relied on.
-func packedSound(kind string) bool {
-	switch kind {
-	case "audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm":
-		return true
-	}
-	return false
 }
 
 // mpegFrame is the length in bytes of the MPEG audio layer III frame whose

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type Options struct {
 	URL       string        // with its /v1: "http://192.168.1.9:8000/v1"; used as it is given
 	Key       string        // sent as a bearer token; none where empty
 	Model     string        // "whisper-1" or "tts-1" where empty
-	Language  string        // of who speaks, BCP 47, where a call names none; the server guesses where both are empty
+	Language  string        // of the speaker, BCP 47, where a call names none; the server guesses where both are empty
 	FirstByte time.Duration // the longest wait for an answer to begin; 0 is 10 s
 	Idle      time.Duration // the longest silence in the middle of one; 0 is 10 s
 
@@ -42,27 +43,47 @@ type Options struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// engine is what the Recognizer and the Synthesizer have in common.
+type engine struct {
+	o      Options
+	client *media.Client
+}
+
+// Name is "openai".
+func (*engine) Name() string { return "openai" }
+
+// Close ends what is under way and closes the engine's connections.
+func (e *engine) Close() { e.client.Close() }
+
 // longestName bounds the name of a model or a voice, in bytes.
 const longestName = 200
 
-// check fills in what is empty and returns the client.
-func (o *Options) check(model string) (*media.Client, error) {
-	o.Model = cmp.Or(o.Model, model)
-	o.Voice = cmp.Or(o.Voice, "alloy")
-	o.Rate = cmp.Or(o.Rate, 24000)
+// Check reports what no engine can be made of.
+func (o Options) Check() error {
 	if len(o.Model) > longestName || len(o.Voice) > longestName {
-		return nil, fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
+		return fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
 	}
 	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
-		return nil, fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
+		return fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
 	}
-	if !voice.Playable(o.Rate) {
-		return nil, fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
+	if o.Rate != 0 && !voice.Playable(o.Rate) {
+		return fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
 	}
-	return media.New(media.Options{
-		Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
-		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial,
-	})
+	return o.media().Check()
+}
+
+func (o Options) media() media.Options {
+	return media.Options{Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
+		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
+}
+
+// client checks the options, fills in what is empty and returns the client.
+func (o *Options) client(model string) (*media.Client, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o.Model, o.Voice, o.Rate = cmp.Or(o.Model, model), cmp.Or(o.Voice, "alloy"), cmp.Or(o.Rate, 24000)
+	return media.New(o.media())
 }
 
 // mostModels bounds the list of models, in bytes. A cloud's has some hundred.
@@ -74,20 +95,14 @@ const mostModels = 1 << 20
 // tries, on something very short.
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
-	var fault *remote.Fault
-	switch {
-	case listed:
-		return nil
-	case errors.As(err, &fault) && !inconclusive(fault.Status), err != nil && fault == nil:
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // they say nothing of the work itself
+	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
+		err = nil
+	}
+	if listed || err != nil {
 		return err
 	}
 	return try(ctx)
-}
-
-// inconclusive reports whether a list of models that was refused in this way
-// says nothing of the work itself.
-func inconclusive(status int) bool {
-	return status == http.StatusForbidden || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
 // lists reports whether the server's list of models has the model.

@@ -89,7 +89,7 @@ func synthesizer(t testing.TB, o Options) *Synthesizer {
 	return s
 }
 
-// ramp is sound in which every sample can be told from its neighbours.
+// ramp is sound in which every sample differs from its neighbours.
 func ramp(n int) []int16 {
 	pcm := make([]int16, n)
 	for i := range pcm {

@@ -10,29 +10,19 @@ import (
 
 	"perch/remote"
 	"perch/voice"
-	"perch/voice/media"
 )
 
 // Recognizer implements voice.Recognizer.
-type Recognizer struct {
-	o      Options
-	client *media.Client
-}
+type Recognizer struct{ engine }
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
-	client, err := o.check("whisper-1")
+	client, err := o.client("whisper-1")
 	if err != nil {
 		return nil, err
 	}
-	return &Recognizer{o, client}, nil
+	return &Recognizer{engine{o, client}}, nil
 }
-
-// Name is "openai".
-func (*Recognizer) Name() string { return "openai" }
-
-// Close ends what is under way and closes the engine's connections.
-func (r *Recognizer) Close() { r.client.Close() }
 
 // Check reports whether the server would recognize speech: it knows the
 // model, or takes half a second of silence. Its error is one sentence.

@@ -7,24 +7,9 @@ import (
 	"perch/voice"
 )
 
-// made are the names of the sounds that are made here.
-func made() []string { return []string{"alarm", "chime", "purr"} }
-
-// synthesize makes a sound, and nil where none of that name is made here. The
-// same name always gives the same sound.
-func synthesize(name string) []int16 {
-	var b buffer
-	switch name {
-	case "alarm":
-		b = alarm()
-	case "chime":
-		b = chime()
-	case "purr":
-		b = purr()
-	default:
-		return nil
-	}
-	return b.pcm()
+// made are the sounds that are made here, by name. Each is the same every time.
+func made() map[string]func() buffer {
+	return map[string]func() buffer{"alarm": alarm, "chime": chime, "purr": purr}
 }
 
 // buffer is a sound being made, in samples at the rate of robots.

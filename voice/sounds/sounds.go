@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(fil
 // Names are the base names of all sounds, sorted: "birthday.wav", "purr". A
 // file takes the place of a sound of that name that is made here.
 func (l *Library) Names() []string {
-	names := made()
+	names := slices.Sorted(maps.Keys(made()))
 	root, files, err := l.look()
 	if err != nil {
 		return names // a fault of the directory is reported when a file of it is asked for
@@ -74,27 +75,19 @@ func (l *Library) look() (*os.Root, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := list(root)
-	if err != nil {
+	var files []string
+	dir, err := root.Open(".")
+	if err == nil {
+		defer func() { _ = dir.Close() }()
+		files, err = dir.Readdirnames(mostFiles)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		_ = root.Close()
 		return nil, nil, err
 	}
-	return root, files, nil
-}
-
-func list(root *os.Root) (files []string, err error) {
-	dir, err := root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	all, err := dir.Readdirnames(mostFiles)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	files = slices.DeleteFunc(all, func(name string) bool { return !isSound(name) })
+	files = slices.DeleteFunc(files, func(name string) bool { return !isSound(name) })
 	slices.Sort(files)
-	return files, nil
+	return root, files, nil
 }
 
 // Load gives a sound by its base name, with a file's ending or without, as
@@ -111,8 +104,8 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 			return load(ctx, root, file)
 		}
 	}
-	if pcm := synthesize(name); pcm != nil {
-		return pcm, nil
+	if sound := made()[name]; sound != nil {
+		return sound().pcm(), nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the directory of sounds: %w", err)

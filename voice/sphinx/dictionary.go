@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"perch/voice"
 )
@@ -49,9 +50,7 @@ func inOrder(found map[string][]pronunciation) []pronunciation {
 	for _, of := range found {
 		all = append(all, of...)
 	}
-	slices.SortFunc(all, func(a, b pronunciation) int {
-		return bytes.Compare([]byte(a.word), []byte(b.word))
-	})
+	slices.SortFunc(all, func(a, b pronunciation) int { return strings.Compare(a.word, b.word) })
 	return all
 }
 

@@ -11,7 +11,7 @@ const phones = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG 
 // was said.
 func phoneLoop() (grammar string, words []pronunciation) {
 	var names []string
-	for _, p := range strings.Fields(phones) {
+	for p := range strings.FieldsSeq(phones) {
 		words = append(words, pronunciation{"p_" + p, p})
 		names = append(names, "p_"+p)
 	}

@@ -3,7 +3,6 @@ package sphinx
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -23,7 +22,7 @@ type expansion struct {
 }
 
 // parser reads a rule's body: what JSGF (section 4) calls an expansion, less
-// tags, quoted tokens, and the * and + that would make a command endless.
+// weights, tags, quoted tokens, and the * and + that would make a command endless.
 type parser struct {
 	rest  string
 	depth int
@@ -47,9 +46,6 @@ func parse(body string) (expansion, error) {
 // alternatives reads sequences between bars, up to what closes them.
 func (p *parser) alternatives() error {
 	for {
-		if err := p.weight(); err != nil {
-			return err
-		}
 		if err := p.sequence(); err != nil {
 			return err
 		}
@@ -60,46 +56,26 @@ func (p *parser) alternatives() error {
 	}
 }
 
-// weight reads "/2.5/", how likely an alternative is beside the others.
-func (p *parser) weight() error {
-	if p.peek() != '/' {
-		return nil
-	}
-	text, rest, closed := strings.Cut(p.rest[1:], "/")
-	n, err := strconv.ParseFloat(text, 64)
-	// The library knows neither "1e2" nor "1." nor ".5".
-	plain := strings.Trim(text, "0123456789.") == "" && strings.Trim(text, ".") == text
-	if !closed || err != nil || !plain || n <= 0 || n > 1000 {
-		return errors.New("a weight is a number between two slashes, above 0 and at most 1000")
-	}
-	p.rest = rest
-	return nil
-}
-
 func (p *parser) sequence() error {
 	for empty := true; ; empty = false {
-		switch c := p.peek(); {
-		case c == 0 || strings.IndexByte("|)]", c) >= 0:
+		var err error
+		switch p.peek() {
+		case 0, '|', ')', ']':
 			if empty {
 				return errors.New("an alternative is empty")
 			}
 			return nil
-		case c == '(':
-			if err := p.group(')'); err != nil {
-				return err
-			}
-		case c == '[':
-			if err := p.group(']'); err != nil {
-				return err
-			}
-		case c == '<':
-			if err := p.ref(); err != nil {
-				return err
-			}
+		case '(':
+			err = p.group(')')
+		case '[':
+			err = p.group(']')
+		case '<':
+			err = p.ref()
 		default:
-			if err := p.word(); err != nil {
-				return err
-			}
+			err = p.word()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

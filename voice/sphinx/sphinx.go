@@ -51,9 +51,7 @@ type Engine struct {
 // New returns an engine that has loaded nothing yet.
 func New(o Options) *Engine {
 	o.Model = cmp.Or(o.Model, Model)
-	if o.Pairs <= 0 {
-		o.Pairs = 2
-	}
+	o.Pairs = cmp.Or(o.Pairs, 2)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Engine{
 		model:   o.Model,
@@ -93,8 +91,10 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if e.isClosed() {
+	select {
+	case <-e.closed:
 		return nil, errClosed
+	default:
 	}
 	began := time.Now()
 	p, err := newPair(e.model, e.grammar)
@@ -145,7 +145,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 }
 
 // acquire returns a pair that is not in use: an idle one, a new one, or one
-// that somebody gives back.
+// that another utterance gives back.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
 		return p, err
@@ -186,15 +186,6 @@ func (e *Engine) tryIdle() *pair {
 }
 
 var errClosed = fmt.Errorf("%w: the speech recognizer is closed", voice.ErrUnavailable)
-
-func (e *Engine) isClosed() bool {
-	select {
-	case <-e.closed:
-		return true
-	default:
-		return false
-	}
-}
 
 // Close waits for the utterances that are being decoded and gives the memory
 // back. It may be called more than once.

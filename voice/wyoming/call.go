@@ -114,7 +114,7 @@ type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of out. It is no fault of the server's, and is
+// listenerError is an error of out. The server is not at fault, and the error is
 // returned as it is.
 type listenerError struct{ error }
 
@@ -128,7 +128,7 @@ func (s *server) talk(ctx context.Context, within time.Duration, send func(conte
 	conn, err := s.endpoint.dial(ctx, within)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.served.forget()
+			s.served.Forget()
 		}
 		return err
 	}
@@ -165,7 +165,7 @@ func (s *server) judge(ctx context.Context, err, unsent error) error {
 	case errors.As(err, &own):
 		return own.error
 	}
-	s.served.forget()
+	s.served.Forget()
 	return s.faulty(explain(err, unsent, s.o.AnswerWithin), err)
 }
 

@@ -35,7 +35,7 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 	return t, nil
 }
 
-// synthesizer is a choice of who speaks.
+// synthesizer is a choice of voice.
 type synthesizer struct {
 	voice     *Voice // nil leaves it to the server
 	streaming bool   // the text may be given in pieces

@@ -5,62 +5,35 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"perch/voice"
 )
 
-// catalogue keeps what the server said it serves.
-type catalogue struct {
-	asking chan struct{} // held by the one who asks
-
-	mu    sync.Mutex
-	info  Info
-	until time.Time // it is asked anew from then on
-}
-
 // servedFor is how long an answer to describe is believed. A call that fails
 // ends it sooner.
 const servedFor = 5 * time.Minute
 
-func (c *catalogue) get() (Info, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.info, time.Now().Before(c.until)
-}
-
-func (c *catalogue) put(info Info) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.info, c.until = info, time.Now().Add(servedFor)
-}
-
-func (c *catalogue) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = time.Time{}
-}
-
-// info is what the server serves. Many who ask at once have it asked once.
+// info is what the server serves. Concurrent callers cause one request.
 func (s *server) info(ctx context.Context) (Info, error) {
-	if info, fresh := s.served.get(); fresh {
+	if info, fresh := s.served.Get(); fresh {
 		return info, nil
 	}
 	select {
-	case s.served.asking <- struct{}{}:
-		defer func() { <-s.served.asking }()
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
 	case <-ctx.Done():
 		return Info{}, ctx.Err()
 	}
-	if info, fresh := s.served.get(); fresh {
+	if info, fresh := s.served.Get(); fresh {
 		return info, nil
 	}
 	info, err := s.describe(ctx)
 	if err != nil {
 		return Info{}, err
 	}
-	s.served.put(info)
+	s.served.Put(info, servedFor)
 	return info, nil
 }
 
@@ -97,7 +70,7 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does",
 			errNotServed)
 	}
-	s.log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
+	s.o.Log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
 		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))
 	return info, nil
 }
@@ -119,13 +92,7 @@ func decodeInfo(e Event, info *Info) error {
 }
 
 func installed(programs []Program) []Program {
-	var usable []Program
-	for _, p := range programs {
-		if p.Installed {
-			usable = append(usable, p)
-		}
-	}
-	return usable
+	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }
 
 // others names what the server does serve.

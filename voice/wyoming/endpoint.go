@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"syscall"
 	"time"
+
+	"perch/remote"
 )
 
 // endpoint is where a server is. Its addresses are looked up once in a while and
@@ -18,9 +19,7 @@ type endpoint struct {
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
 	connect    func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mu    sync.Mutex
-	known []netip.Addr
-	until time.Time // known is looked up anew from then on
+	known remote.Kept[[]netip.Addr]
 }
 
 const (
@@ -42,9 +41,7 @@ func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
-	p.mu.Lock()
-	known, fresh := p.known, time.Now().Before(p.until)
-	p.mu.Unlock()
+	known, fresh := p.known.Get()
 	if fresh {
 		return known, nil
 	}
@@ -52,9 +49,7 @@ func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case err == nil && len(found) > 0:
 		found = found[:min(len(found), mostAddresses)]
-		p.mu.Lock()
-		p.known, p.until = found, time.Now().Add(knownFor)
-		p.mu.Unlock()
+		p.known.Put(found, knownFor)
 		return found, nil
 	case len(known) > 0 && ctx.Err() == nil:
 		return known, nil
@@ -64,20 +59,13 @@ func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return nil, err
 }
 
-// forget has the name looked up for the next call: the server may have moved.
-func (p *endpoint) forget() {
-	p.mu.Lock()
-	p.until = time.Time{}
-	p.mu.Unlock()
-}
-
 // dial connects within that time, the search for the address included.
 func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	found, err := p.addresses(limited)
 	if err != nil {
-		return nil, p.away(ctx, within, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
+		return nil, p.away(ctx, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
 	}
 	deadline, _ := limited.Deadline()
 	for i, ip := range found {
@@ -91,14 +79,14 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 			return conn, nil
 		}
 	}
-	p.forget()
+	p.known.Forget() // the server may have moved
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, p.away(ctx, within, "nothing listens there; start the server, or correct the address", err)
+		return nil, p.away(ctx, "nothing listens there; start the server, or correct the address", err)
 	}
-	return nil, p.away(ctx, within, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
+	return nil, p.away(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
 }
 
-func (p *endpoint) away(ctx context.Context, within time.Duration, why string, cause error) error {
+func (p *endpoint) away(ctx context.Context, why string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -10,10 +10,12 @@ package wyoming
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 )
 
 // ErrFormat is wrapped for bytes that are not Wyoming, and for an event that
@@ -69,16 +71,7 @@ type Limits struct {
 
 func (l Limits) filled() Limits {
 	const mebibyte = 1 << 20
-	if l.Header <= 0 {
-		l.Header = mebibyte
-	}
-	if l.Data <= 0 {
-		l.Data = mebibyte
-	}
-	if l.Payload <= 0 {
-		l.Payload = 4 * mebibyte
-	}
-	return l
+	return Limits{cmp.Or(l.Header, mebibyte), cmp.Or(l.Data, mebibyte), cmp.Or(l.Payload, 4*mebibyte)}
 }
 
 // header is the line. Lengths may be null, absent or 0 where nothing follows.
@@ -207,9 +200,7 @@ func merge(line, behind json.RawMessage) (json.RawMessage, error) {
 	case len(second) == 0:
 		return line, nil
 	}
-	for name, value := range second {
-		first[name] = value
-	}
+	maps.Copy(first, second)
 	return json.Marshal(first)
 }
 
@@ -228,10 +219,7 @@ func (w *Writer) Write(e Event) error {
 	if e.Type == "" {
 		return errors.New("write an event: it has no type")
 	}
-	line, err := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))})
-	if err != nil {
-		return fmt.Errorf("write a %s event: %w", e.Type, err)
-	}
+	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // always can be
 	w.buf.Reset()
 	w.buf.Write(line)
 	w.buf.WriteByte('\n')

@@ -35,14 +35,9 @@ func (p *peer) next() Event {
 	return e
 }
 
-// until reads on to an event of that type and returns the payloads before it.
-func (p *peer) until(name string) (sound []byte) {
-	for {
-		e := p.next()
-		if e.Type == name {
-			return sound
-		}
-		sound = append(sound, e.Payload...)
+// until reads on to an event of that type.
+func (p *peer) until(name string) {
+	for p.next().Type != name {
 	}
 }
 

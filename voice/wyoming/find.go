@@ -15,11 +15,11 @@ import (
 type finder struct {
 	o       Options
 	create  func(host, port string) *server
-	looking chan struct{} // held by the one who looks
+	looking chan struct{} // held during a search
 
 	mu    sync.Mutex
 	known []*server
-	// The last search was in vain for this need, or for any where it is empty,
+	// The last search found nothing for this need, or for any where it is empty,
 	// and is not repeated until then.
 	vain    string
 	failure error
@@ -28,11 +28,11 @@ type finder struct {
 
 const (
 	mostServers = 16
-	// restFor is how long a search that was in vain is not repeated, for each
-	// keeps a person waiting who talks to a robot.
+	// restFor is how long a search without a result is not repeated, because each
+	// keeps a person at a robot waiting.
 	restFor = 15 * time.Second
 	// stragglers is how long the others are waited for once a server of use
-	// has answered, so that the choice does not depend on who is quickest.
+	// has answered, so that the choice does not depend on speed.
 	stragglers = 250 * time.Millisecond
 )
 
@@ -86,7 +86,7 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.known {
-		if info, ok := s.served.get(); ok && n.fits(s, info) == nil {
+		if info, ok := s.served.Get(); ok && n.fits(s, info) == nil {
 			return s, info, true
 		}
 	}
@@ -99,7 +99,7 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
 	f.mu.Lock()
 	stale := slices.DeleteFunc(slices.Clone(f.known), func(s *server) bool {
-		_, ok := s.served.get()
+		_, ok := s.served.Get()
 		return ok
 	})
 	f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *finder) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.known {
-		s.served.forget()
+		s.served.Forget()
 	}
 	f.rest = time.Time{}
 }
@@ -239,8 +239,8 @@ func best(answers []answer) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// keep remembers who answered, before those known already, and forgets who
-// did not.
+// keep remembers the servers that answered, before those known already, and forgets
+// those that did not.
 func (f *finder) keep(answers []answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,8 +265,7 @@ func useless(answers []answer) error {
 		func(a answer) error { return a.err },
 	} {
 		for _, a := range answers {
-			var f *fault
-			if errors.As(why(a), &f) {
+			if f, ok := errors.AsType[*fault](why(a)); ok {
 				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)",
 					f.server, f.why, cure), errNotServed}
 			}

@@ -126,7 +126,7 @@ func TestEachTaskFindsItsServer(t *testing.T) {
 }
 
 // TestLanguagesFindTheirServers: the call's language goes before the
-// configured one, and each is served by whoever knows it.
+// configured one, and each is served by a server that knows it.
 func TestLanguagesFindTheirServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{servers: map[string]*fake{one: hears("yes", `"en"`), three: hears("ja", `"de"`)}, order: []string{one, three}}

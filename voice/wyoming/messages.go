@@ -55,7 +55,7 @@ type Synthesize struct {
 	Voice *Voice `json:"voice,omitempty"`
 }
 
-// Voice says who speaks. A name goes before a language.
+// Voice is a choice of voice. A name takes precedence over a language.
 type Voice struct {
 	Name     string `json:"name,omitempty"`
 	Language string `json:"language,omitempty"`
@@ -70,7 +70,7 @@ type Info struct {
 	Wake   []Program `json:"wake,omitempty"`   // wake words
 }
 
-// Attribution is who made something; the reference insists on it.
+// Attribution names an author; the reference insists on it.
 type Attribution struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -89,10 +89,8 @@ type Program struct {
 	// the reference and Home Assistant voices.
 	Voices []Model `json:"voices,omitempty"`
 
-	TranscriptStreaming bool `json:"supports_transcript_streaming,omitempty"`
 	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"`
 	HandledStreaming    bool `json:"supports_handled_streaming,omitempty"`
-	HomeControl         bool `json:"supports_home_control,omitempty"`
 }
 
 // Model is a model or a voice.

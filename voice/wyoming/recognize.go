@@ -37,10 +37,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if text = voice.Spoken(text); text == "" {
-		return voice.Transcript{Refused: true}, nil
-	}
-	return voice.Transcript{Text: text}, nil
+	return voice.Spoken(text), nil
 }
 
 // sendSpeech sends u while it grows. From its end on the server has its time

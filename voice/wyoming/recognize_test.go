@@ -95,8 +95,7 @@ func TestTranscripts(t *testing.T) {
 func TestAServerThatEndsTheUtteranceItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{info: whisper, script: func(p *peer, _ Event) {
-			for p.next().Type != TypeAudioChunk {
-			}
+			p.until(TypeAudioChunk)
 			p.event(TypeTranscript, Text{"stop"}, nil)
 			p.hangUp()
 		}}
@@ -192,8 +191,7 @@ func TestARecognizerThatIsSilent(t *testing.T) {
 			}
 		}, "did not answer within 4s", 4 * time.Second},
 		"writes along": {func(p *peer, _ Event) { // what it hears, from the first word on
-			for p.next().Type != TypeAudioChunk {
-			}
+			p.until(TypeAudioChunk)
 			p.event(TypeTranscriptChunk, Text{"a"}, nil)
 			p.until(TypeAudioStop)
 			time.Sleep(3 * time.Second)
@@ -260,7 +258,7 @@ func TestCancelledWhileListening(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			<-gone
-			if _, fresh := e.fixed.served.get(); !fresh {
+			if _, fresh := e.fixed.served.Get(); !fresh {
 				t.Error("being interrupted was taken for a failure of the server")
 			}
 		})
@@ -312,7 +310,7 @@ func TestChoosingARecognizer(t *testing.T) {
 		"a model":             {two, Options{Model: "SMALL-de"}, voice.Options{}, Transcribe{Name: "small-de"}, ""},
 		"a model not its own": {two, Options{Model: "small-de"}, voice.Options{Language: "en"}, Transcribe{}, "it knows de"},
 		"an unknown model":    {two, Options{Model: "large"}, voice.Options{}, Transcribe{}, `no model "large"; it has small-en, small-de`},
-		"models not told": {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"},
+		"models unlisted": {`{"asr":[{"installed":true}]}`, Options{Model: "x"}, voice.Options{Language: "de"}, Transcribe{Name: "x", Language: "de"},
 			""},
 		"only a voice":         {piper, Options{}, voice.Options{}, Transcribe{}, "no speech to text"},
 		"only wake words":      {`{"wake":[{"installed":true}]}`, Options{}, voice.Options{}, Transcribe{}, "only wake words"},

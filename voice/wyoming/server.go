@@ -2,22 +2,22 @@ package wyoming
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
+	"perch/remote"
 	"perch/voice"
 )
 
 // server is one Wyoming server: where it is, and what it serves.
 type server struct {
 	o        Options
-	log      *slog.Logger
 	endpoint *endpoint
-	served   *catalogue
+	served   remote.Kept[Info]
+	asking   chan struct{} // held while it is asked what it serves
 }
 
 func newServer(host, port string, o Options) *server {
-	return &server{o: o, log: o.Log, endpoint: newEndpoint(host, port), served: &catalogue{asking: make(chan struct{}, 1)}}
+	return &server{o: o, endpoint: newEndpoint(host, port), asking: make(chan struct{}, 1)}
 }
 
 // need is what a server is wanted for.
@@ -81,7 +81,7 @@ func (e *Engine) check(ctx context.Context, n need) error {
 	if e.found != nil {
 		e.found.forget()
 	} else {
-		e.fixed.served.forget()
+		e.fixed.served.Forget()
 	}
 	_, _, _, err := e.pick(ctx, n)
 	return err

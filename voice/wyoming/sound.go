@@ -10,7 +10,7 @@ import (
 
 // sound makes 24 kHz mono of what a server sends, piece by piece.
 type sound struct {
-	text      string // whose sound it is
+	text      string // that is spoken
 	format    Format
 	samples   Samples
 	converter *voice.Converter

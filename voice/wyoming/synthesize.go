@@ -47,7 +47,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return nil
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-		at.served.forget()
+		at.served.Forget()
 		return at.faulty("it answered without any sound; its own log may say why", errNotServed)
 	}
 	return nil

@@ -53,8 +53,8 @@ type Engine struct {
 // New returns an engine for the server at o.Address, or for those that o.Find
 // finds, and dials nothing yet.
 func New(o Options) (*Engine, error) {
-	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
-		return nil, errors.New("a Wyoming server cannot answer within less than no time")
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
@@ -71,6 +71,18 @@ func New(o Options) (*Engine, error) {
 	}
 	e.fixed = newServer(host, port, o)
 	return e, nil
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
+		return errors.New("a Wyoming server cannot answer within less than no time")
+	}
+	if o.Address == "" && o.Find != nil {
+		return nil
+	}
+	_, _, err := parseAddress(o.Address)
+	return err
 }
 
 // parseAddress does not repeat a faulty address where it holds a password.

@@ -141,23 +141,6 @@ func TestManyAskOnceWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestWhatIsServedIsAskedAnewInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{info: whisper}
-		defer f.done.Wait()
-		e := f.piped(t, Options{})
-		for range 20 {
-			if _, err := e.fixed.info(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if n := f.described.Load(); n != 4 {
-			t.Errorf("asked %d times in 20 minutes", n)
-		}
-	})
-}
-
 func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lookups, answer, failure := 0, []netip.Addr{netip.MustParseAddr("192.0.2.1")}, error(nil)
@@ -201,7 +184,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 		if err := dial(); err != nil || lookups != 3 {
 			t.Errorf("a name that is lost is where it was: %v after %d lookups", err, lookups)
 		}
-		p.known = nil
+		p.known.Put(nil, 0)
 		sentence(t, dial(), "the name whisper.local is not known", "give the server's IP address")
 	})
 }

@@ -21,7 +21,7 @@ func newBridge(a core) (*bridge.Door, error) {
 		Log:        bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns),
 		Spoken:     a.spoken,
 		Perception: a.Senses, Board: a.board, Bus: a.Bus,
-		Sounds: soundPlayer{a.sounds, a.Talk}, Roots: []string{root},
+		Sounds: soundPlayer{a.sounds, a.Talk}, Root: root,
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
 		Language: c.Language, Zone: a.zone, Logger: a.Log,
 	}), nil

@@ -109,7 +109,7 @@ func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders
 	select {
 	case err := <-ended:
 		_ = stdin.Close()
-		return errors.New(cmp.Or(said.why, exitCause(err)))
+		return errors.New(cmp.Or(said.why, errorText(err), "exit status 0"))
 	case <-ctx.Done():
 	}
 	_ = stdin.Close()
@@ -117,13 +117,6 @@ func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders
 	defer kill.Stop()
 	<-ended
 	return nil
-}
-
-func exitCause(err error) string {
-	if err == nil {
-		return "exit status 0"
-	}
-	return err.Error()
 }
 
 // noNewPrivileges has this thread, and what is started from it, gain nothing by
@@ -176,20 +169,9 @@ func (w *childLog) note(line string) {
 
 // RunBroker is the child: the broker, until its standard input ends.
 func RunBroker(in io.Reader, errs io.Writer) error {
-	orders := bytes.Buffer{}
-	one := make([]byte, 1)
-	for orders.Len() < 4<<10 { // and not a byte more, for its end is waited for below
-		if _, err := io.ReadFull(in, one); err != nil {
-			return fmt.Errorf("read the orders: %w", err)
-		}
-		if one[0] == '\n' {
-			break
-		}
-		orders.Write(one)
-	}
 	var o brokerOrders
-	if err := json.Unmarshal(orders.Bytes(), &o); err != nil {
-		return errors.New("the orders are no JSON; this command is for perch serve alone")
+	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&o); err != nil {
+		return fmt.Errorf("read the orders: %w; this command is for perch serve alone", err)
 	}
 	shared := os.NewFile(listenerFile, "listener")
 	l, err := net.FileListener(shared)
@@ -197,19 +179,23 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
 	_ = shared.Close() // l has its own
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
-			return slog.Attr{} // which whoever passes it on adds
-		}
-		return a
-	}}))
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: Bare}))
 	confine(log)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // until whoever started this has ended, or wants it to end
+		_, _ = io.Copy(io.Discard, in) // until the parent has ended, or wants this to end
 		stop()
 	}()
 	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, ClientPrefix: o.Keeper, Log: log})
+}
+
+// Bare leaves time and level out of a line, for a reader that adds them. It is a
+// ReplaceAttr of slog's handlers.
+func Bare(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // confine bounds what this process can take. What a system does not allow is

@@ -18,15 +18,8 @@ type certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	read    [2]stamp  // of the files that current, or the last complaint, is of
-	looked  time.Time // at the files
-}
-
-// stamp identifies one content of a file.
-type stamp struct {
-	changed time.Time
-	size    int64
-	file    os.FileInfo
+	read    [2]os.FileInfo // of the files that current, or the last complaint, is of
+	looked  time.Time      // at the files
 }
 
 // lookEvery is how often a handshake has the files looked at.
@@ -40,20 +33,21 @@ func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	return k, err
 }
 
-func (k *certificate) stamps() (now [2]stamp) {
+func (k *certificate) stamps() (now [2]os.FileInfo) {
 	for i, path := range []string{k.files.Certificate, k.files.Key} {
 		if f, err := os.Stat(path); err == nil { // what is not there is not new
-			now[i] = stamp{f.ModTime(), f.Size(), f}
+			now[i] = f
 		}
 	}
 	return now
 }
 
-func (s stamp) is(other stamp) bool {
-	if s.file == nil || other.file == nil {
-		return s.file == nil && other.file == nil
+// same reports whether a file has the content that it had.
+func same(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
 	}
-	return s.changed.Equal(other.changed) && s.size == other.size && os.SameFile(s.file, other.file)
+	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
 // get is for tls.Config. Where the new files cannot be used, as while one of
@@ -70,7 +64,7 @@ func (k *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 func (k *certificate) renew() {
 	now := k.stamps()
-	if now[0].is(k.read[0]) && now[1].is(k.read[1]) {
+	if same(now[0], k.read[0]) && same(now[1], k.read[1]) {
 		return
 	}
 	k.read = now

@@ -210,11 +210,7 @@ func (d *doors) At(key string) []string {
 
 // own is where a program of this machine finds the appliance.
 func (d *doors) own() string {
-	address := append(d.At("local"), d.At("listen")...)[0]
-	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
-		address = net.JoinHostPort("127.0.0.1", port)
-	}
-	return "http://" + address
+	return "http://" + dialable(append(d.At("local"), d.At("listen")...)[0])
 }
 
 // announced is the port that robots connect to: of the first address that they

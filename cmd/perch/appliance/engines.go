@@ -40,6 +40,7 @@ type engines struct {
 	closers      []func()
 
 	language string // of the household
+	checks   bool   // their options are checked, and nothing is made
 
 	publish     func(event.Event) // of what fails; nil where nobody listens
 	findWyoming func(ctx context.Context) ([]string, error)
@@ -229,12 +230,11 @@ func CheckRecognizers(c *config.Config) error {
 	return errors.Join(found...)
 }
 
-// CheckPart is the error of making a part of its configuration. It makes no
-// connection; see config.PartCheck.
+// CheckPart is the error of making a part of its configuration. It makes none; see
+// config.PartCheck.
 func CheckPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, quiet := &engines{findWyoming: nobody}, slog.New(slog.DiscardHandler)
-	defer e.Close()
+	e, quiet := &engines{findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
 	switch part := part.(type) {
 	case config.Recognizer:
 		return e.addRecognizer(part, quiet)
@@ -248,4 +248,13 @@ func CheckPart(c *config.Config, part any) error {
 		return checkMirror(part)
 	}
 	return fmt.Errorf("there is no part of type %T", part)
+}
+
+// made is what a driver makes of its options, or nothing where these are only
+// checked.
+func made[O interface{ Check() error }, E any](e *engines, o O, make func(O) (E, error)) (made E, err error) {
+	if e.checks {
+		return made, o.Check()
+	}
+	return make(o)
 }

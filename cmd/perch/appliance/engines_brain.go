@@ -21,8 +21,8 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// addBrain makes one brain. Where the book was not read, as when only the
-// configuration is checked, it has none of the appliance's own sentences.
+// addBrain makes one brain. Without a book, as in a check, it has none of the
+// appliance's own sentences.
 func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log *slog.Logger) error {
 	persona, err := config.Persona(c)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 	switch b.Kind {
 	case "reflex":
 		own, err := reflex.Load(c.Language, b.Sentences)
-		if err != nil {
+		if err != nil || e.checks {
 			return err
 		}
 		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.memory, h.Timers))
@@ -49,8 +49,8 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if e.Book != nil {
 			o.CutOff = e.Book.Phrase("cut_off")
 		}
-		brain, err := assist.New(o)
-		if err != nil {
+		brain, err := made(e, o, assist.New)
+		if err != nil || e.checks {
 			return err
 		}
 		n.watched(brain.Check)
@@ -97,6 +97,9 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 		}
 		o.Sources = append(o.Sources, source)
 	}
+	if e.checks {
+		return nil
+	}
 	if e.Book != nil {
 		o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
 		o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
@@ -111,7 +114,7 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 // addDeep makes one model for hard questions.
 func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	model, err := e.model(b, log)
-	if err != nil {
+	if err != nil || e.checks {
 		return err
 	}
 	n := e.add("deep", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
@@ -129,20 +132,20 @@ func (e *engines) model(b config.Brain, log *slog.Logger) (thinker.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	if b.Kind == "anthropic" {
-		engine, err := anthropic.New(anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
-			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within),
-			Log: log})
-		if err != nil {
-			return nil, err
-		}
-		e.closers = append(e.closers, func() { _ = engine.Close() })
-		return engine, nil
+	var engine interface {
+		thinker.Model
+		Close() error
 	}
-	engine, err := openai.New(openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
-		MaxTokens: b.MaxTokens, ReasoningEffort: b.ReasoningEffort, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Dialect: b.Dialect,
-		Extra: b.Extra, Vision: b.Vision, FirstWithin: time.Duration(b.Within), IdleWithin: time.Duration(b.Within), Log: log})
-	if err != nil {
+	within := time.Duration(b.Within)
+	if b.Kind == "anthropic" {
+		engine, err = made(e, anthropic.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature, MaxTokens: b.MaxTokens,
+			Effort: b.ReasoningEffort, Extra: b.Extra, Vision: b.Vision, FirstWithin: within, IdleWithin: within, Log: log}, anthropic.New)
+	} else {
+		engine, err = made(e, openai.Options{URL: b.URL, Key: key, Model: b.Model, Temperature: b.Temperature,
+			MaxTokens: b.MaxTokens, ReasoningEffort: b.ReasoningEffort, KeepAlive: b.KeepAlive, NumCtx: b.NumCtx, Dialect: b.Dialect,
+			Extra: b.Extra, Vision: b.Vision, FirstWithin: within, IdleWithin: within, Log: log}, openai.New)
+	}
+	if err != nil || e.checks {
 		return nil, err
 	}
 	e.closers = append(e.closers, func() { _ = engine.Close() }) // it was only idle connections
@@ -159,9 +162,9 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 	if err != nil {
 		return nil, err
 	}
-	server, err := mcp.New(mcp.Options{Name: m.Name, Command: m.Command, Dir: m.Cwd, Env: environment(m.Env), URL: m.URL, Key: key,
-		Only: m.Only, Except: m.Except, Log: log})
-	if err != nil {
+	server, err := made(e, mcp.Options{Name: m.Name, Command: m.Command, Dir: m.Cwd, Env: environment(m.Env), URL: m.URL, Key: key,
+		Only: m.Only, Except: m.Except, Log: log}, mcp.New)
+	if err != nil || e.checks {
 		return nil, err
 	}
 	where := ""
@@ -185,18 +188,18 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) error {
-	hands := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
+	own := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
 	if h.Timers != nil {
-		hands.Timers = h.Timers
+		own.Timers = h.Timers
 	}
 	if h.senses.Board != nil {
-		hands.Senses = h.senses
+		own.Senses = h.senses
 	}
-	brain, err := acp.New(acp.Options{Tools: thinker.New(hands).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
+	brain, err := made(e, acp.Options{Tools: thinker.New(own).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
 		Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow,
-		MayAnswer: h.trusts, Log: log})
-	if err != nil {
+		MayAnswer: h.trusts, Log: log}, acp.New)
+	if err != nil || e.checks {
 		return err
 	}
 	n := e.add("brain", b.Kind, b.Command[0], log)

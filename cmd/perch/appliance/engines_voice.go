@@ -41,27 +41,31 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	within := time.Duration(r.Within)
 	switch r.Kind {
 	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: r.URL, Find: e.findWyoming, Model: r.Model, AnswerWithin: within, Log: log})
-		if err != nil {
+		engine, err := made(e, wyoming.Options{Address: r.URL, Find: e.findWyoming, Model: r.Model, AnswerWithin: within, Log: log}, wyoming.New)
+		if err != nil || e.checks {
 			return err
 		}
 		n.watched(func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) })
 		n.Recognizer, n.Warm = engine, engine.Warm
 	case "openai":
-		engine, err := openai.NewRecognizer(openai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload, FirstByte: within})
-		if err != nil {
+		engine, err := made(e, openai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload, FirstByte: within},
+			openai.NewRecognizer)
+		if err != nil || e.checks {
 			return err
 		}
 		n.Recognizer = engine
 		e.serve(n, engine)
 	case "assist":
-		engine, err := assist.NewRecognizer(assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within})
-		if err != nil {
+		engine, err := made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
+		if err != nil || e.checks {
 			return err
 		}
 		n.Recognizer = engine
 		e.serve(n, engine)
-	default:
+	case "sphinx":
+		if e.checks {
+			return nil // it needs the whole book; see CheckRecognizers
+		}
 		engine := sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
 		n.Recognizer = engine
 		n.note = func() string {
@@ -91,38 +95,38 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	within := time.Duration(s.Within)
 	switch s.Kind {
 	case "wyoming":
-		engine, err := wyoming.New(wyoming.Options{Address: s.URL, Find: e.findWyoming, Voice: s.Voice, AnswerWithin: within, Log: log})
-		if err != nil {
+		engine, err := made(e, wyoming.Options{Address: s.URL, Find: e.findWyoming, Voice: s.Voice, AnswerWithin: within, Log: log}, wyoming.New)
+		if err != nil || e.checks {
 			return err
 		}
 		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
 		n.Synthesizer, n.Warm = engine, engine.Warm
 	case "openai":
-		engine, err := openai.NewSynthesizer(openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
-			FirstByte: within})
-		if err != nil {
+		engine, err := made(e, openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
+			FirstByte: within}, openai.NewSynthesizer)
+		if err != nil || e.checks {
 			return err
 		}
 		n.Synthesizer = engine
 		e.serve(n, engine)
 	case "elevenlabs":
-		engine, err := elevenlabs.New(elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, FirstByte: within})
-		if err != nil {
+		engine, err := made(e, elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, FirstByte: within}, elevenlabs.New)
+		if err != nil || e.checks {
 			return err
 		}
 		n.Synthesizer = engine
 		e.serve(n, engine)
 	case "assist":
-		engine, err := assist.NewSynthesizer(assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
-			Convert: s.Convert, AnswerWithin: within})
-		if err != nil {
+		engine, err := made(e, assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
+			Convert: s.Convert, AnswerWithin: within}, assist.NewSynthesizer)
+		if err != nil || e.checks {
 			return err
 		}
 		n.Synthesizer = engine
 		e.serve(n, engine)
-	default:
-		engine, err := espeak.New(espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed})
-		if err != nil {
+	case "espeak":
+		engine, err := made(e, espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, espeak.New)
+		if err != nil || e.checks {
 			return err
 		}
 		n.watched(func(context.Context) error { return engine.Check() })

@@ -2,16 +2,16 @@ package appliance
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/gateway/hooks"
+	"perch/ota"
 	"perch/store"
 )
 
@@ -44,10 +44,7 @@ func checkMirror(m config.MQTT) error {
 		return err
 	}
 	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
-	if _, err := homeassistant.New(o); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), homeassistant.ErrOptions.Error()+": "))
-	}
-	return nil
+	return o.Check()
 }
 
 // newMirror makes the connection to Home Assistant.
@@ -91,4 +88,12 @@ func (a *Appliance) mqttPart() admin.Part {
 			s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part
+}
+
+// updates is the catalogue as Home Assistant's mirror has it.
+type updates struct{ *ota.Firmware }
+
+func (u updates) Update(id device.ID) (installed, latest string) {
+	update := u.Firmware.Update(id)
+	return update.Installed, update.Latest
 }

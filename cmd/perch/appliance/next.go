@@ -72,7 +72,7 @@ func (a *Appliance) printNext(ctx context.Context) {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
 	n.page = pageAt(ctx, a.Doors.Addresses(), n.name+n.numbers, n.name)
-	fmt.Fprint(a.next.Out, n) // whoever has closed it does not read it
+	fmt.Fprint(a.next.Out, n) // an output that is closed loses it
 }
 
 // byNumbers is the base address of this machine on the network, without a name.
@@ -104,14 +104,7 @@ func pageAt(ctx context.Context, listen []string, either, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	for _, l := range listen {
-		at, err := netip.ParseAddrPort(l)
-		if err != nil {
-			continue
-		}
-		host := l
-		if at.Addr().IsUnspecified() {
-			host = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port())))
-		}
+		host := dialable(l)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
 		if err != nil {
 			continue

@@ -109,7 +109,7 @@ func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error)
 	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
 		// The client that was connected in its place is disconnected first; a stranger's
 		// conversation is deleted.
-		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // whoever asks may go
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // the client may disconnect
 		defer cancel()
 		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
 		if !was.Adopted() {

@@ -39,13 +39,13 @@ func (a *Appliance) newSkins() error {
 		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
 		Log: a.Log,
 	})
-	a.skins, err = skin.New(skin.Options{
+	a.skins = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
 		Questions: questions{a.hooks, a.Talk},
 		Words:     words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
-	return err
+	return nil
 }
 
 // skinRoutes mounts them behind a lock, or behind none for this machine.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -124,7 +125,7 @@ func (s *Served) answers(ctx context.Context) error {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, own.Network(), dialable(own))
+			return new(net.Dialer).DialContext(ctx, own.Network(), dialable(own.String()))
 		},
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/health", nil)
@@ -139,10 +140,11 @@ func (s *Served) answers(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// dialable is where a listener of this machine is reached from within it.
-func dialable(a net.Addr) string {
-	if t, ok := a.(*net.TCPAddr); ok && t.IP.IsUnspecified() {
-		return fmt.Sprintf("127.0.0.1:%d", t.Port)
+// dialable is where an address that this machine listens on is reached from
+// within it.
+func dialable(address string) string {
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {
+		return fmt.Sprintf("127.0.0.1:%d", at.Port())
 	}
-	return a.String()
+	return address
 }

@@ -3,15 +3,14 @@ package config
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+
+	"perch/command/commandtest"
 )
 
-// stranger is a user of this machine whom no file here belongs to.
 // readsKeys is a check that only reads the files of brains' keys, as every
 // engine does.
 func readsKeys(_ *Config, part any) error {
@@ -32,24 +31,13 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
+// stranger is a user of this machine whom no file here belongs to.
 func stranger(groups ...uint32) Account { return Account{"other", 54321, append(groups, 54321)} }
-
-// folder is a folder that everybody may enter.
-func folder(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // keptIn writes a file of ours, in directories of that mode.
 func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 	t.Helper()
-	dir := filepath.Join(folder(t), "in side")
+	dir := filepath.Join(commandtest.OpenFolder(t), "in side")
 	path := filepath.Join(dir, "brain.key")
 	for _, err := range []error{os.Mkdir(dir, 0o700), os.WriteFile(path, []byte("k"), 0o600), os.Chmod(path, mode), os.Chmod(dir, dirMode)} {
 		if err != nil {
@@ -82,7 +70,7 @@ func TestWhoCanRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := keptIn(t, c.dir, c.file)
-			link := filepath.Join(folder(t), "link")
+			link := filepath.Join(commandtest.OpenFolder(t), "link")
 			if err := os.Symlink(path, link); err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +106,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key +
 		"\"}\n  - {kind: none}\nmqtt: {broker: none, password_file: \"" + open + "\"}\n"
 	path := written(t, text)
-	folder(t)
+	commandtest.OpenFolder(t)
 	for _, err := range []error{os.Chmod(filepath.Dir(path), 0o755), os.Chmod(path, 0o644)} {
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +140,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 // is to read it one that names the file, the user and the command.
 func TestWhatIsNotOursToRead(t *testing.T) {
 	if os.Geteuid() == 0 {
-		asNobody(t, "TestWhatIsNotOursToRead") // root reads everything
+		commandtest.AsNobody(t, "TestWhatIsNotOursToRead") // root reads everything
 		return
 	}
 	key := keptIn(t, 0o755, 0o000)
@@ -210,21 +198,5 @@ func TestCredential(t *testing.T) {
 		if got := credential(c[0], c[1]); got != c[2] {
 			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
 		}
-	}
-}
-
-// asNobody runs a test of this binary as a user without rights.
-func asNobody(t *testing.T, name string) {
-	t.Helper()
-	scratch := folder(t)
-	if err := os.Chmod(scratch, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
-	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
-		t.Errorf("as nobody: %v\n%s", err, out)
 	}
 }

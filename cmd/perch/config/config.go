@@ -234,12 +234,7 @@ func (p *positions) at(path string) string {
 	return path + ": "
 }
 
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '.'); i >= 0 {
-		return path[:i]
-	}
-	return ""
-}
+func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
 
 // read decodes the file's text over c.
 func (p *positions) read(c *Config, text []byte) Faults {
@@ -336,15 +331,8 @@ func (p *positions) syntax(text string) string {
 func (p *positions) keyAt(line int, name string) string {
 	best := name
 	for key, at := range p.lines {
-		if at == line && len(key) > len(best) && strings.HasSuffix("."+key, "."+name) {
+		if at == line && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
 			best = key
-		}
-	}
-	if name == "" {
-		for key, at := range p.lines {
-			if at == line && len(key) > len(best) {
-				best = key
-			}
 		}
 	}
 	return best

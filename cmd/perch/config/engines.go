@@ -137,21 +137,22 @@ func modelKinds() kinds {
 	}
 }
 
-// engine checks an engine's kind, and that it has no keys of another kind, which
-// would have no effect. It
-// reports whether the kind is one.
-func (k *checker) engine(at, kind string, all kinds) bool {
+// engine checks an engine's kind, that it has no keys of another kind, which would
+// have no effect, and that it can be made.
+func (k *checker) engine(c *Config, at, kind string, all kinds, part any) {
 	own, known := all[kind]
 	if !known {
 		k.fault(at+".kind", "it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind)
-		return false
+		return
 	}
 	for _, key := range k.under(at) {
 		if key != "kind" && !slices.Contains(strings.Fields(own), key) {
 			k.fault(at+"."+key, "%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", "))
 		}
 	}
-	return true
+	if err := k.try(c, part); err != nil {
+		k.failed(at, err)
+	}
 }
 
 // under are the keys that were set below a path, sorted.
@@ -177,19 +178,13 @@ func (k *checker) engines(c *Config) {
 		k.fault("speech.recognizers", "at least one is needed")
 	}
 	for i, r := range c.Speech.Recognizers {
-		at := fmt.Sprintf("speech.recognizers.%d", i)
-		if k.engine(at, r.Kind, recognizerKinds()) && r.Kind != "sphinx" { // which needs the whole book
-			k.tries(c, at, r)
-		}
+		k.engine(c, fmt.Sprintf("speech.recognizers.%d", i), r.Kind, recognizerKinds(), r)
 	}
 	if len(c.Speech.Synthesizers) == 0 {
 		k.fault("speech.synthesizers", "at least one is needed")
 	}
 	for i, s := range c.Synthesizers() {
-		at := fmt.Sprintf("speech.synthesizers.%d", i)
-		if k.engine(at, s.Kind, synthesizerKinds()) {
-			k.tries(c, at, s)
-		}
+		k.engine(c, fmt.Sprintf("speech.synthesizers.%d", i), s.Kind, synthesizerKinds(), s)
 	}
 	k.brains(c)
 	if _, err := Persona(c); err != nil {
@@ -218,23 +213,10 @@ func (k *checker) brains(c *Config) {
 		return
 	}
 	for i, b := range c.Brains {
-		at := fmt.Sprintf("brains.%d", i)
-		if k.engine(at, b.Kind, brainKinds()) {
-			k.tries(c, at, b)
-		}
+		k.engine(c, fmt.Sprintf("brains.%d", i), b.Kind, brainKinds(), b)
 	}
 	for i, b := range c.BrainDeep {
-		at := fmt.Sprintf("brain_deep.%d", i)
-		if k.engine(at, b.Kind, modelKinds()) {
-			k.tries(c, at, DeepBrain(b))
-		}
-	}
-}
-
-// tries notes a part's error, where it cannot be made.
-func (k *checker) tries(c *Config, at string, part any) {
-	if err := k.try(c, part); err != nil {
-		k.failed(at, err)
+		k.engine(c, fmt.Sprintf("brain_deep.%d", i), b.Kind, modelKinds(), DeepBrain(b))
 	}
 }
 

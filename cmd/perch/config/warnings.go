@@ -58,14 +58,10 @@ func reached(path string) bool {
 	if err != nil {
 		return true
 	}
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if f, err := os.Stat(dir); err == nil && f.Mode().Perm()&0o001 == 0 {
-			return false
-		}
-		if dir == filepath.Dir(dir) {
-			return true
-		}
-	}
+	return !slices.ContainsFunc(parents(path), func(dir string) bool {
+		f, err := os.Stat(dir)
+		return err == nil && f.Mode().Perm()&0o001 == 0
+	})
 }
 
 // secrets are where a configuration has its secrets.

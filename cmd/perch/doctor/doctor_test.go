@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -334,6 +335,19 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 	}
 }
 
+// answers has an appliance run whose status this is.
+func (d *Examination) answers(t *testing.T, status string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, status) }))
+	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+}
+
 // busy is an address that another program has.
 func busy(t *testing.T) string {
 	t.Helper()
@@ -349,16 +363,7 @@ func busy(t *testing.T) string {
 // a restart.
 func TestAnotherVersionRuns(t *testing.T) {
 	d := Examined(t)
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"version":"0.1","started":"2026-11-01T00:00:00Z"}`))
-	}))
-	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Listener = l
-	s.Start()
-	defer s.Close()
+	d.answers(t, `{"version":"0.1","started":"2026-11-01T00:00:00Z"}`)
 	d.Appliance(t.Context())
 	if f := d.Findings[0]; f.Ok || !strings.Contains(f.Note, "version 0.1 runs") || !strings.Contains(f.Note, "restart the appliance") {
 		t.Errorf("it found %+v", f)

@@ -75,18 +75,12 @@ type databaseCopy struct {
 // damage describes the damage of the database at path, of which this is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
-	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && there(beside) {
+	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(beside) {
 		s.Kept = beside
 		return errors.New(s.String())
 	}
 	return fmt.Errorf(
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
-}
-
-// there reports whether something has this path.
-func there(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 func (c *databaseCopy) close() {
@@ -187,7 +181,7 @@ func (e rewordedError) Unwrap() error { return e.error }
 
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *Examination) unit(ctx context.Context) {
-	exists := func(path string) bool { return there(filepath.Join(d.root, path)) }
+	exists := func(path string) bool { return store.Exists(filepath.Join(d.root, path)) }
 	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
 		return

@@ -2,17 +2,13 @@ package doctor
 
 import (
 	"context"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"perch/cmd/perch/config"
+	"perch/command/commandtest"
 	"perch/gateway/admin"
 	"perch/store/archive"
 )
@@ -69,7 +65,7 @@ func TestOnePortOneLine(t *testing.T) {
 // none: what is not for them to read is not looked at, and said so.
 func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	if os.Geteuid() == 0 { // as somebody else, in a process of its own
-		asNobody(t, "TestAMemberOfTheGroupFindsNoFault")
+		commandtest.AsNobody(t, "TestAMemberOfTheGroupFindsNoFault")
 		return
 	}
 	d := Examined(t)
@@ -106,38 +102,13 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 }
 
-// asNobody runs a test of this binary as a user without rights.
-func asNobody(t *testing.T, name string) {
-	t.Helper()
-	scratch := openFolder(t)
-	if err := os.Chmod(scratch, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
-	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
-		t.Errorf("as nobody: %v\n%s", err, out)
-	}
-}
-
 // TestWhatRunsAndWhatIsTriedAreOneLine: where the appliance tells of a fault of
 // an engine that works when it is tried, both are said, in one line.
 func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := Examined(t)
 	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Brain{{Kind: "reflex"}}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"version":"` + d.Version + `","started":"2026-11-01T00:00:00Z","robots":1,"parts":[` +
-			`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`))
-	}))
-	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Listener = l
-	s.Start()
-	defer s.Close()
+	d.answers(t, `{"version":"`+d.Version+`","started":"2026-11-01T00:00:00Z","robots":1,"parts":[`+
+		`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`)
 	d.Appliance(t.Context())
 	d.engines(context.WithoutCancel(t.Context()))
 	found := map[string][]finding{}
@@ -152,16 +123,4 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
 		t.Errorf("it found %+v", d.Findings)
 	}
-}
-
-// openFolder is a folder that everybody may enter.
-func openFolder(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }

@@ -1,0 +1,105 @@
+package appliance_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/event"
+)
+
+// manager stands for systemd: the socket it listens on for states.
+func manager(t *testing.T) (next func() string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", path)
+	return func() string {
+		t.Helper()
+		text := make([]byte, 4096)
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := conn.Read(text)
+		if err != nil {
+			t.Fatal("the service manager was not told: ", err)
+		}
+		return string(text[:n])
+	}
+}
+
+func TestTheServiceManagerIsTold(t *testing.T) {
+	next := manager(t)
+	t.Setenv("WATCHDOG_USEC", "300000")
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	seen := []string{next(), next()}
+	if !strings.Contains(strings.Join(seen, " "), "READY=1") || !strings.Contains(strings.Join(seen, " "), "WATCHDOG=1") {
+		t.Errorf("told %q", seen)
+	}
+	for range 3 {
+		if got := next(); got != "WATCHDOG=1" {
+			t.Errorf("told %q", got)
+		}
+	}
+	h.Stop()
+	for got := next(); got != "STOPPING=1"; got = next() {
+		if got != "WATCHDOG=1" {
+			t.Fatalf("told %q", got)
+		}
+	}
+}
+
+// TestAListenerThatHangsIsNamed: a listener that takes nobody in.
+func TestAListenerThatHangsIsNamed(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	h.Eventually("it serves", func() bool { return strings.Contains(h.Logged.String(), "perch is ready") })
+	if err := h.Alive(t.Context()); err != nil {
+		t.Fatal("a healthy one: ", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	l := h.Doors.Servers[0].Listener
+	h.Doors.Servers[0].Listener = deaf{l}
+	if err := h.Alive(ctx); err == nil || !strings.Contains(err.Error(), "listener ") {
+		t.Errorf("got %v", err)
+	}
+	h.Doors.Servers[0].Listener = l
+	h.Bus.Publish("", "", event.Fault{})
+	if err := h.Alive(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// deaf says it listens where nobody does.
+type deaf struct{ net.Listener }
+
+func (deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// TestDoorsDiskAndClockAreParts of what /ready lists, and keep nobody from
+// talking.
+func TestDoorsDiskAndClockAreParts(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	if p := h.Part("doors"); !p.OK {
+		t.Errorf("the doors: %+v", p)
+	}
+	if err := os.Remove(filepath.Join(h.Data, "perch.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if p := h.Part("doors"); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
+		t.Errorf("the doors without a socket: %+v", p)
+	}
+	for _, name := range []string{"disk", "clock"} {
+		if p := h.Part(name); p.Name != name || p.Vital || p.Note == "" {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package appliance_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/firmware-tools/simrobot"
+	"perch/socket"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asAgent) != "" {
+		serveAgent()
+		return
+	}
+	appliancetest.Processors()
+	goleak.VerifyTestMain(m)
+}
+
+// TestASpokenConversation is the appliance's main job, with nothing scripted:
+// real speech in, real recognition, real speech out.
+func TestASpokenConversation(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "set the volume to forty percent", "look left",
+		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
+	r.Whole(t)
+	var calls []string
+	for _, e := range r.Seen() {
+		if c, ok := e.(simrobot.Called); ok {
+			calls = append(calls, fmt.Sprint(c))
+		}
+	}
+	all := strings.Join(calls, "\n")
+	for _, want := range []string{"self.audio_speaker.set_volume", `{"volume":40}`, "self.robot.set_head_angles", `{"yaw":-45}`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no call with %s among\n%s", want, all)
+		}
+	}
+	turns := r.Stats().Turns
+	if got := strings.Join(turns[4].Answer, " "); got != "Your keys are in the kitchen." {
+		t.Errorf("recalled %q", got)
+	}
+	if _, pcm := r.Sound(); loudness(pcm) < 300 {
+		t.Errorf("what the robot played has an RMS of %.0f", loudness(pcm))
+	}
+	h.Eventually("the robot sleeps", func() bool {
+		var d struct {
+			State     string
+			Connected bool
+		}
+		h.Admin(http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", "{}", &d)
+		return d.State == "sleeping" || d.State == "attention" && !d.Connected
+	})
+	var kept []struct {
+		Heard  string
+		Stages map[string]int64
+	}
+	h.Admin(http.MethodGet, "/api/v1/turns", "{}", &kept)
+	if len(kept) != 6 || kept[0].Heard != "good night" || kept[0].Stages["first_packet"] == 0 {
+		t.Errorf("kept turns %+v", kept)
+	}
+	if strings.Contains(h.Logged.String(), "level=ERROR") {
+		t.Errorf("errors were logged:\n%s", h.Logged)
+	}
+}
+
+func loudness(pcm []int16) float64 {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	return sum / float64(max(1, len(pcm))) / 300
+}
+
+// TestCommits: nothing is written before hello is answered, a spoken turn
+// costs two commits at most, and an idle appliance none.
+func TestCommits(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	before := h.DB.Commits()
+	h.Robot(simrobot.Options{})
+	if n := h.DB.Commits() - before; n != 0 {
+		t.Errorf("%d commits for a check-in", n)
+	}
+	if err := h.DB.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before = h.DB.Commits()
+	const turns = 2
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
+	r.Whole(t)
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	if err := h.DB.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.DB.Commits() - before; n > 2*turns {
+		t.Errorf("%d commits for %d turns", n, turns)
+	}
+	before = h.DB.Commits()
+	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written
+	if n := h.DB.Commits() - before; n != 0 {
+		t.Errorf("%d commits of an idle appliance", n)
+	}
+}
+
+// TestBadMessagesDisturbNothing: what cannot be read is passed over, what is
+// too big ends that session, and no other one notices.
+func TestBadMessagesDisturbNothing(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	dial := func(mac string) *socket.Conn {
+		token := h.Token("/xiaozhi/ota/", "Device-Id", mac, "Client-Id", "c")
+		c, err := socket.Dial(t.Context(), strings.Replace(h.URL("/xiaozhi/v1/"), "http", "ws", 1), socket.Options{MaxMessage: 1 << 16,
+			Header: http.Header{"Device-Id": {mac}, "Client-Id": {"c"}, "Authorization": {"Bearer " + token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close(socket.Normal, "") })
+		return c
+	}
+	ask := func(c *socket.Conn, text, want string) {
+		t.Helper()
+		if err := c.SendText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			isText, data, err := c.Receive()
+			if err != nil {
+				t.Fatalf("waiting for %s: %v", want, err)
+			}
+			if isText && strings.Contains(string(data), want) {
+				return
+			}
+		}
+	}
+	bad, other := dial("a0:b1:c2:d3:e4:f5"), dial("a0:b1:c2:d3:e4:f7")
+	ask(bad, `{"type":"hello"}`, `"hello"`)
+	ask(other, `{"type":"hello"}`, `"hello"`)
+	for _, text := range []string{`[{"type":"abort"}]`, `{"type":"abort"`, `null`, `{"type":"listen","state":[]}`, `{"type":"mcp","payload":[1]}`,
+		`{"type":"nonsense"}`} {
+		if err := bad.SendText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, frame := range [][]byte{{}, {1}, bytes.Repeat([]byte{0xff}, 5000)} {
+		if err := bad.SendBinary(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(bad, `{"type":"abort"}`, `"stop"`)
+	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // it may be closed before all of them are sent
+	if _, _, err := bad.Receive(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after 70 000 bytes: %v", err)
+	}
+	h.Eventually("the log says so", func() bool { return strings.Contains(h.Logged.String(), "too big") })
+	ask(other, `{"type":"abort"}`, `"stop"`)
+}
+
+func TestForeignHostsAndOrigins(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	for name, c := range map[string]struct {
+		header []string
+		status int
+		says   string
+	}{
+		"its own address":  {nil, 200, "ok"},
+		"a foreign host":   {[]string{"Host", "evil.example"}, 421, "allowed_hosts"},
+		"a foreign origin": {[]string{"Origin", "https://evil.example"}, 403, "allowed_origins"},
+	} {
+		status, text := h.Request(http.MethodGet, "/health", "", c.header...)
+		if status != c.status || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/devices", "")
+	h.Expect(http.StatusRequestEntityTooLarge, "", http.MethodPost, "/xiaozhi/ota/", strings.Repeat("x", 10<<20), "Device-Id", "a0:b1:c2:d3:e4:f5")
+}
+
+func TestWhatDoesNotStart(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*config.Config)
+		data   string
+		says   []string
+	}{
+		"a port in use": {func(c *config.Config) { c.Listen = h.Doors.Addresses() }, t.TempDir(),
+			[]string{"in use by another program", "listen in the configuration"}},
+		"no address of ours": {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(),
+			[]string{"no address of this machine"}},
+		"data in use":         {func(*config.Config) {}, h.Data, []string{"in use", "perch.db"}},
+		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
+		"sentences not there": {func(c *config.Config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := appliancetest.Config()
+			c.change(&conf)
+			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: c.data,
+				Log: slog.New(slog.DiscardHandler)})
+			if err == nil {
+				a.Close()
+				t.Fatal("it starts")
+			}
+			for _, want := range c.says {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("says %q, not %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAMissingSpeechEngine: the robot is told, the log names the cause once,
+// and the rest of the appliance works.
+func TestAMissingSpeechEngine(t *testing.T) {
+	t.Parallel()
+	c := appliancetest.Config()
+	c.Speech.Recognizers[0].Model = filepath.Join(t.TempDir(), "nothing")
+	h := appliancetest.Start(t, c, t.TempDir())
+	r, err := h.TalkWith(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
+	if err != nil && !errors.Is(err, simrobot.ErrUnanswered) {
+		t.Fatal(err)
+	}
+	if turn := r.Stats().Turns[0]; !turn.Answered || !slices.Contains(turn.Answer, "I cannot hear right now.") {
+		t.Errorf("answered %+v", turn)
+	}
+	if log := h.Logged.String(); !strings.Contains(log, "apt install pocketsphinx-en-us") {
+		t.Errorf("the log does not name the cure:\n%s", log)
+	}
+	h.Expect(http.StatusOK, "", http.MethodGet, "/health", "")
+}

@@ -1,0 +1,232 @@
+package appliance_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/firmware-tools/simrobot"
+	"perch/voice"
+	"perch/voice/wyoming"
+)
+
+// model is a server of a language model that always asks for one tool and then
+// answers, as OpenAI's own streams it.
+type model struct {
+	mu   sync.Mutex
+	asks []string
+	key  string
+}
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.URL.Path != "/v1/chat/completions" {
+		http.NotFound(w, r)
+		return
+	}
+	m.mu.Lock()
+	m.asks, m.key = append(m.asks, string(body)), r.Header.Get("Authorization")
+	first := len(m.asks)%2 == 1
+	m.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(delta string) { fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta) }
+	if first {
+		say(`{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"self_audio_speaker_set_volume","arguments":"{\"volume\":"}}]}`)
+		say(`{"tool_calls":[{"index":0,"function":{"arguments":"30}"}}]}`)
+	} else {
+		for _, word := range []string{"\\ud83d\\ude0a ", "It is ", "**tea time**", ". ", "Sit ", "down."} {
+			say(`{"content":"` + strings.ReplaceAll(word, `\\`, `\`) + `"}`)
+		}
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// TestALanguageModelAnswers: the words of a robot go to a model, which uses the
+// robot's tools; its answer is spoken as it streams, with its face and without
+// its Markdown. A model that is away is passed over.
+func TestALanguageModelAnswers(t *testing.T) {
+	t.Parallel()
+	m := &model{}
+	server := httptest.NewServer(m)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("canary-key-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := appliancetest.Config()
+	c.Brains = []config.Brain{
+		{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"},
+		{Kind: "openai", URL: server.URL + "/v1", Model: "m", KeyFile: file},
+		{Kind: "reflex"},
+	}
+	h := appliancetest.Start(t, c, t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	r.Whole(t)
+	if !r.Showed("It is tea time.") || !r.Showed("Sit down.") {
+		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
+	}
+	face, volume := "", 0
+	for _, e := range r.Seen() {
+		switch e := e.(type) {
+		case simrobot.EmotionShown:
+			face = e.Emotion
+		case simrobot.VolumeChanged:
+			volume = e.Volume
+		}
+	}
+	if face != "happy" || volume != 30 {
+		t.Errorf("the face is %q, the volume %d", face, volume)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ask struct {
+		Model    string
+		Messages []struct{ Role string }
+		Tools    []struct{ Function struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(m.asks[0]), &ask); err != nil || ask.Model != "m" || ask.Messages[0].Role != "system" || len(ask.Tools) < 10 {
+		t.Errorf("the model was asked %s (%v)", m.asks[0], err)
+	}
+	if m.key != "Bearer canary-key-0123456789" {
+		t.Errorf("the key was sent as %q", m.key)
+	}
+	if strings.Contains(h.Logged.String(), "canary") {
+		t.Error("the key is in the log")
+	}
+}
+
+// TestToolsOfAnMCPServer has a model use a tool of another program, the example
+// of the protocol's Go library.
+func TestToolsOfAnMCPServer(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "hello")
+	if out, err := exec.Command("go", "build", "-o", program,
+		"github.com/modelcontextprotocol/go-sdk/examples/server/hello").CombinedOutput(); err != nil {
+		t.Fatalf("build the example server: %v\n%s", err, out)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct {
+			Messages []struct{ Role, Content string }
+		}
+		if json.NewDecoder(r.Body).Decode(&ask) != nil {
+			http.NotFound(w, r)
+			return
+		}
+		delta := `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"greeter_greet","arguments":"{\"name\":\"Anna\"}"}}]}`
+		if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
+			text, _ := json.Marshal("😊 It says: " + last.Content + ".")
+			delta = `{"content":` + string(text) + `}`
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
+	}))
+	defer server.Close()
+	c := appliancetest.Config()
+	c.Brains = []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []config.MCP{{Name: "greeter", Command: []string{program}}}}}
+	h := appliancetest.Start(t, c, t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.Showed("It says: Hi Anna.") {
+		t.Errorf("the robot said %v", r.Stats().Turns)
+	}
+	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, `"name":"tools greeter","ok":true`) {
+		t.Errorf("/ready says %s", ready)
+	}
+	h.Stop()
+	if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestServedOverWyoming: what Home Assistant would use of the appliance. It
+// hears what it says itself, and its mind answers.
+func TestServedOverWyoming(t *testing.T) {
+	c := appliancetest.Config()
+	c.Wyoming.Listen = "127.0.0.1:0"
+	h := appliancetest.Start(t, c, t.TempDir())
+	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := voice.NewUtterance()
+	to16 := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
+	if err := client.Synthesize(t.Context(), "What time is it?", voice.Options{}, func(pcm []int16) error {
+		u.Write(to16.Resample(pcm))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	u.Finish()
+	if heard, err := client.Recognize(t.Context(), u, voice.Options{Language: "en"}); err != nil || heard.Text != "what time is it" {
+		t.Errorf("heard %+v, %v", heard, err)
+	}
+	conn, err := net.Dial("tcp", h.At.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask, err := wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wyoming.NewWriter(conn).Write(ask); err != nil {
+		t.Fatal(err)
+	}
+	for r := wyoming.NewReader(conn, wyoming.Limits{}); ; {
+		e, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said wyoming.Text
+		if e.Type == "handled" && e.Decode(&said) == nil {
+			if !strings.Contains(said.Text, "remember") {
+				t.Errorf("answered %q", said.Text)
+			}
+			break
+		}
+	}
+	if found := h.Memory.Search("keys", time.Now()); len(found) != 1 {
+		t.Errorf("remembered %+v", found)
+	}
+}
+
+// TestAWyomingServerNeedsNoAddress: it is looked for on the network.
+func TestAWyomingServerNeedsNoAddress(t *testing.T) {
+	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
+	c, err := (config.Source{File: file, Check: appliance.CheckPart}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(context.Context) ([]string, error) { return nil, nil }
+	e, err := appliance.NewEngines(&c, appliance.BrainOptions{}, nobody, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+}
+
+// TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
+// what the appliance says by itself is English then.
+func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
+	c := config.Default()
+	c.Language, c.Brains = "de-AT", []config.Brain{{Kind: "none"}}
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+		t.Errorf("it is refused: %v", wrong)
+	}
+	book, err := config.Book(&c)
+	if err != nil || book.Phrase("failed") == "" {
+		t.Errorf("its own sentences: %v", err)
+	}
+}

@@ -1,0 +1,99 @@
+package appliance_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/device"
+	"perch/event"
+	"perch/store/archive"
+)
+
+// crowded makes a data directory as full as robots can make it: three hundred
+// that are adopted, each with as many tools and events as one may have, and more
+// strangers than there may be.
+func crowded(t testing.TB) (data string) {
+	t.Helper()
+	data = t.TempDir()
+	c := appliancetest.Config()
+	a, err := appliance.New(&c, appliancetest.Options(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 60<<10)}}
+	big := event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}
+	now := time.Now()
+	a.Robots.Welcome(time.Time{})
+	for n := range 1300 {
+		id := device.ID(fmt.Sprintf("a0000000%04x", n))
+		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)},
+			now)
+		if n < 300 {
+			if _, err := a.Robots.Adopt(string(id), now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Robots.KeepTools(id, tools)
+		for range 5 {
+			a.Senses.Board.Take(event.Envelope{Robot: id, At: now, Event: big})
+		}
+	}
+	a.Senses.Board.Flush()
+	a.Close()
+	return data
+}
+
+// TestAsMuchAsRobotsCanKeep: what robots make us keep is bounded in bytes, on the disk and
+// in memory after a start. How long the start takes is printed, and measured by
+// BenchmarkStartOfACrowdedOne.
+func TestAsMuchAsRobotsCanKeep(t *testing.T) {
+	data := crowded(t)
+	about, err := os.Stat(archive.DatabasePath(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c := appliancetest.Config()
+	began := time.Now()
+	a, err := appliance.New(&c, appliancetest.Options(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	defer a.Close()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("a file of %d KB, started in %v, %d KB of heap", about.Size()>>10, took.Round(time.Millisecond), grown>>10)
+	if about.Size() > 24<<20 || grown > 48<<20 {
+		t.Errorf("the file has %d bytes, and memory %d", about.Size(), grown)
+	}
+	if n, s := len(a.Robots.List()), a.Robots.Strangers(); n != 300+s || s != 200 {
+		t.Errorf("%d robots are known, %d strangers", n, s)
+	}
+}
+
+// BenchmarkStartOfACrowdedOne opens the appliance over as much as robots can
+// have it keep.
+func BenchmarkStartOfACrowdedOne(b *testing.B) {
+	data := crowded(b)
+	c := appliancetest.Config()
+	for b.Loop() {
+		a, err := appliance.New(&c, appliancetest.Options(data))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		a.Close()
+		b.StartTimer()
+	}
+}

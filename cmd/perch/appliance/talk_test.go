@@ -1,0 +1,166 @@
+package appliance_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+)
+
+// TestEveryModeFramingAndFirmware holds a spoken talk in each, with not one
+// packet lost, cut or dropped.
+func TestEveryModeFramingAndFirmware(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "look up")
+	n := 0
+	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime} {
+		for framing := xiaozhi.Framing1; framing <= xiaozhi.Framing3; framing++ {
+			for _, firmware := range simrobot.Firmwares() {
+				n++
+				o := simrobot.Options{Mode: mode, Framing: framing, Firmware: firmware, Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", n)}
+				if mode == xiaozhi.Realtime {
+					o.AEC = simrobot.AECDevice // nobody runs realtime without
+				}
+				t.Run(fmt.Sprintf("%s %d %s", mode, framing, firmware), func(t *testing.T) {
+					t.Parallel()
+					h.For(t).Robot(o).Whole(t)
+				})
+			}
+		}
+	}
+}
+
+// TestWoken holds a talk that a wake word opens, in each firmware: the words
+// before it are no utterance, and it is answered.
+func TestWoken(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "look up", "hi stack chan")
+	for i, firmware := range simrobot.Firmwares() {
+		t.Run(firmware, func(t *testing.T) {
+			t.Parallel()
+			r := h.For(t).Robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
+				Say: say[:1], MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i)})
+			r.Whole(t)
+			if !r.Showed("Yes?") {
+				t.Error("the wake word is not answered")
+			}
+		})
+	}
+}
+
+// TestBargeIn interrupts an answer in every way there is: it is quiet at once,
+// what comes after is a turn like any other, and nothing of the server's is
+// lost but what the interruption itself cuts off.
+func TestBargeIn(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "what can you do", "look up", "hi stack chan", "set the volume to forty percent")
+	first, second := say[0], say[1]
+	over := second
+	over.Over = 1500 * time.Millisecond
+	late := say[3]
+	late.Over = 6 * time.Second // our canceller has to get to know the room
+	tap, wake := first, first
+	tap.TapAfter, wake.WakeAfter = 1500*time.Millisecond, 1500*time.Millisecond
+	for i, o := range []simrobot.Options{
+		{Say: []simrobot.Sentence{tap, second}, Firmware: "2.2.4"},
+		{Say: []simrobot.Sentence{tap, second}, Firmware: "2.1"},
+		{Say: []simrobot.Sentence{wake, second}, Firmware: "2.4", Wake: "Hi, Stack Chan", WakePCM: say[2].PCM},
+		{Say: []simrobot.Sentence{wake, second}, Firmware: "dotty", Wake: "Hi, Stack Chan", WakePCM: say[2].PCM},
+		{Say: []simrobot.Sentence{first, over}, Firmware: "2.2.4", Mode: xiaozhi.Manual},
+		{Say: []simrobot.Sentence{first, over}, Firmware: "2.4", AEC: simrobot.AECDevice},
+		{Say: []simrobot.Sentence{first, late}, Firmware: "2.2.4", AEC: simrobot.AECServer, Framing: 2},
+	} {
+		t.Run(fmt.Sprintf("%d %s %s %s", i, o.Firmware, o.Mode, o.AEC), func(t *testing.T) {
+			if o.AEC != simrobot.AECServer { // which wants a machine of its own
+				t.Parallel()
+			}
+			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
+			r, err := h.For(t).TalkWith(o)
+			s := r.Stats()
+			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
+				r.Late > appliancetest.TooLate {
+				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late, err, s.Turns)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.InTime(t)
+			quiet := time.Second
+			if r.Late > appliancetest.TooLate {
+				quiet = 3 * time.Second
+			}
+			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].QuietAfter <= 0 || s.Turns[0].QuietAfter > quiet {
+				t.Fatalf("late by %s: turns %+v", r.Late, s.Turns)
+			}
+			if turn := s.Turns[1]; turn.Transcript != turn.Text || !turn.Answered {
+				t.Errorf("the turn after it: %+v", turn)
+			}
+			if s.Dropped+s.Cut+s.Bad > 0 {
+				t.Errorf("lost: %+v", s)
+			}
+			t.Logf("quiet after %v", s.Turns[0].QuietAfter)
+		})
+	}
+}
+
+// TestOurOwnVoiceDoesNotInterruptUs: a robot that leaves echo cancellation to
+// us hears all we say at -10 dB.
+func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
+	r := h.Robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
+	if s := r.Stats(); r.Late > appliancetest.TooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
+		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Late, s.Turns)
+	}
+	r.Whole(t)
+	if s := r.Stats(); s.Stamped == 0 || slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
+		t.Errorf("stamped %d, turns %+v", s.Stamped, s.Turns)
+	}
+}
+
+// TestToldLater: what is to be said to a robot whose channel is closed is said
+// when it next opens one, after a restart of the appliance too: whoever opens it
+// has his turn first.
+func TestToldLater(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	h := appliancetest.Start(t, appliancetest.Config(), data)
+	h.Robot(simrobot.Options{})
+	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	var taken struct{ Queued bool }
+	if h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"the washing is done"}`, &taken); !taken.Queued {
+		t.Error("it is not queued")
+	}
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"the post is here","speak":true,"robot":"a0b1c2d3e4f5"}`, nil)
+	h.Stop()
+	h = appliancetest.Start(t, appliancetest.Config(), data)
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look up")})
+	if !r.Showed("the washing is done") || !r.Showed("the post is here") {
+		t.Errorf("it was told %+v", r.Stats().Turns)
+	}
+	again := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")})
+	if again.Showed("the washing is done") || again.Showed("the post is here") {
+		t.Error("it was told twice")
+	}
+}
+
+// TestAPhoto: the robot's camera sends a picture to the address it was given,
+// and hears an honest answer where nobody here can see.
+func TestAPhoto(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo")})
+	r.Whole(t)
+	if answer := strings.Join(r.Stats().Turns[0].Answer, " "); !strings.Contains(answer, "picture") {
+		t.Errorf("the answer is %q", answer)
+	}
+	if p, ok := h.Talk.Picture("a0b1c2d3e4f5"); !ok || p.Type != "image/jpeg" || len(p.Data) == 0 {
+		t.Errorf("kept %v, %d bytes of %q", ok, len(p.Data), p.Type)
+	}
+}

@@ -1,0 +1,267 @@
+// Package appliancetest runs a whole appliance in a test, on ports of its own,
+// and has simulated robots talk with it.
+package appliancetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	"perch/gateway/door/doortest"
+)
+
+// Processors gives the robots of a test processors of their own, unless
+// something is measured. With two for all, both are now and then inside the
+// recognizer, and a robot reads nothing for 10 ms and more, until the scheduler
+// takes one back.
+func Processors() {
+	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
+		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
+	}
+}
+
+// Config listens on loopback ports that the system chooses.
+func Config() config.Config {
+	c := config.Default()
+	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
+	c.MQTT.Broker = "none"
+	return c
+}
+
+// Written is a configuration file with a text.
+func Written(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "perch.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Options are those of an appliance that logs nothing.
+func Options(data string) appliance.Options {
+	return appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
+}
+
+// Buffer keeps what is written, also from several goroutines.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// Appliance is one that runs in a test.
+type Appliance struct {
+	*appliance.Appliance
+	T      *testing.T
+	Logged *Buffer
+	Stop   func()       // ends it, unless it has ended
+	Wait   func() error // until it has ended, and how
+}
+
+// Start runs an appliance until the test ends.
+func Start(t *testing.T, c config.Config, data string) *Appliance {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick starts no whole appliance; make test does")
+	}
+	h, o := &Appliance{T: t, Logged: &Buffer{}}, Options(data)
+	o.Log = slog.New(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a, err := appliance.New(&c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Appliance = a
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	h.Wait = sync.OnceValue(func() error { return <-ended })
+	h.Stop = sync.OnceFunc(func() {
+		cancel()
+		if err := h.Wait(); err != nil && !errors.Is(err, appliance.ErrRestart) {
+			t.Error(err)
+		}
+		a.Close()
+	})
+	t.Cleanup(h.Stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the appliance's log:\n%s", h.Logged)
+		}
+	})
+	return h
+}
+
+// For is the same appliance for a subtest.
+func (h *Appliance) For(t *testing.T) *Appliance {
+	own := *h
+	own.T = t
+	return &own
+}
+
+// URL is where a path is at the first address in listen.
+func (h *Appliance) URL(path string) string { return "http://" + h.Doors.Addresses()[0] + path }
+
+// OTA is the address that a robot is given.
+func (h *Appliance) OTA() string { return h.URL("/xiaozhi/ota/") }
+
+// Request sends a request, and returns status and body. header is names and
+// values in turn.
+func (h *Appliance) Request(method, path, body string, header ...string) (int, string) {
+	h.T.Helper()
+	answer, text := doortest.Ask(h.T, method, h.URL(path), body, header...)
+	return answer.StatusCode, text
+}
+
+// Expect sends a request, whose answer is to have a status and to say something.
+func (h *Appliance) Expect(status int, says, method, path, body string, header ...string) {
+	h.T.Helper()
+	if got, text := h.Request(method, path, body, header...); got != status || !strings.Contains(text, says) {
+		h.T.Errorf("%s %s: %d %.300s, want %d %s", method, path, got, text, status, says)
+	}
+}
+
+// Token checks in as a robot does, and returns what it is given.
+func (h *Appliance) Token(path string, header ...string) string {
+	h.T.Helper()
+	status, text := h.Request(http.MethodPost, path, "{}", header...)
+	var boot struct{ WebSocket struct{ Token string } }
+	if err := json.Unmarshal([]byte(text), &boot); err != nil || status != http.StatusOK {
+		h.T.Fatalf("%d %s (%v)", status, text, err)
+	}
+	return boot.WebSocket.Token
+}
+
+// Secret is one that the appliance has made.
+func (h *Appliance) Secret(name string) string {
+	h.T.Helper()
+	text, err := appliance.Secret(h.Data, name, h.Log)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return text
+}
+
+// OwnerToken opens the admin API.
+func (h *Appliance) OwnerToken() string { return h.Secret("admin-token") }
+
+// Owner sends a request to the admin API.
+func (h *Appliance) Owner(method, path, body string) (int, string) {
+	h.T.Helper()
+	return h.Request(method, path, body, "Authorization", "Bearer "+h.OwnerToken())
+}
+
+// Admin sends a request to the admin API, and decodes its answer into into,
+// unless that is nil.
+func (h *Appliance) Admin(method, path, body string, into any) {
+	h.T.Helper()
+	status, text := h.Owner(method, path, body)
+	if status >= 300 {
+		h.T.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			h.T.Fatal(err)
+		}
+	}
+}
+
+// Part is a part's condition, as /ready shows it.
+func (h *Appliance) Part(name string) (found admin.Part) {
+	h.T.Helper()
+	_, text := h.Request(http.MethodGet, "/ready", "")
+	var ready struct{ Parts []admin.Part }
+	if err := json.Unmarshal([]byte(text), &ready); err != nil {
+		h.T.Fatal(err)
+	}
+	for _, p := range ready.Parts {
+		if p.Name == name {
+			found = p
+		}
+	}
+	return found
+}
+
+// Eventually waits for something that another goroutine does.
+func (h *Appliance) Eventually(what string, done func() bool) {
+	h.T.Helper()
+	Eventually(h.T, what, done)
+}
+
+// Eventually waits for something that another goroutine or process does.
+func Eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	Within(t, 30*time.Second, what, done)
+}
+
+// Within is Eventually with a time.
+func Within(t *testing.T, d time.Duration, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(d)
+	defer deadline.Stop()
+	every := time.NewTicker(20 * time.Millisecond)
+	defer every.Stop()
+	for !done() {
+		select {
+		case <-every.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", d, what)
+		}
+	}
+}
+
+// FreeAddress is a loopback address that nobody listens at, and that the kernel
+// gives to no connection before a program has started that is to listen there.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// Children are the processes that a process has started and that have not ended.
+func Children(t *testing.T, parent int) (all []string) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // of a thread that may have ended
+		all = append(all, strings.Fields(string(text))...)
+	}
+	return all
+}

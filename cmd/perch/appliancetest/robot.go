@@ -1,0 +1,186 @@
+package appliancetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// Sentences are spoken by a synthesizer that is not the appliance's.
+func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
+	t.Helper()
+	for _, text := range texts {
+		pcm, err := simrobot.Speak(t.Context(), text, "slt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
+	}
+	return all
+}
+
+// Robot is a simulated robot, and what happened to it.
+type Robot struct {
+	*simrobot.Robot
+	Late time.Duration // this machine was, at most, while the robot talked
+	Off  func()        // switches off one that stays
+
+	mu   sync.Mutex
+	seen []observed
+}
+
+type observed struct {
+	at   time.Time
+	what simrobot.Observation
+}
+
+// What has to come in time is nothing to judge an appliance by where others keep
+// the machine from its work: gateway/robot's tests hold it on a clock of their
+// own. A robot that is told to speak can be sent to 14 ms later and takes 5 of
+// them to get to it; once it speaks it has sound for longer than TooLate.
+const (
+	tooLateToBegin = 9 * time.Millisecond
+	TooLate        = 25 * time.Millisecond
+)
+
+// NewRobot makes a robot of this appliance, which does nothing yet.
+func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
+	h.T.Helper()
+	r, also := &Robot{}, o.Observe
+	o.OTA, o.MAC = h.OTA(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5")
+	o.Observe = func(e simrobot.Observation) {
+		r.mu.Lock()
+		r.seen = append(r.seen, observed{time.Now(), e})
+		r.mu.Unlock()
+		if also != nil {
+			also(e)
+		}
+	}
+	made, err := simrobot.New(o)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	r.Robot = made
+	return r
+}
+
+// Run has the robot do all that it is to do, and notes how late the machine is
+// meanwhile.
+func (r *Robot) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		const every = 10 * time.Millisecond
+		for ctx.Err() == nil {
+			began := time.Now()
+			time.Sleep(every)
+			r.Late = max(r.Late, time.Since(began)-every)
+		}
+	})
+	err := r.Robot.Run(ctx)
+	cancel()
+	watch.Wait()
+	return err
+}
+
+// TalkWith has a robot talk for two minutes at most, and returns what ended it.
+func (h *Appliance) TalkWith(o simrobot.Options) (*Robot, error) {
+	h.T.Helper()
+	r := h.NewRobot(o)
+	ctx, cancel := context.WithTimeout(h.T.Context(), 2*time.Minute)
+	defer cancel()
+	return r, r.Run(ctx)
+}
+
+// Robot is a robot that was switched on and has had its talk.
+func (h *Appliance) Robot(o simrobot.Options) *Robot {
+	h.T.Helper()
+	r, err := h.TalkWith(o)
+	if err != nil {
+		h.T.Fatalf("the robot: %v", err)
+	}
+	return r
+}
+
+// Stays is a robot that is switched on until the test ends. One that lasts for
+// ever does not fail meanwhile.
+func (h *Appliance) Stays(o simrobot.Options) *Robot {
+	h.T.Helper()
+	r := h.NewRobot(o)
+	ctx, cancel := context.WithCancel(h.T.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.Run(ctx); err != nil && o.Forever && !errors.Is(err, context.Canceled) {
+			h.T.Errorf("the robot: %v", err)
+		}
+	})
+	r.Off = func() { cancel(); running.Wait() }
+	h.T.Cleanup(r.Off)
+	return r
+}
+
+// Seen are the robot's observations so far.
+func (r *Robot) Seen() (all []simrobot.Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.seen {
+		all = append(all, e.what)
+	}
+	return all
+}
+
+// When is the time of the last observation of which is holds.
+func (r *Robot) When(is func(simrobot.Observation) bool) (at time.Time, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slices.Backward(r.seen) {
+		if is(e.what) {
+			return e.at, true
+		}
+	}
+	return at, false
+}
+
+// Shows is an observation: a sentence is shown.
+func Shows(text string) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.SentenceShown); return ok && s.Text == text }
+}
+
+// Showed reports whether the robot has shown a sentence.
+func (r *Robot) Showed(text string) bool {
+	_, showed := r.When(Shows(text))
+	return showed
+}
+
+// InTime checks that no packet came late, or before the robot was ready for it.
+func (r *Robot) InTime(t *testing.T) {
+	t.Helper()
+	s := r.Stats()
+	switch {
+	case s.Ignored > 0 && r.Late <= tooLateToBegin, s.Underruns > 0 && r.Late <= TooLate:
+		t.Errorf("the robot ran dry, or ignored packets: %+v", s)
+	case s.Ignored+s.Underruns > 0:
+		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.Late)
+	}
+}
+
+// Whole checks that every sentence was answered, and not a packet lost.
+func (r *Robot) Whole(t *testing.T) {
+	t.Helper()
+	r.InTime(t)
+	s := r.Stats()
+	if s.Dropped+s.Cut+s.Bad > 0 || s.Played+s.Ignored != s.Received || s.MaxQueue > 40 {
+		t.Errorf("sound was lost: %+v", s)
+	}
+	for _, turn := range s.Turns {
+		if turn.Transcript != turn.Text || !turn.Answered {
+			t.Errorf("%q was heard as %q, answered %v", turn.Text, turn.Transcript, turn.Answer)
+		}
+	}
+}

@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// ledger is what was acknowledged, under names, and the one change that may
+// have been cut off: of that either is true.
+type ledger struct {
+	kept       map[string]string
+	name       string // of the change; empty is none
+	then       string // what it makes of it; empty is nothing
+	acts, cuts int
+}
+
+// change sends a request that makes name be then.
+func (l *ledger) change(name, then string, request func() error) error {
+	l.name, l.then = name, then
+	err := request()
+	if err == nil {
+		l.set(name, then)
+		l.name = ""
+		l.acts++
+	}
+	return err
+}
+
+func (l *ledger) set(name, value string) {
+	if l.kept == nil {
+		l.kept = map[string]string{}
+	}
+	if l.kept[name] = value; value == "" {
+		delete(l.kept, name)
+	}
+}
+
+// settle compares what was acknowledged with what is there.
+func (l *ledger) settle(there map[string]string) (faults []string) {
+	if l.name != "" {
+		l.cuts++
+		if got := there[l.name]; got == l.then {
+			l.set(l.name, l.then)
+		}
+		l.name = ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.kept)) {
+		if there[name] != l.kept[name] {
+			faults = append(faults, fmt.Sprintf("%q is %q, and %q was acknowledged", name, there[name], l.kept[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if _, kept := l.kept[name]; !kept && there[name] != "" {
+			faults = append(faults, fmt.Sprintf("%q is %q, which nobody was told", name, there[name]))
+		}
+	}
+	return faults
+}
+
+// chore is one way of having the program write.
+type chore struct {
+	ledger
+	name string
+	act  func(ctx context.Context, c *chore, r *rand.Rand) error
+	// there is what there is now, by what the program says.
+	there func(ctx context.Context) (map[string]string, error)
+}
+
+// facts are remembered and forgotten.
+func (o *outage) facts() *chore {
+	type entry struct{ ID, Body string }
+	all := func(ctx context.Context) (list []entry, err error) {
+		err = o.ask(ctx, http.MethodGet, "/api/v1/memory", nil, &list)
+		return list, err
+	}
+	return &chore{name: "facts",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			if len(c.kept) > 20 {
+				list, err := all(ctx)
+				if err != nil {
+					return err
+				}
+				gone := list[r.IntN(len(list))]
+				return c.change(gone.Body, "", func() error { return o.ask(ctx, http.MethodDelete, "/api/v1/memory/"+gone.ID, nil, nil) })
+			}
+			fact := fmt.Sprintf("fact %x is true", r.Uint64())
+			return c.change(fact, "1", func() error {
+				return o.ask(ctx, http.MethodPost, "/api/voice/remember", map[string]string{"fact": fact}, nil)
+			})
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			list, err := all(ctx)
+			counted := map[string]int{}
+			for _, e := range list {
+				counted[e.Body]++
+			}
+			there := map[string]string{}
+			for body, n := range counted {
+				there[body] = strconv.Itoa(n)
+			}
+			return there, err
+		}}
+}
+
+// notices are for robots that are not there, and take the place of earlier
+// ones.
+func (o *outage) notices() *chore {
+	return &chore{name: "notifications",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			n := r.IntN(12)
+			id, text, robot := fmt.Sprint("n", n), fmt.Sprintf("note %x", r.Uint64()), fmt.Sprintf("A0:B1:C2:00:01:%02d", n)
+			if err := o.adopted(ctx, robot); err != nil {
+				return err
+			}
+			return c.change(id, text, func() error {
+				var accepted struct{ ID string }
+				return o.ask(ctx, http.MethodPost, "/api/v1/notifications", map[string]any{"id": id, "text": text, "robot": robot}, &accepted)
+			})
+		},
+		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx) }}
+}
+
+// open are the notifications that wait, as a screen is shown them.
+func (o *outage) open(ctx context.Context) (map[string]string, error) {
+	w := watchAt(o.t, o.url, everything)
+	defer w.leave()
+	if err := w.SendText([]byte(`{"type":"ping"}`)); err != nil {
+		return nil, err
+	}
+	for {
+		w.mu.Lock()
+		frames := slices.Clone(w.frames)
+		w.mu.Unlock()
+		there := map[string]string{}
+		for _, f := range frames {
+			switch f["type"] {
+			case "notification":
+				there[fmt.Sprint(f["id"])] = fmt.Sprint(f["text"])
+			case "pong":
+				return there, nil
+			}
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// hoursLeft is what is said of a timer of whole hours in its first minutes.
+var hoursLeft = regexp.MustCompile(`(\d+) hours?( and 5\d minutes)?`)
+
+// timers are set and cancelled, each in the name of a robot.
+func (o *outage) timers() *chore {
+	const robots = 3
+	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:02:%02d", n) }
+	return &chore{name: "timers",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			robot := mac(r.IntN(robots))
+			if err := o.adopted(ctx, robot); err != nil {
+				return err
+			}
+			want, hours := "cancel the timer", ""
+			if c.kept[robot] == "" {
+				hours = strconv.Itoa(2 + r.IntN(18))
+				want = "set a timer for " + hours + " hours"
+			}
+			return c.change(robot, hours, func() error {
+				answer, err := o.chat(ctx, robot, want)
+				if err == nil && !strings.Contains(answer, "starting now") && !strings.Contains(answer, "No timer is set any more") {
+					return &errRefused{http.StatusOK, want + ": " + answer}
+				}
+				return err
+			})
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			there := map[string]string{}
+			for n := range robots {
+				if err := o.adopted(ctx, mac(n)); err != nil {
+					return nil, err
+				}
+				answer, err := o.chat(ctx, mac(n), "how much time is left on the timer")
+				if err != nil {
+					return nil, err
+				}
+				if strings.Contains(answer, "no timer") {
+					continue
+				}
+				// It was set some seconds ago, and says hours and minutes.
+				said := hoursLeft.FindStringSubmatch(answer)
+				if said == nil {
+					return nil, fmt.Errorf("of the timer it says %q", answer)
+				}
+				hours, _ := strconv.Atoi(said[1])
+				if said[2] != "" {
+					hours++
+				}
+				there[mac(n)] = strconv.Itoa(hours)
+			}
+			return there, nil
+		}}
+}
+
+// adoption lets robots in and forgets them. A token of before is never good
+// again.
+func (o *outage) adoption() *chore {
+	const robots = 4
+	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:03:%02d", n) }
+	void := map[string]string{} // tokens of robots that were forgotten
+	return &chore{name: "adoption",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			robot := mac(r.IntN(robots))
+			token, err := o.checkIn(ctx, robot)
+			if err != nil {
+				return err
+			}
+			if c.kept[robot] == "" {
+				err = c.change(robot, "adopted", func() error {
+					return o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil)
+				})
+				if forgotten(err) {
+					c.name = ""
+					return nil
+				}
+				return err
+			}
+			void[token] = robot
+			err = c.change(robot, "", func() error {
+				return o.ask(ctx, http.MethodDelete, "/api/v1/devices/"+strings.ReplaceAll(robot, ":", ""), nil, nil)
+			})
+			if err != nil {
+				delete(void, token) // perhaps
+			}
+			return err
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct {
+				MAC     string
+				Adopted bool
+			}
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for n := range robots {
+				for _, d := range list {
+					if strings.EqualFold(d.MAC, mac(n)) && d.Adopted {
+						there[mac(n)] = "adopted"
+					}
+				}
+				token, err := o.checkIn(ctx, mac(n))
+				switch {
+				case err != nil:
+					return nil, err
+				case (token != "") != (there[mac(n)] != ""):
+					o.t.Errorf("%s is %q, and its token %q", mac(n), there[mac(n)], token)
+				case token != "" && void[token] != "":
+					o.t.Errorf("%s was given a token that was void", mac(n))
+				}
+			}
+			return there, nil
+		}}
+}
+
+// strangers come, and are forgotten all at once. Who was forgotten, and has not
+// come again, is not there.
+func (o *outage) strangers() *chore {
+	seen, gone := map[string]bool{}, map[string]bool{}
+	return &chore{name: "strangers",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			if r.IntN(4) > 0 {
+				mac := fmt.Sprintf("A0:B1:C2:00:04:%02d", r.IntN(20))
+				seen[mac] = true
+				delete(gone, mac)
+				_, err := o.checkIn(ctx, mac)
+				return err
+			}
+			if err := o.ask(ctx, http.MethodDelete, "/api/v1/strangers", nil, nil); err != nil {
+				return err
+			}
+			c.acts++
+			for mac := range seen {
+				gone[mac] = true
+			}
+			clear(seen)
+			return nil
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct{ MAC string }
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/devices", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for _, d := range list {
+				if mac := strings.ToUpper(d.MAC); gone[mac] {
+					there[mac] = "back"
+				}
+			}
+			return there, nil
+		}}
+}
+
+// firmware is published, rolled out and removed.
+func (o *outage) firmware() *chore {
+	images := map[string][]byte{} // by SHA-256
+	for n := range 3 {
+		image := simrobot.Image(fmt.Sprintf("9.0.%d", n), 32<<10)
+		images[hashOf(image)] = image
+	}
+	names := slices.Sorted(maps.Keys(images))
+	return &chore{name: "firmware",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			sha := names[r.IntN(len(names))]
+			percent := 1 + r.IntN(100)
+			method, path, body, then := http.MethodPost, "/api/v1/firmware/"+sha, any(nil), ""
+			switch {
+			case c.kept[sha] == "":
+				path, body, then = "/api/v1/firmware?board=none", images[sha], "rolled out to 0"
+			case percent > 60:
+				method = http.MethodDelete
+			default:
+				path, body = path+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}
+				then = fmt.Sprint("rolled out to ", percent)
+			}
+			return c.change(sha, then, func() error { return o.ask(ctx, method, path, body, nil) })
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct {
+				SHA256  string
+				Rollout struct{ Percent int }
+			}
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/firmware", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for _, i := range list {
+				there[i.SHA256] = fmt.Sprint("rolled out to ", i.Rollout.Percent)
+			}
+			return there, o.images(slices.Sorted(maps.Keys(there)))
+		}}
+}
+
+// images looks at the files of the catalogue: all that are in it are whole, and
+// there are no others.
+func (o *outage) images(listed []string) error {
+	files, err := os.ReadDir(filepath.Join(o.data, "firmware"))
+	if err != nil {
+		return err
+	}
+	var there []string
+	for _, f := range files {
+		if f.Name() == "orphaned" { // what was cut off
+			continue
+		}
+		image, err := os.ReadFile(filepath.Join(o.data, "firmware", f.Name()))
+		if err != nil {
+			return err
+		}
+		if f.Name() != hashOf(image)+".bin" {
+			return fmt.Errorf("%s is not what it is called", f.Name())
+		}
+		there = append(there, hashOf(image))
+	}
+	if !slices.Equal(there, listed) {
+		return fmt.Errorf("there are the files %v, and %v are listed", there, listed)
+	}
+	return nil
+}
+
+func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/cmd/perch/appliancetest"
+)
+
+// TestMemoryCommands list what is remembered, show and forget one entry.
+func TestMemoryCommands(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	if out := h.command("memory list", 0); out != "nothing is remembered\n" {
+		t.Errorf("an empty memory: %q", out)
+	}
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
+	tea, err := h.Memory.Remember(agent.Entry{Name: "tea", Type: "fact", Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := h.Memory.Remember(agent.Entry{Name: "cat", Type: "fact", Body: "the cat is called Miso"}, at.Add(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	teaLine := tea.ID + "  2026-11-22 12:00:00  Anna drinks[2J green tea\n"
+	for line, want := range map[string]string{
+		"memory list":           teaLine + cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n",
+		"memory list green tea": teaLine,
+		"memory list coffee":    "nothing is remembered\n",
+		"memory show " + cat.ID: "id        " + cat.ID + "\nname      cat\ntype      fact\ntext      the cat is called Miso\ncreated   2026-11-22 12:00:01\n",
+	} {
+		if out := h.command(line, 0); out != want {
+			t.Errorf("%s prints\n%q, want\n%q", line, out, want)
+		}
+	}
+	for _, verb := range []string{"show", "forget"} {
+		h.command("memory "+verb+" nothing", 1, agent.ErrForgotten.Error())
+	}
+	if out := h.command("memory forget "+tea.ID, 0); out != tea.ID+" is forgotten\n" || len(h.Memory.Search("", time.Now())) != 1 {
+		t.Errorf("forget prints %q", out)
+	}
+}
+
+// TestNotificationList shows what is open.
+func TestNotificationList(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	if out := h.command("notification list", 0); out != "there are no notifications\n" {
+		t.Errorf("without any: %q", out)
+	}
+	id := strings.TrimSpace(h.command("notification send --urgency low the laundry is done", 0))
+	out := h.command("notification list", 0)
+	if fields := strings.Fields(out); !strings.HasPrefix(out, id+"  ") || len(fields) < 5 || fields[4] != "low" ||
+		!strings.HasSuffix(out, " the laundry is done\n") {
+		t.Errorf("it prints %q", out)
+	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/notifications", "")
+}
+
+// TestStatusCommand prints the parts with their conditions.
+func TestStatusCommand(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.command("status", 0, "perch dev, id "+h.ID+", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  ")
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/firmware-tools/simrobot"
+)
+
+// number is one of our own settings.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// outage is an appliance that runs as a program on one data directory, and is
+// killed again and again while everybody has it write.
+type outage struct {
+	*process
+	t    *testing.T
+	data string
+}
+
+// begin starts the program.
+func (o *outage) begin(env ...string) {
+	o.t.Helper()
+	o.process = begin(o.t, os.Args[0], o.data, nil, append([]string{
+		asProgram + "=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
+		"PERCH_BRIDGE_KEY=" + skinsTestKey, "PERCH_SKINS_KEY=" + skinsTestKey,
+		// Nobody is listened to, and a recognizer takes a second to load.
+		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"}, env...)...)
+}
+
+// ask sends a request with the key that its path wants.
+func (o *outage) ask(ctx context.Context, method, path string, body, into any, header ...string) error {
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/perception/") || strings.HasPrefix(path, "/api/voice/") {
+		header = append([]string{"Authorization", "Bearer " + skinsTestKey}, header...)
+	}
+	return o.process.ask(ctx, method, path, body, into, header...)
+}
+
+// checkIn is a robot that boots, as far as it takes to be known. The token is
+// empty while it waits for its owner.
+func (o *outage) checkIn(ctx context.Context, mac string) (token string, err error) {
+	var reply struct{ WebSocket struct{ Token string } }
+	err = o.ask(ctx, http.MethodPost, "/xiaozhi/ota/", []byte(`{}`), &reply,
+		"Device-Id", mac, "Client-Id", "5e7a1c00-0000-4000-8000-"+strings.ReplaceAll(mac, ":", ""), "User-Agent", "m5stack-stack-chan/2.2.4")
+	return reply.WebSocket.Token, err
+}
+
+// adopted is a robot that boots, and that its owner has adopted. One that was
+// forgotten in between is adopted when it boots once more.
+func (o *outage) adopted(ctx context.Context, mac string) error {
+	for {
+		if _, err := o.checkIn(ctx, mac); err != nil {
+			return err
+		}
+		err := o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": mac}, nil)
+		if !forgotten(err) {
+			return err
+		}
+	}
+}
+
+// forgotten reports whether a robot could not be adopted because it was
+// forgotten with all strangers.
+func forgotten(err error) bool {
+	var refused *errRefused
+	return errors.As(err, &refused) && refused.status == http.StatusNotFound
+}
+
+// chat has the mind answer, as the robot of that MAC where one is named.
+func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
+	var reply struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	var header []string
+	if mac != "" {
+		header = []string{"X-Session-Id", "robot:" + mac}
+	}
+	err := o.ask(ctx, http.MethodPost, "/v1/chat/completions",
+		map[string]any{"messages": []map[string]string{{"role": "user", "content": text}}}, &reply, header...)
+	if err != nil || len(reply.Choices) == 0 {
+		return "", err
+	}
+	return reply.Choices[0].Message.Content, nil
+}
+
+// TestPowerCuts kills the program a hundred times while robots and people have
+// it write, on one data directory, so that damage would add up. Whatever was
+// acknowledged is there each time, nothing is there by halves, and nothing is
+// left behind.
+func TestPowerCuts(t *testing.T) {
+	seed := number(t, "PERCH_SEED", rand.Uint64())
+	t.Logf("PERCH_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	o := &outage{t: t, data: t.TempDir()}
+	chores := []*chore{o.facts(), o.notices(), o.timers(), o.adoption(), o.strangers(), o.firmware()}
+	cuts := int(number(t, "PERCH_KILLS", 100))
+	ends, longest, token := 0, time.Duration(0), ""
+	for cut := range cuts {
+		began := time.Now()
+		var env []string
+		if cut%4 > 0 { // to make what robots say takes the processor, which the test does not have for long
+			env = []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9"}
+		}
+		o.begin(env...)
+		if r.IntN(5) == 0 { // while it starts
+			time.Sleep(time.Duration(r.Int64N(int64(150 * time.Millisecond))))
+			o.cut()
+			continue
+		}
+		o.up()
+		if token = cmp.Or(token, o.token); o.token != token {
+			t.Fatal("the owner's token is another one")
+		}
+		longest = max(longest, time.Since(began))
+		o.inspect(chores, cut)
+		if t.Failed() {
+			o.cut()
+			break
+		}
+		o.load(chores, r, time.Duration(r.Int64N(int64(200*time.Millisecond))))
+		ends++
+	}
+	o.begin()
+	o.up()
+	o.inspect(chores, cuts)
+	o.stop()
+	for _, c := range chores {
+		t.Logf("%s: %d acknowledged, %d cut off", c.name, c.acts, c.cuts)
+		if c.acts < ends/20 { // a machine that has much else to do acknowledges few
+			t.Errorf("%s: only %d were acknowledged", c.name, c.acts)
+		}
+	}
+	t.Logf("the slowest of %d starts took %s", ends, longest)
+	if t.Failed() {
+		t.Logf("the program's log:\n%s", &o.log)
+	}
+}
+
+// inspect looks whether all is there.
+func (o *outage) inspect(chores []*chore, cut int) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), startWithin)
+	defer cancel()
+	for _, c := range chores {
+		there, err := c.there(ctx)
+		if err != nil {
+			o.t.Errorf("after %d cuts, %s: %v", cut, c.name, err)
+			continue
+		}
+		for _, fault := range c.settle(there) {
+			o.t.Errorf("after %d cuts, %s: %s", cut, c.name, fault)
+		}
+	}
+	for _, path := range []string{"/api/v1/turns", "/api/v1/devices", "/api/perception/state"} {
+		var any any
+		if err := o.ask(ctx, http.MethodGet, path, nil, &any); err != nil {
+			o.t.Errorf("after %d cuts, %s: %v", cut, path, err)
+		}
+	}
+	known := []string{"admin-token", "firmware", "perch.db", "perch.sock", "token-key"}
+	entries, err := os.ReadDir(o.data)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) {
+			o.t.Errorf("after %d cuts, %s was left behind", cut, e.Name())
+		}
+	}
+}
+
+// load has everybody write until the power goes.
+func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
+	var all sync.WaitGroup
+	for _, c := range chores {
+		r := rand.New(rand.NewPCG(r.Uint64(), 1))
+		all.Go(func() {
+			for {
+				var refused *errRefused
+				switch err := c.act(ctx, c, r); {
+				case errors.As(err, &refused):
+					o.t.Errorf("%s: %v", c.name, err)
+					return
+				case err != nil:
+					return // the power has gone
+				}
+			}
+		})
+	}
+	all.Go(func() { o.talks(ctx) })
+	all.Go(func() { o.senses(ctx) })
+	time.Sleep(lasts)
+	o.cut()
+	cancel()
+	all.Wait()
+}
+
+// talks is a robot that opens its channel and is spoken to.
+func (o *outage) talks(ctx context.Context) {
+	const mac = "A0:B1:C2:00:00:01"
+	if o.adopted(ctx, mac) != nil {
+		return
+	}
+	greeted := make(chan struct{}, 1)
+	robot, err := simrobot.New(simrobot.Options{OTA: o.ota(), MAC: mac, Stay: true, Observe: func(e simrobot.Observation) {
+		if _, is := e.(simrobot.Welcomed); is {
+			greeted <- struct{}{}
+		}
+	}})
+	if err != nil {
+		o.t.Error(err)
+		return
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running.Go(func() { _ = robot.Run(ctx) }) // it loses its channel, which is what this is about
+	select {
+	case <-greeted:
+	case <-ctx.Done():
+		return
+	}
+	for ctx.Err() == nil {
+		if err := o.ask(ctx, http.MethodPost, "/xiaozhi/admin/inject-text", map[string]string{"device_id": mac, "text": "what time is it"},
+			nil); err != nil {
+			return
+		}
+	}
+}
+
+// senses is a robot that sees somebody all the time.
+func (o *outage) senses(ctx context.Context) {
+	const mac = "A0:B1:C2:00:00:02"
+	if o.adopted(ctx, mac) != nil {
+		return
+	}
+	for ctx.Err() == nil {
+		if o.ask(ctx, http.MethodPost, "/api/perception/event", map[string]any{"name": "face_detected", "device_id": mac,
+			"data": map[string]int{"x": 1}}, nil) != nil {
+			return
+		}
+	}
+}

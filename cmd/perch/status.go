@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/device"
+	"perch/gateway/admin"
+)
+
+func statusCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "status",
+		Short: "Print what the running appliance says of itself and its parts",
+		Long:  "perch doctor tries each part as well, and names the cures.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var s admin.Status
+			return r.ask(c, http.MethodGet, "/api/v1/status", nil, &s, func(out io.Writer) { writeStatus(out, s) })
+		},
+	})
+}
+
+func writeStatus(out io.Writer, s admin.Status) {
+	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", device.Plain(s.Version), device.Plain(s.ID), s.Started.Local().Format(time.DateTime))
+	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Open, s.Notices)
+	for _, p := range s.Parts {
+		mark := "ok"
+		if !p.OK {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(out, "%-4s  %-22s %s\n", mark, device.Plain(p.Name), device.Plain(p.Note))
+	}
+}

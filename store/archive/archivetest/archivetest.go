@@ -1,0 +1,118 @@
+// Package archivetest looks into backups and data directories, in tests.
+package archivetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/store"
+)
+
+// Contents are the files of a backup, which has to be as its manifest says.
+func Contents(t testing.TB, backup []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(backup)); ; {
+		head, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			files[head.Name], err = io.ReadAll(r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var m struct {
+		Files []struct {
+			Name, SHA256 string
+			Size         int64
+		}
+	}
+	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range m.Files {
+		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
+			t.Errorf("%s is not what the manifest says", f.Name)
+		}
+	}
+	if len(files) != len(m.Files)+1 {
+		t.Errorf("%d files, of which %d are in the manifest", len(files), len(m.Files))
+	}
+	return files
+}
+
+// Records are those of a table of a database, as JSON.
+func Records(t testing.TB, database []byte, table string, migrations ...store.Migration) map[string]string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "copy.db")
+	Write(t, path, database)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string]string{}
+	if _, err := store.Check(f, store.Options{Migrations: migrations}, func(in, key string, value []byte) error {
+		if in == table {
+			all[key] = string(value)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Write writes a file, and makes its directory.
+func Write(t testing.TB, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read reads a file.
+func Read(t testing.TB, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Names are those of all files in a directory and below, folders first.
+func Names(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			name, _ := filepath.Rel(dir, path) // it is below
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
+	})
+	return names
+}
