@@ -155,7 +155,11 @@ func (w *CommandQueue) drop(id device.ID, command string) {
 // input is the command as a session takes it.
 func (c Command) input() input {
 	if c.Thing == commandAlert {
-		return showAlert{alert: xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}}
+		return showAlert{alert: c.alert()}
 	}
 	return announce{announcement{text: c.Text, command: c.ID, expires: c.Expires}}
+}
+
+func (c Command) alert() xiaozhi.Alert {
+	return xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}
 }

@@ -52,6 +52,9 @@ func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emoti
 // orLater carries a command out, or keeps it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
+	if errors.Is(err, ErrOffline) && c.Thing == commandAlert {
+		err = s.sendOutside(id, c.alert(), err)
+	}
 	if !errors.Is(err, ErrOffline) {
 		return false, err
 	}
@@ -121,7 +124,7 @@ func (s *Server) Open() []device.ID {
 
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	return s.post(ctx, id, showEmotion{e})
+	return s.sendOutside(id, xiaozhi.LLM{Emotion: e.Name, Text: e.Emoji}, s.post(ctx, id, showEmotion{e}))
 }
 
 // Hear takes a text as if it had been spoken to the robot.
@@ -136,7 +139,7 @@ func (s *Server) Abort(ctx context.Context, id device.ID) error {
 
 // Reboot restarts a robot, which takes it a second to begin.
 func (s *Server) Reboot(ctx context.Context, id device.ID) error {
-	return s.post(ctx, id, reboot{})
+	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, reboot{}))
 }
 
 // Hangup closes a robot's channel.
@@ -147,6 +150,9 @@ func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 // Call runs one of a robot's tools and returns what it answered.
 func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r, err := s.session(id)
+	if k := s.linkOf(id); err != nil && k != nil {
+		return k.toolbox.Call(ctx, tool, arguments)
+	}
 	if err != nil {
 		return device.Result{}, err
 	}
@@ -197,6 +203,9 @@ func (s *Server) Reply(id string, allow bool) error {
 func (s *Server) Tools(id device.ID) []device.Tool {
 	if r, err := s.session(id); err == nil {
 		return r.toolbox.Tools()
+	}
+	if k := s.linkOf(id); k != nil {
+		return k.toolbox.Tools()
 	}
 	r, err := s.options.Robots.Get(id)
 	if err != nil {

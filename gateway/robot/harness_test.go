@@ -59,6 +59,8 @@ func newFakeChannel() *fakeChannel {
 	return &fakeChannel{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
 }
 
+func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
+
 func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
 	case f := <-l.up:

@@ -8,6 +8,9 @@ import (
 // transport is the channel to a robot. Receive is called by one goroutine and
 // the Sends by one other; Close by any, and more than once.
 type transport interface {
+	// Begin returns where the sound of the session with that id is, for the
+	// appliance's hello; nil where sound comes as the texts do.
+	Begin(session string) *xiaozhi.UDP
 	// Receive waits for a text or audio, which is valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
@@ -23,6 +26,9 @@ type webSocket struct {
 	buf     []byte
 	bad     func(error) // gets the errors of frames that cannot be parsed
 }
+
+// Begin implements transport.
+func (*webSocket) Begin(string) *xiaozhi.UDP { return nil }
 
 func (t *webSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
