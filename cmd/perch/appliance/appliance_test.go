@@ -106,7 +106,7 @@ func TestCommits(t *testing.T) {
 	const turns = 2
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
 	r.Whole(t)
-	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
+	h.Eventually("the end of the session is recorded", func() bool { return !h.Records.Sessions(1)[0].Closed.IsZero() })
 	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
