@@ -221,12 +221,8 @@ func TestForgottenTokenIsVoid(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	client := device.NewClient(headers().Get("Client-Id"))
 	old := h.boot(t, headers()).token
-	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.robots.Forget("a0b1c2d3e4f5"); err != nil {
-		t.Fatal(err)
-	}
+	must(h.robots.Admit("a0b1c2d3e4f5", client, old))(t)
+	noError(t, h.robots.Forget("a0b1c2d3e4f5"))
 	fresh := h.boot(t, headers()).token
 	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, fresh); err != nil || fresh == old {
 		t.Errorf("the new token: %v, the same: %t", err, fresh == old)
