@@ -34,8 +34,7 @@ type write struct {
 	data  []byte
 }
 
-// flashPlan lists what is written to a robot, in this order, with notes for the
-// user.
+// flashPlan lists what is written, in this order, with notes for the user.
 type flashPlan struct {
 	what   string
 	writes []write
@@ -105,8 +104,7 @@ func (file flashFile) describe() string {
 	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
 }
 
-// place returns the destination of a file: that of --at, or the usual one of its
-// kind.
+// place returns a file's destination: that of --at, or the usual one of its kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
 	// goes reports whether the file goes to an area: by --at, or by its kind.

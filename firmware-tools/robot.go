@@ -124,8 +124,7 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// speak makes the sound for all microphones. What two robots say alike is
-// spoken once.
+// speak makes the sound for all microphones. The same text is spoken once.
 func (f *robotFlags) speak(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {

@@ -128,8 +128,7 @@ func (l *Loader) reset(ctx context.Context, attempt int) error {
 	})
 }
 
-// resetUSB enters the loader by a chip's own USB. Both lines must not be off in
-// between.
+// resetUSB enters the loader by the chip's USB, without both lines off in between.
 func (l *Loader) resetUSB(ctx context.Context) error {
 	const wait = 100 * time.Millisecond
 	dtr, rts := l.resetter.SetDTR, l.resetter.SetRTS
@@ -189,8 +188,7 @@ func (l *Loader) quieten(ctx context.Context) error {
 	return nil
 }
 
-// Restart lets the robot start its firmware. The error is an *Unreachable if
-// the port has no lines for it.
+// Restart starts the firmware. Without lines the error is an *Unreachable.
 func (l *Loader) Restart(ctx context.Context) error {
 	if l.model.efuse != 0 && l.model.chip == 9 && !l.Security.Download {
 		// The ESP32-S3 remembers that USB has asked for its loader.
