@@ -252,8 +252,7 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the catalogue's folder. An image that cannot be moved
-// stays there, and does no harm.
+// putAside moves an image out of the folder. An image that stays there does no harm.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

@@ -75,8 +75,7 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index of a container, which is
-// all of the reader.
+// read reads the table, the files' beginnings and the index of a container.
 func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
 		return err

@@ -138,8 +138,7 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	return i, w.run(int(start[1]))
 }
 
-// Target is the robot for an image. What is not known is NoChip, a negative revision,
-// or 0.
+// Target is the robot for an image. Unknown is NoChip, a negative revision, or 0.
 type Target struct {
 	Chip     Chip
 	Revision int   // major * 100 + minor
