@@ -72,7 +72,10 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	case espimage.Application:
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
-		err = planAssets(file, where)
+		_, err = espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
+		if where.partition.Name != "assets" {
+			err = fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
+		}
 	case espimage.Merged:
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
@@ -193,14 +196,6 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 			where.name))
 	}
 	return nil
-}
-
-func planAssets(file flashFile, where place) error {
-	if where.partition.Name != "assets" {
-		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
-	}
-	_, err := espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
-	return err
 }
 
 func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {

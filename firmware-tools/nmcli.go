@@ -108,21 +108,14 @@ func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	case wanted != "" && slices.Contains(found, wanted):
 		return wanted, nil
 	case wanted != "":
-		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
+		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, cmp.Or(strings.Join(found, ", "), "none"))
 	case len(found) == 0:
 		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
 			"join its Wi-Fi")
 	case len(found) > 1:
-		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
+		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", strings.Join(found, ", "))
 	}
 	return found[0], nil
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // join leaves the machine's Wi-Fi for a robot's network. The default route stays:

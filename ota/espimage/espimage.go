@@ -112,13 +112,11 @@ const (
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
-	start := make([]byte, descOffset+descSize)
-	n, err := r.ReadAt(start[:min(int64(len(start)), size)], 0)
-	if err != nil && err != io.EOF {
-		return i, fmt.Errorf("read the image: %w", err)
+	start, err := begin(r, size)
+	if err == nil {
+		i.Kind, err = kindOf(r, size, start)
 	}
-	start = start[:n]
-	if i.Kind, err = kindOf(r, size, start); err != nil {
+	if err != nil {
 		return i, fmt.Errorf("read the image: %w", err)
 	}
 	if i.Kind != Application {
