@@ -83,15 +83,8 @@ func (l *Loader) enter(ctx context.Context) error {
 			dark = true // a pseudo terminal, or an adapter without those lines
 		}
 		for range 5 {
-			err := l.sync(ctx)
-			if err == nil {
-				return nil
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !lost(err) {
-				return err
+			if err := l.sync(ctx); !lost(err) {
+				return err // or nil
 			}
 			if pause(ctx, 50*time.Millisecond) != nil {
 				return ctx.Err()
