@@ -195,7 +195,7 @@ func TestPictureIsHeard(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	// A program that does not play is no failure, and does not delay.
+	// A program that does not play is not a failure, and does not delay.
 	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
 		silent := newLoudspeaker(t.Context(), args)
 		for range 1000 {

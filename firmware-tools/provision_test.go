@@ -307,7 +307,7 @@ func TestCannotComeBack(t *testing.T) {
 	}
 }
 
-// TestNoManager: without nmcli the error names the way by hand.
+// TestNoManager: without nmcli the error says how to join by hand.
 func TestNoManager(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if code, _, errs := tools("provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {

@@ -180,8 +180,7 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 
 // read takes the identity from the headers, and the rest from the headers or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
-	// An SSID with a quote in it makes the whole body invalid. Such a robot gets its
-	// answer all the same.
+	// An SSID with a quote in it makes the body invalid. The robot still gets its answer.
 	var body reported
 	if json.Unmarshal(r.Body, &body) != nil {
 		body = reported{}

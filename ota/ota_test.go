@@ -138,7 +138,7 @@ func TestPublicURLStandsAboveTheHost(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered: the body tells more than the headers, but either will do.
+// TestWhatIsRemembered: the body reports more than the headers; one of them is enough.
 func TestWhatIsRemembered(t *testing.T) {
 	const long = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"
 	bodyOnly := `{"application":{"version":"2.4.0"},"board":{"name":"bread"},"language":"zh-CN"}`

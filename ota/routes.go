@@ -34,7 +34,7 @@ func (s *Service) Routes(r gin.IRouter) {
 		assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that left while it waited is no failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot that leaves while it waits is not a failure
 				_ = c.Error(err)
 			}
 		}

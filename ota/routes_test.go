@@ -16,7 +16,7 @@ import (
 	"perch/gateway/door/doortest"
 )
 
-// TestHeadersAlone: a robot whose body nobody can read has its answer all the same.
+// TestHeadersAlone: a robot with an unreadable body gets its answer.
 func TestHeadersAlone(t *testing.T) {
 	for _, c := range []struct{ name, method, path, body string }{
 		{"whole", http.MethodPost, "/xiaozhi/ota/", whole},
@@ -199,8 +199,8 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestACrowdWaits: for whom there is no code, there is a challenge all the
-// same, without which the robot would go on as if it were welcome.
+// TestACrowdWaits: a robot without a code gets a challenge. Without one it would go on
+// as if it were adopted.
 func TestACrowdWaits(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	for n := range 256 {

@@ -27,7 +27,7 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestTheSimulatedRobotTakesAssets that it was told of, once.
+// TestTheSimulatedRobotTakesAssets from the address that it was given, once.
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	l := newAppliance(t)
 	address := l.address(t)

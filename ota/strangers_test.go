@@ -97,8 +97,8 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	}
 }
 
-// TestLogOfStrangersIsLimited: a thousand that come in a minute are a few
-// lines of the log and a few events, and adopted robots are told of all the same.
+// TestLogOfStrangersIsLimited: a thousand strangers in a minute are a few lines of the
+// log and a few events. Adopted robots are not limited.
 func TestLogOfStrangersIsLimited(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	now := time.Now()
@@ -116,7 +116,7 @@ func TestLogOfStrangersIsLimited(t *testing.T) {
 	}
 }
 
-// TestWhoComesFirstIsAdopted, and both are told.
+// TestWhoComesFirstIsAdopted: both events are published.
 func TestWhoComesFirstIsAdopted(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	h.robots.Welcome(time.Now().Add(time.Hour))

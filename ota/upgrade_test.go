@@ -215,7 +215,7 @@ func TestTheFirstFive(t *testing.T) {
 	}
 }
 
-// TestWhichRobotsAreOfferedNothing by what they tell of themselves.
+// TestWhichRobotsAreOfferedNothing, because of their own reports.
 func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -290,7 +290,7 @@ func TestAVersionThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestInstall: by hand, whatever the rollout says, and once.
+// TestInstall: by hand, regardless of the rollout, and once.
 func TestInstall(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)

@@ -174,7 +174,7 @@ func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// drain discards what arrives, until the line was silent for so long, or a limit.
+// drain discards what arrives until a silence, for ten times its length at most.
 func (l *Loader) drain(ctx context.Context, silence time.Duration) {
 	end := time.Now().Add(10 * silence)
 	l.keep(l.in.packet)
