@@ -92,11 +92,3 @@ func (l *loudspeaker) close() {
 		l.played.Wait()
 	}
 }
-
-// howPlayed describes how a talk is played.
-func howPlayed(player []string) string {
-	if len(player) > 0 {
-		return "played by " + player[0]
-	}
-	return "not played: no sound device, or neither aplay nor pacat"
-}

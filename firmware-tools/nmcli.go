@@ -83,11 +83,11 @@ func findManager(ctx context.Context) (*manager, error) {
 // last two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// robots returns the networks of robots in range, each once.
-func (m *manager) robots(ctx context.Context) ([]string, error) {
+// pick returns the network of the named robot, or of the only one in range.
+func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var found []string
 	for line := range strings.Lines(out) {
@@ -96,15 +96,8 @@ func (m *manager) robots(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found), nil
-}
-
-// pick returns the network of the named robot, or of the only one.
-func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
-	found, err := m.robots(ctx)
+	found = slices.Compact(found)
 	switch {
-	case err != nil:
-		return "", err
 	case wanted != "" && slices.Contains(found, wanted):
 		return wanted, nil
 	case wanted != "":

@@ -196,7 +196,11 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
-	log.line("robot", "sound", howPlayed(player))
+	played := "not played: no sound device, or neither aplay nor pacat"
+	if len(player) > 0 {
+		played = "played by " + player[0]
+	}
+	log.line("robot", "sound", played)
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
 	o.Observe = func(h simrobot.Observation) {

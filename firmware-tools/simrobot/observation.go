@@ -7,8 +7,8 @@ import (
 	"perch/ota/espimage"
 )
 
-// Observation is an event that an observer of the robot would notice. The set is closed: the
-// types below. Options.Observe is called on the goroutine that runs the
+// Observation is an event that an observer of the robot would notice. The set is
+// closed: the types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
 type Observation interface{ observation() }
 
