@@ -58,8 +58,7 @@ func assetsCommand() *cobra.Command {
 	return c
 }
 
-// assets uploads a file of fonts, wake words and faces, and has a robot fetch
-// it.
+// assets uploads an asset file, and has a robot fetch it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
 	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before it is uploaded

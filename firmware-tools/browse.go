@@ -14,12 +14,10 @@ import (
 	"perch/gateway/mdns"
 )
 
-// browseLimit is how long the local link is searched; an appliance answers within
-// a second.
+// browseLimit bounds the search; an appliance answers within a second.
 const browseLimit = 5 * time.Second
 
-// browse finds an appliance on the local link, prints its name, and returns its
-// address.
+// browse finds an appliance, prints its name, and returns its address.
 func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()

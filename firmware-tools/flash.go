@@ -66,8 +66,7 @@ func flashCommand() *cobra.Command {
 	return c
 }
 
-// flash writes a file to a robot's flash over its USB cable, or reads a
-// partition.
+// flash writes a file to a robot's flash, or reads a partition.
 func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {

@@ -34,8 +34,7 @@ type write struct {
 	data  []byte
 }
 
-// flashPlan lists what is written to a robot, in this order, with notes for the
-// user.
+// flashPlan lists what is written, in this order, with notes for the user.
 type flashPlan struct {
 	what   string
 	writes []write
@@ -73,7 +72,10 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	case espimage.Application:
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
-		err = planAssets(file, where)
+		_, err = espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
+		if where.partition.Name != "assets" {
+			err = fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
+		}
 	case espimage.Merged:
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
@@ -105,8 +107,7 @@ func (file flashFile) describe() string {
 	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
 }
 
-// place returns the destination of a file: that of --at, or the usual one of its
-// kind.
+// place returns a file's destination: that of --at, or the usual one of its kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
 	// goes reports whether the file goes to an area: by --at, or by its kind.
@@ -195,14 +196,6 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 			where.name))
 	}
 	return nil
-}
-
-func planAssets(file flashFile, where place) error {
-	if where.partition.Name != "assets" {
-		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
-	}
-	_, err := espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
-	return err
 }
 
 func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {

@@ -92,8 +92,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
-// harmless is an error that ends with the exit code 0: an agent takes 2 for a
-// veto.
+// harmless is an error with the exit code 0: an agent takes 2 for a veto.
 type harmless struct{ error }
 
 // ExitCode is what the program ends with.
@@ -215,8 +214,7 @@ func agentNames() string {
 	return strings.Join(names, "|")
 }
 
-// file returns the path of the settings. A link is followed, so that it stays
-// one.
+// file returns the path of the settings. A link is followed, so that it stays one.
 func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	file := f.settings
 	if file == "" {

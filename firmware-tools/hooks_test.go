@@ -25,10 +25,7 @@ func remove(args ...string) (code int, stdout, stderr string) {
 
 func content(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -227,9 +224,7 @@ func TestMergeIntoNothing(t *testing.T) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Symlink(file, link))
 	if code, _, _ := install("claude", "--write", "--settings", link, "--url", "http://127.0.0.1:3000"); code != 0 {
 		t.Error(code)
 	}

@@ -55,7 +55,11 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	case simrobot.Transcript:
 		l.line("perch", "heard", h.Text)
 	case simrobot.EmotionShown:
-		l.felt(h)
+		words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
+		if h.Face != h.Emotion {
+			words += " (this robot shows " + h.Face + ")"
+		}
+		l.line("perch", "feels", words)
 	case simrobot.SentenceShown:
 		l.line("perch", "says", h.Text)
 	case simrobot.Alerted:
@@ -79,7 +83,11 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	case simrobot.Reminded:
 		l.line("robot", "rings", h.Message)
 	case simrobot.HungUp:
-		l.hungUp(h)
+		if h.ByServer {
+			l.line("perch", "hangs up", "")
+		} else {
+			l.line("robot", "hangs up", h.Why)
+		}
 	case simrobot.TurnEnded:
 		if l.picture != nil { // a log ends with a report
 			l.line("robot", "waited", waited(h.Turn))
@@ -99,22 +107,6 @@ func (l *liveLog) checkedIn(h simrobot.CheckedIn) {
 	for _, odd := range h.Boot.Oddities {
 		l.line("robot", "ignores", odd)
 	}
-}
-
-func (l *liveLog) hungUp(h simrobot.HungUp) {
-	if h.ByServer {
-		l.line("perch", "hangs up", "")
-		return
-	}
-	l.line("robot", "hangs up", h.Why)
-}
-
-func (l *liveLog) felt(h simrobot.EmotionShown) {
-	words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
-	if h.Face != h.Emotion {
-		words += " (this robot shows " + h.Face + ")"
-	}
-	l.line("perch", "feels", words)
 }
 
 func (l *liveLog) called(h simrobot.Called) {

@@ -37,8 +37,7 @@ type shownTurn struct {
 	Dropped     int     `json:"dropped"`
 }
 
-// shownSound is the sound of a robot, or of many, in JSON. Counts are of packets,
-// times in milliseconds.
+// shownSound is the sound of robots in JSON: packets, and times in milliseconds.
 type shownSound struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`
@@ -131,8 +130,7 @@ func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simr
 	return r.Stats(), err
 }
 
-// stayed returns the error of a talk, or nil for a robot that stayed until it was
-// interrupted.
+// stayed returns a talk's error, or nil if the robot stayed until the interruption.
 func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
 	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
 		return nil

@@ -120,8 +120,7 @@ func cut(text string, columns int) string {
 	return text
 }
 
-// wide returns the columns of a character on a terminal, rather too many than too
-// few.
+// wide returns the columns of a character, rather too many than too few.
 func wide(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// object is a JSON object that keeps the order and the spelling of its members,
-// which a person wrote.
+// object is a person's JSON object: its members keep their order and spelling.
 type object []member
 
 type member struct {
@@ -44,8 +43,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// text returns the object as JSON. It does not implement json.Marshaler, which
-// would reformat the values.
+// text returns the object as JSON. A json.Marshaler would reformat the values.
 func (o object) text() json.RawMessage {
 	var text bytes.Buffer
 	text.WriteByte('{')

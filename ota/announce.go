@@ -10,8 +10,7 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. Check-ins of strangers, which may come
-// often, are limited to mostLogged a minute.
+// announce logs and publishes a check-in. Strangers are limited to mostLogged a minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
 		if ok, _ := s.gone.take(now); ok { // others bound what they keep of strangers themselves
@@ -60,8 +59,7 @@ type ration struct {
 	dropped int
 }
 
-// take reports whether one more may be logged, and in a new minute first how many
-// were dropped in the previous one.
+// take reports whether one more may be logged, and how many a past minute dropped.
 func (r *ration) take(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +86,7 @@ type Refusal struct {
 	Count   int       `json:"count"` // of that address and for that reason
 }
 
-// mostRefused are kept, and a refusal that repeats is logged once per
-// refusedEvery.
+// mostRefused are kept. A refusal that repeats is logged once per refusedEvery.
 const (
 	mostRefused  = 10
 	refusedEvery = time.Minute

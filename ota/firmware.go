@@ -347,7 +347,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	return f.location(sha, id, now), nil
 }
 
-// suits says why an image must not go to a robot at all.
+// suits returns why an image must not go to a robot.
 func (r Record) suits(u Unit) error {
 	switch {
 	case !r.declared(u.Board):

@@ -34,7 +34,7 @@ func (s *Service) Routes(r gin.IRouter) {
 		assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that left while it waited is no failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot that leaves while it waits is not a failure
 				_ = c.Error(err)
 			}
 		}
@@ -105,8 +105,7 @@ func isTag(r *http.Request) bool {
 var errTag = &fault{"no_origin", http.StatusForbidden,
 	"a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too"}
 
-// activate answers a robot that shows a code: 200 ends its waiting, 202 has it
-// ask again in three seconds.
+// activate answers a robot that waits: 200 ends that, 202 has it ask again in 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {

@@ -83,15 +83,8 @@ func (l *Loader) enter(ctx context.Context) error {
 			dark = true // a pseudo terminal, or an adapter without those lines
 		}
 		for range 5 {
-			err := l.sync(ctx)
-			if err == nil {
-				return nil
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !lost(err) {
-				return err
+			if err := l.sync(ctx); !lost(err) {
+				return err // or nil
 			}
 			if pause(ctx, 50*time.Millisecond) != nil {
 				return ctx.Err()
@@ -128,8 +121,7 @@ func (l *Loader) reset(ctx context.Context, attempt int) error {
 	})
 }
 
-// resetUSB enters the loader by a chip's own USB. Both lines must not be off in
-// between.
+// resetUSB enters the loader by the chip's USB, without both lines off in between.
 func (l *Loader) resetUSB(ctx context.Context) error {
 	const wait = 100 * time.Millisecond
 	dtr, rts := l.resetter.SetDTR, l.resetter.SetRTS
@@ -189,8 +181,7 @@ func (l *Loader) quieten(ctx context.Context) error {
 	return nil
 }
 
-// Restart lets the robot start its firmware. The error is an *Unreachable if
-// the port has no lines for it.
+// Restart starts the firmware. Without lines the error is an *Unreachable.
 func (l *Loader) Restart(ctx context.Context) error {
 	if l.model.efuse != 0 && l.model.chip == 9 && !l.Security.Download {
 		// The ESP32-S3 remembers that USB has asked for its loader.

@@ -21,8 +21,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Line is a serial line. A read returns 0 bytes if none has come within the
-// timeout.
+// Line is a serial line. A read returns 0 bytes after a silent timeout.
 type Line interface {
 	io.ReadWriter
 	SetReadTimeout(d time.Duration) error
@@ -62,8 +61,7 @@ const (
 	tries          = 3 // of a command whose answer was lost
 )
 
-// command sends a command and returns its answer, whose payload has a known
-// length.
+// command sends a command and returns its answer, with a payload of known length.
 func (l *Loader) command(ctx context.Context, o op, data []byte, answer int) (payload []byte, value uint32, err error) {
 	err = l.ask(ctx, o, data, commandTimeout, func(r response) (err error) {
 		payload, err = r.payload(answer)
@@ -176,8 +174,7 @@ func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// drain discards what arrives, until the line was silent for so long or a limit is
-// reached.
+// drain discards what arrives until a silence, for ten times its length at most.
 func (l *Loader) drain(ctx context.Context, silence time.Duration) {
 	end := time.Now().Add(10 * silence)
 	l.keep(l.in.packet)

@@ -37,8 +37,7 @@ type unframer struct {
 	broken  bool // not a packet: too long, or with an unknown escape
 }
 
-// next takes a byte. It returns a packet if the byte ends one; the packet is valid
-// until the next call.
+// next takes a byte, and returns the packet that it ends, valid until the next call.
 func (u *unframer) next(c byte) (packet []byte, ended bool) {
 	switch {
 	case c == slipEnd:

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// body is what the robot's tools can see and move, except for the content of its
-// flash.
+// body is what the robot's tools can see and move, except for its flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder

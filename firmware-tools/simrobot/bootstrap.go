@@ -97,8 +97,7 @@ func (r *Robot) keep(b *Bootstrap, o object) {
 	}
 }
 
-// upgrade compares versions as the firmware does, which aborts on
-// parts that std::stoi rejects.
+// upgrade compares versions as the firmware does. It aborts where std::stoi throws.
 func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	version, hasVersion := o.text("version")
 	link, hasURL := o.text("url")

@@ -13,8 +13,7 @@ import (
 	"net/textproto"
 )
 
-// picture is what the camera sees, and what the screen shows: a JPEG of a
-// gradient.
+// picture is what the camera sees and the screen shows: a JPEG of a gradient.
 func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))

@@ -108,8 +108,7 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 // message may be read. It may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.deaf.Store(true) }
 
-// sendText sends a message. The firmware writes only single frames with a 16-bit
-// length.
+// sendText sends a message, as the firmware in a single frame with a 16-bit length.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
@@ -125,8 +124,7 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 	return s.sendText(now, xiaozhi.AppendFromRobot(nil, s.id, m))
 }
 
-// sendAudio sends a packet of the microphone. Only framing 2 has a field for
-// the timestamp.
+// sendAudio sends a packet of the microphone. Only framing 2 has a timestamp.
 func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
 	s.r.script.write(now, "robot", false, s.frame)

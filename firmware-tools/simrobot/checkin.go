@@ -47,14 +47,20 @@ func (r *Robot) Boot(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.o.Upgrades {
-			rebooted, err := r.takeUpgrade(ctx, b)
-			if err != nil {
-				return err
-			}
-			if rebooted {
-				continue
-			}
+		rebooted := false
+		switch {
+		case !r.o.Upgrades:
+		case b.Upgrade == "": // which confirms the present image
+			r.flash.Pending, r.flashed = false, 0
+			err = r.flash.save()
+		default:
+			rebooted, err = r.install(ctx, b.Upgrade)
+		}
+		if err != nil {
+			return err
+		}
+		if rebooted {
+			continue
 		}
 		if b.Code == "" && b.Challenge == "" {
 			return nil

@@ -10,8 +10,7 @@ const (
 	tick = 30 * time.Second
 )
 
-// staleAt is when the channel will count as closed, and the zero time if it does
-// already.
+// staleAt is when the channel will count as closed; zero if it does already.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}

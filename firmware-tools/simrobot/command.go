@@ -38,8 +38,7 @@ func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: 
 // stop, and then listens. A listening one ignores it.
 func (r *Robot) Press() { r.command(command{do: doPress}) }
 
-// Release releases the button. A listening robot stops, and keeps the channel open
-// for the answer.
+// Release releases the button. A listening robot stops, and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
 // Sense makes the robot send an event. Dotty's build opens a channel for it.

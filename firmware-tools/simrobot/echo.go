@@ -10,8 +10,7 @@ import (
 	"perch/voice"
 )
 
-// AEC is where the echo of the robot's own voice is cancelled. A build of the
-// firmware has one of the choices.
+// AEC is where a build of the firmware cancels the echo of the robot's own voice.
 type AEC string
 
 // The choices of the firmware.

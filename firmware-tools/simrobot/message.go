@@ -49,8 +49,7 @@ func (s *session) welcome(o object) (bool, error) {
 	return true, s.play.open(s.r.audio)
 }
 
-// hear queues a packet of sound, if the robot speaks. The firmware trusts the
-// sizes in a frame.
+// hear queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
 func (s *session) hear(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++

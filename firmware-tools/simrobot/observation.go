@@ -7,8 +7,8 @@ import (
 	"perch/ota/espimage"
 )
 
-// Observation is an event that an observer of the robot would notice. The set is closed: the
-// types below. Options.Observe is called on the goroutine that runs the
+// Observation is an event that an observer of the robot would notice. The set is
+// closed: the types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
 type Observation interface{ observation() }
 
@@ -24,8 +24,7 @@ type AwaitsAdoption struct{ Code, Message string }
 // Upgraded is an image that was installed and booted, but not confirmed yet.
 type Upgraded struct{ Version string }
 
-// NotUpgraded is an image that the robot could not download, or refused. It keeps
-// its firmware.
+// NotUpgraded is an image that failed or was refused. The robot keeps its firmware.
 type NotUpgraded struct{ Why string }
 
 // Fetched are assets that the robot downloaded at its start.
@@ -73,8 +72,7 @@ type Woken struct{ Phrase string }
 // WakeLost is a wake word that a fault of the build loses.
 type WakeLost struct{ Phrase string }
 
-// WentStale is an open channel that was quiet for so long that the robot takes it
-// for closed.
+// WentStale is an open channel that the robot takes for closed after a long quiet.
 type WentStale struct{}
 
 // Reminded is a reminder that is due; the robot rings by itself.

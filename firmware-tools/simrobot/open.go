@@ -46,8 +46,7 @@ func (s *session) hello() []byte {
 		`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`, s.framing, features, font)
 }
 
-// opened runs when the channel is open. Events are sent first, then the robot acts
-// on the opening.
+// opened runs when the channel is open: events first, then the robot's action.
 func (s *session) opened(now time.Time) error {
 	s.enter(Idle)
 	s.lastText = now
@@ -101,8 +100,7 @@ func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	return nil
 }
 
-// wakeUp reports the wake word, and listens. The two seconds before it are sent
-// first, at once.
+// wakeUp sends the two seconds before the wake word at once, reports it, and listens.
 func (s *session) wakeUp(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
 	var pcm []int16

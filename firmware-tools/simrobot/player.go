@@ -31,8 +31,7 @@ type frame struct {
 	stamp uint32
 }
 
-// open sets the player up for the server's sound. A robot whose decoder
-// cannot be opened plays nothing.
+// open prepares for the server's sound. Without a decoder a robot plays nothing.
 func (p *player) open(a xiaozhi.AudioParams) error {
 	switch a.FrameDuration {
 	case 5, 10, 20, 40, 60, 80, 100, 120:
@@ -123,8 +122,7 @@ func (p *player) reset() int {
 	return n
 }
 
-// drained reports whether the queue is empty; the last frame may still be playing,
-// as in the firmware.
+// drained reports whether the queue is empty; the last frame may still be playing.
 func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
 
 // silent reports whether the last frame has been played.

@@ -101,9 +101,7 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 func TestBadPackets(t *testing.T) {
 	var stats Stats
 	p := &player{stats: &stats, out: speaker{record: &recorder{on: true}}, ready: 2, size: 40}
-	if err := p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}))
 	now := time.Now()
 	for _, packet := range [][]byte{{0xff, 0xff}, {}, tone} {
 		p.push(now, xiaozhi.Audio{Opus: packet})

@@ -14,8 +14,7 @@ type recorder struct {
 // mostRecorded bounds a recording: half an hour at 24 kHz.
 const mostRecorded = 30 * 60 * 24000
 
-// play records sound that begins at a time. Before that time the speaker was
-// silent.
+// play records sound that begins at a time, after silence.
 func (r *recorder) play(at time.Time, rate int, pcm []int16) {
 	if r.heard != nil {
 		r.heard(rate, pcm)

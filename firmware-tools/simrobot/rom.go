@@ -112,8 +112,7 @@ func (r *ROM) Boots() int {
 	return r.booted
 }
 
-// Running reports whether it runs its firmware: it is neither in its loader
-// nor held in reset.
+// Running reports whether it runs its firmware, neither in its loader nor in reset.
 func (r *ROM) Running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

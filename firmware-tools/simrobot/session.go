@@ -13,8 +13,7 @@ import (
 // while sound goes straight to its queue.
 const mainLoopLag = 5 * time.Millisecond
 
-// session is one channel, from the tap that opens it until it is gone. The
-// goroutine in Talk owns it.
+// session is one channel, from its opening to its end. Talk's goroutine owns it.
 type session struct {
 	r     *Robot
 	how   opening

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -136,18 +137,12 @@ func New(o Options) (*Robot, error) {
 
 // complete fills in the defaults, and refuses contradictions.
 func (o *Options) complete() error {
-	switch o.AEC {
-	case "":
-		o.AEC = AECOff
-	case AECOff, AECDevice, AECServer:
-	default:
+	o.AEC = cmp.Or(o.AEC, AECOff)
+	if !slices.Contains([]AEC{AECOff, AECDevice, AECServer}, o.AEC) {
 		return fmt.Errorf("AEC %q: there are off, device and server", o.AEC)
 	}
-	switch o.Mode {
-	case "":
-		o.Mode = o.AEC.mode()
-	case xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime:
-	default:
+	o.Mode = cmp.Or(o.Mode, o.AEC.mode())
+	if !slices.Contains([]xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}, o.Mode) {
 		return fmt.Errorf("mode %q: there are auto, manual and realtime", o.Mode)
 	}
 	if o.Framing != 0 && !o.Framing.Valid() {

@@ -43,8 +43,7 @@ func (s *session) listen(now time.Time) error {
 	return s.openMic(now)
 }
 
-// openMic starts the audio processor, which empties the queue: so the older builds
-// lose the end of a speech.
+// openMic starts the audio processor. It empties the queue: older builds lose sound.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {

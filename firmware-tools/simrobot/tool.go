@@ -80,8 +80,7 @@ func (t tool) json() string {
 	return text + `}`
 }
 
-// bind takes the arguments by name, ignoring case, if their type is right; it
-// ignores others. Errors are the firmware's.
+// bind takes the arguments of the right type, ignoring case. Errors are the firmware's.
 func (t tool) bind(given object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {

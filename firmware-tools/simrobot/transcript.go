@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// secret matches secrets. It works on the text, because some messages of the
-// firmware are not JSON.
+// secret matches secrets in text: some messages of the firmware are not JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
 // transcript writes frames as lines of JSON.

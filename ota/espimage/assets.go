@@ -47,13 +47,11 @@ const (
 // would show nothing of it or miss a file, and else the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
-	start := make([]byte, descOffset+descSize)
-	n, err := r.ReadAt(start[:min(int64(len(start)), a.Size)], 0)
-	if err != nil && err != io.EOF {
+	start, err := begin(r, a.Size)
+	if err != nil {
 		return a, fmt.Errorf("read the assets: %w", err)
 	}
-	start = start[:n]
-	if n < assetsHeader+assetsEntry {
+	if len(start) < assetsHeader+assetsEntry {
 		return a, refuse(NotAssets, "this is no asset file: it is shorter than the table of one")
 	}
 	if a.Size > MaxSize {
@@ -75,8 +73,7 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index of a container, which is
-// all of the reader.
+// read reads the table, the files' beginnings and the index of a container.
 func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
 		return err

@@ -9,13 +9,7 @@ import (
 
 // kindOf recognizes a file by its first bytes, and a merged image by its table.
 func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
-	word := func(at int) uint32 {
-		if len(start) < at+4 {
-			return 0
-		}
-		return binary.LittleEndian.Uint32(start[at:])
-	}
-	if len(start) == descOffset+descSize && start[0] == magic && word(descOffset) == descMagic {
+	if _, is := AppOf(start); is {
 		return Application, nil
 	}
 	merged, err := hasTable(r, size)
@@ -38,6 +32,16 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 		return Archive, nil
 	}
 	return Unknown, nil
+}
+
+// begin reads what a kind is recognized by.
+func begin(r io.ReaderAt, size int64) ([]byte, error) {
+	start := make([]byte, min(AppStart, size))
+	n, err := r.ReadAt(start, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return start[:n], err
 }
 
 // hasTable looks for a partition table where a merged image may have one: at a

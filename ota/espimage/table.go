@@ -38,8 +38,7 @@ type Partition struct {
 	Offset, Size  int64 // bytes
 }
 
-// IsApp reports whether a robot may start it: the factory's application, or a slot
-// for upgrades.
+// IsApp reports whether a robot may start it: the factory's application, or a slot.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
 // IsSettings reports whether a robot keeps its settings there.
@@ -139,8 +138,7 @@ func (t Table) slots() []Partition {
 	return all
 }
 
-// ChoiceRecord is the length of a record of otadata, in bytes. One record is at its
-// beginning, and one a sector later.
+// ChoiceRecord is the length of the record in each of otadata's two sectors, in bytes.
 const ChoiceRecord = 32
 
 // States of a record that a boot loader skips: an image that was started and not

@@ -178,8 +178,7 @@ func readApp(b []byte) App {
 	}
 }
 
-// text returns a C string of a field, without control characters: it goes into logs
-// and onto terminals.
+// text returns a C string without control characters, for logs and terminals.
 func text(b []byte) string {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		b = b[:end]

@@ -78,8 +78,7 @@ func checkPart(b []byte, p Partition, t Target) error {
 	return err
 }
 
-// CheckBootLoader checks that it is a boot loader for this chip. The error is a
-// *Refusal.
+// CheckBootLoader checks for a boot loader of this chip. The error is a *Refusal.
 func CheckBootLoader(b []byte, t Target) error {
 	if len(b) < headerSize || b[0] != magic || len(b) >= descOffset+4 && binary.LittleEndian.Uint32(b[descOffset:]) == descMagic {
 		return refuse(WrongBootLoader, "there is no boot loader where the robot's chip (%v) looks for one", t.Chip)
