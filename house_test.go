@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 // holds for everything below it.
 var owners = map[string][]string{
 	"go.etcd.io/bbolt":                       {"store"},
-	"github.com/gorilla/websocket":           {"socket"},
+	"github.com/gorilla/websocket":           {"socket", "packaging"},
 	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
 	"github.com/mochi-mqtt/server/v2":        {"gateway/broker"},
 	"github.com/grandcat/zeroconf":           {"gateway/mdns"},

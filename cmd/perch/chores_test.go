@@ -22,18 +22,18 @@ import (
 // have been cut off: of that either is true.
 type ledger struct {
 	kept       map[string]string
-	name       string // of the change; empty is none
+	changing   string // what is being changed; empty is nothing
 	then       string // what it makes of it; empty is nothing
 	acts, cuts int
 }
 
 // change sends a request that makes name be then.
 func (l *ledger) change(name, then string, request func() error) error {
-	l.name, l.then = name, then
+	l.changing, l.then = name, then
 	err := request()
 	if err == nil {
 		l.set(name, then)
-		l.name = ""
+		l.changing = ""
 		l.acts++
 	}
 	return err
@@ -50,12 +50,12 @@ func (l *ledger) set(name, value string) {
 
 // settle compares what was acknowledged with what is there.
 func (l *ledger) settle(there map[string]string) (faults []string) {
-	if l.name != "" {
+	if l.changing != "" {
 		l.cuts++
-		if got := there[l.name]; got == l.then {
-			l.set(l.name, l.then)
+		if got := there[l.changing]; got == l.then {
+			l.set(l.changing, l.then)
 		}
-		l.name = ""
+		l.changing = ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.kept)) {
 		if there[name] != l.kept[name] {
@@ -233,7 +233,7 @@ func (o *outage) adoption() *chore {
 					return o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil)
 				})
 				if forgotten(err) {
-					c.name = ""
+					c.changing = ""
 					return nil
 				}
 				return err
