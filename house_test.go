@@ -97,7 +97,7 @@ var owners = map[string][]string{
 	"github.com/hraban/opus":                 {"voice"},
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
 	"github.com/pion/opus":                   {"voice/sounds"},
-	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "agent", "agent/*"},
+	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},

@@ -100,12 +100,12 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	p.calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
 		`{"index":1,"id":"c2","type":"function","function":{"name":"self_camera_take_photo","arguments":"{\"question\":\"who?\"}"}}]`
 	p.words = []string{"😊", " It", " is", " three.", " It", " really", " is", " three.", " Quite", " sure", " of", " it."}
-	c := withBroker(t)
+	c := appliancetest.WithBroker(t)
 	c.Skins.Key = skinsTestKey
 	p.engines(&c)
 	h := open(t, c, t.TempDir())
-	mqtt := h.listen()
-	owner := h.feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
+	mqtt := h.Listen()
+	owner := h.Feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
 	one, two := h.watch(everything), h.watch(everything)
 	stalled, err := socket.Dial(t.Context(), strings.Replace(h.URL("/v1/vtuber/ws"), "http", "ws", 1),
 		socket.Options{Header: http.Header{"Authorization": {"Bearer " + skinsTestKey}}})
@@ -151,13 +151,13 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 			states = append(states, strings.Fields(state)[0])
 		}
 	}
-	h.Eventually("MQTT is idle", func() bool { s := mqtt.agentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
-	if got := mqtt.agentStates(); !slices.Equal(slices.Compact(states), got) {
+	h.Eventually("MQTT is idle", func() bool { s := mqtt.AgentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
+	if got := mqtt.AgentStates(); !slices.Equal(slices.Compact(states), got) {
 		t.Errorf("skins saw %v, MQTT %v", states, got)
 	}
 	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said",
 		"turn_ended"} {
-		if !slices.Contains(owner.lines(), "event: "+event) {
+		if !slices.Contains(owner.Lines(), "event: "+event) {
 			t.Errorf("the owner's feed has no %s", event)
 		}
 	}
@@ -266,8 +266,8 @@ func TestACodingAgentAsks(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = skinsTestKey
 	h := open(t, c, t.TempDir())
-	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.knowsTools("a0b1c2d3e4f5")
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	h.KnowsTools("a0b1c2d3e4f5")
 	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() {
@@ -276,7 +276,7 @@ func TestACodingAgentAsks(t *testing.T) {
 			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
 		answered <- text
 	}()
-	h.await(robot, "it asks", func(e simrobot.Observation) bool {
+	h.Await(robot, "it asks", func(e simrobot.Observation) bool {
 		s, ok := e.(simrobot.SentenceShown)
 		return ok && strings.Contains(s.Text, "make test")
 	})
@@ -286,7 +286,7 @@ func TestACodingAgentAsks(t *testing.T) {
 		t.Errorf("open are %+v", open)
 	}
 	appliancetest.Within(h.T, time.Minute, "a touch is an answer", func() bool {
-		sense(robot, "head_pet_started", "{}")
+		robot.Senses("head_pet_started", "{}")
 		select {
 		case text := <-answered:
 			if !strings.Contains(text, `"allow"`) {
