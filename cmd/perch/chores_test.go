@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -135,17 +136,14 @@ func (o *outage) notices() *chore {
 
 // open are the notifications that wait, as a screen is shown them.
 func (o *outage) open(ctx context.Context) (map[string]string, error) {
-	w := watchAt(o.t, o.url, everything)
-	defer w.leave()
+	w := appliancetest.WatchAt(o.t, o.url, appliancetest.Everything)
+	defer w.Leave()
 	if err := w.SendText([]byte(`{"type":"ping"}`)); err != nil {
 		return nil, err
 	}
 	for {
-		w.mu.Lock()
-		frames := slices.Clone(w.frames)
-		w.mu.Unlock()
 		there := map[string]string{}
-		for _, f := range frames {
+		for _, f := range w.Frames() {
 			switch f["type"] {
 			case "notification":
 				there[fmt.Sprint(f["id"])] = fmt.Sprint(f["text"])

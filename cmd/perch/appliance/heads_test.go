@@ -34,7 +34,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 		},
 	}
 	c := appliancetest.WithBroker(t)
-	c.Skins.Key = skinsKey
+	c.Skins.Key = appliancetest.Key
 	rules, robots, of := "rules:\n", map[string]string{}, 0
 	for name := range movers {
 		id := fmt.Sprintf("a0b1c2d3e4f%d", of)
@@ -80,7 +80,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 // mcp posts a message, and returns the session it is of.
 func mcp(h *appliancetest.Appliance, session, body string) string {
 	h.T.Helper()
-	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+skinsKey,
+	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+appliancetest.Key,
 		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
 	if answer.StatusCode >= 300 || strings.Contains(text, `"isError":true`) {
 		h.T.Fatalf("%d %s", answer.StatusCode, text)

@@ -26,8 +26,6 @@ import (
 	"perch/gateway/admin"
 )
 
-const skinsKey = "a key for the skins"
-
 // entity is one as it is announced.
 type entity struct {
 	Platform, Name string
@@ -140,7 +138,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 func TestAnAgentThatWaits(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.WithBroker(t)
-	c.Skins.Key = skinsKey
+	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
 	l := h.Listen()
 	waiting := func() (all []string) { // what the automation's sensor reads
@@ -159,7 +157,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 		go func() {
 			_, text := h.Request("POST", "/permission",
 				`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
-				"Authorization", "Bearer "+skinsKey, "Content-Type", "application/json")
+				"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
 			answered <- text
 		}()
 		h.Eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
