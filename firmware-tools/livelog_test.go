@@ -1,10 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"perch/command"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
@@ -66,5 +72,207 @@ sound: 1 sent, 2 received, 3 played, 4 dropped, 5 ignored, 6 cut, 7 bad, 8 under
 `
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestPicture(t *testing.T) {
+	var b strings.Builder
+	l := &liveLog{out: lines{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
+	for _, h := range []simrobot.Observation{
+		simrobot.CheckedIn{OTA: "http://h/", Boot: simrobot.Bootstrap{URL: "ws://h:1/"}},
+		simrobot.Spoken{Text: "look left"},
+		simrobot.Transcript{Text: "look left"},
+		simrobot.EmotionShown{Emotion: "happy", Emoji: "😊", Face: "happy"},
+		simrobot.Entered{State: simrobot.Speaking},
+		simrobot.Called{Name: "self.robot.set_head_angles", Arguments: `{"pitch":0,"speed":150,"yaw":-45}`, Result: "true"},
+		simrobot.HeadMoved{Yaw: -45},
+		simrobot.Called{Name: "self.robot.get_head_angles", Arguments: "{}", Result: `{"yaw":-45,"pitch":0}`},
+		simrobot.SentenceShown{Text: "Looking\x1b[31m left."},
+		simrobot.Entered{State: simrobot.Listening},
+		simrobot.TurnEnded{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
+		simrobot.HeadMoved{Yaw: 10},
+		simrobot.HungUp{Why: "all was said and answered"},
+	} {
+		l.observe(h)
+	}
+	const want = ` (o_o)   boots      checked in at http://h/ -> ws://h:1/
+ (o_o)   you say    "look left"
+ (o_o)   it hears   look left
+ (^u^)   it feels   😊 happy
+ (^o^)   it does    self.robot.set_head_angles {"pitch":0,…
+<(^o^)   it moves   its head to yaw -45, pitch 0
+<(^o^)   it says    Looking[31m left.
+<(o_o)   waited     first sound after 0.7 s, 1.0 s long
+ (o_o)>  it moves   its head to yaw 10, pitch 0
+ (-.-)>  hangs up   all was said and answered
+`
+	if b.String() != want {
+		t.Errorf("\n%swant\n%s", b.String(), want)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(line)); n > 60 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// TestCut: no line is wider than the screen.
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"short", 5, "short"},
+		{"longer", 5, "long…"},
+		{"時間です", 8, "時間です"},
+		{"時間です", 7, "時間で…"},
+		{"時間です", 6, "時間…"},
+		{"😊😊", 3, "😊…"},
+		{"e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"},
+		{"", 5, ""},
+	} {
+		if got := cut(c.text, c.columns); got != c.want {
+			t.Errorf("%q in %d columns is %q, want %q", c.text, c.columns, got, c.want)
+		}
+	}
+}
+
+// TestEveryFaceIsOneWide: all faces have one width, or the text beside them moves.
+func TestEveryFaceIsOneWide(t *testing.T) {
+	for emotion := range features {
+		for _, p := range []picture{{emotion: emotion}, {emotion: emotion, speaking: true, yaw: 1}, {emotion: emotion, yaw: -1}} {
+			if len(p.face()) != 7 {
+				t.Errorf("%s is %q", emotion, p.face())
+			}
+		}
+	}
+}
+
+// TestScreenOfATerminal runs this test's program in a terminal that script(1)
+// makes, 71 columns wide.
+func TestScreenOfATerminal(t *testing.T) {
+	if os.Getenv("PERCH_IN_TERMINAL") != "" {
+		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
+			strings.Repeat("x", 200))
+		return
+	}
+	script, err := exec.LookPath("script")
+	if err != nil {
+		t.Skip("script is not installed: bsdutils has it")
+	}
+	in := func(env ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), script, "-qec", "stty cols 71 && exec "+os.Args[0]+" -test.run '^TestScreenOfATerminal$'", "/dev/null")
+		c.Env = append(append(os.Environ(), "PERCH_IN_TERMINAL=1", "TERM=xterm"), env...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	line := " (o_o)   it says    " + strings.Repeat("x", 49) + "…"
+	coloured := "\x1b[1;33m (o_o) \x1b[0m  \x1b[1;32mit says    " + strings.Repeat("x", 49) + "…\x1b[0m"
+	if got := in("NO_COLOR="); !strings.Contains(got, coloured) {
+		t.Errorf("%q, want %q", got, coloured)
+	}
+	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		if got := in(env); !strings.Contains(got, line) || strings.Contains(got, "\x1b[") {
+			t.Errorf("%s: %q, want %q", env, got, line)
+		}
+	}
+}
+
+// TestPictureIsHeard: both voices go to the program that plays them, completely
+// before the command ends.
+func TestPictureIsHeard(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "raw")
+	l := newLoudspeaker(t.Context(), []string{"dd", "status=none", "of=" + file})
+	l.play(24000, []int16{1, -2, 3})
+	l.play(16000, make([]int16, 16000))
+	l.close()
+	raw, err := os.ReadFile(file)
+	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+	// A program that does not play is no failure, and does not delay.
+	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
+		silent := newLoudspeaker(t.Context(), args)
+		for range 1000 {
+			silent.play(24000, make([]int16, 1440))
+		}
+		silent.close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stuck := newLoudspeaker(ctx, []string{"sleep", "600"})
+	for range 1000 {
+		stuck.play(24000, make([]int16, 1440))
+	}
+	cancel()
+	stuck.close()
+}
+
+func TestPlayerOf(t *testing.T) {
+	programs := t.TempDir()
+	for _, name := range []string{"aplay", "pacat"} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", programs)
+	has := func(what string) func(string) bool { return func(pattern string) bool { return pattern == what } }
+	none := func(string) string { return "" }
+	runtime := func(name string) string { return map[string]string{"XDG_RUNTIME_DIR": "/run/user/1"}[name] }
+	for want, got := range map[string][]string{
+		"aplay": playerOf(none, has("/dev/snd/pcmC*p")),
+		"pacat": playerOf(runtime, has("/run/user/1/pulse/native")),
+		"":      playerOf(none, has("/dev/null")),
+	} {
+		if len(got) == 0 && want != "" || len(got) > 0 && got[0] != want {
+			t.Errorf("%v, want %q", got, want)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got := playerOf(none, has("/dev/snd/pcmC*p")); got != nil {
+		t.Errorf("%v is not installed", got)
+	}
+}
+
+// TestPictureOfATalk: the same talk as a log and as a picture. The sound goes to a
+// program, which records it here.
+func TestPictureOfATalk(t *testing.T) {
+	a := newAppliance(t)
+	dir := t.TempDir()
+	heard := filepath.Join(dir, "heard")
+	if err := os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("PULSE_SERVER", "here")
+	t.Setenv("COLUMNS", "70")
+	code, out, errs := tools("robot", "--ota", a.ota(), "--mac", "A0B1C2D3E4F5", "--mic", microphone(t), "--mode", "manual", "--picture")
+	if code != 0 || errs != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{
+		" (o_o)   you say    \"mic.wav\"\n", " (o_o)   it feels   😍 loving (this robot shows neutral)\n", " (ooo)   it says    Hi.\n",
+		"  waited     first sound after ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "turn 1:") || strings.Contains(out, "\x1b") {
+		t.Errorf("it is a log:\n%s", out)
+	}
+	if !strings.Contains(out, "played by ") {
+		t.Errorf("it does not say how it is heard:\n%s", out)
+	}
+	if exists("/dev/snd/pcmC*p") {
+		return // this machine has a device of its own, which played it
+	}
+	// 0.3 s were spoken, and ten packets of 60 ms answered.
+	if raw, err := os.ReadFile(heard); err != nil || len(raw) < 2*24*(250+600) {
+		t.Errorf("%d bytes were played, %v", len(raw), err)
 	}
 }

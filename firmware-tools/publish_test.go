@@ -2,8 +2,11 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,6 +57,92 @@ func TestPublishRefused(t *testing.T) {
 		{[]string{"--board", "b", good, "--url", url}, 1, "the signature[2J is wrong"},
 		{[]string{"--board", "b", good, "--url", odd}, 1, "answered 502"},
 		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
+		{[]string{"--help"}, 0, ""},
+	})
+}
+
+// assetFile returns an asset file with an empty index.
+func assetFile() []byte {
+	rest := make([]byte, 44, 48)
+	copy(rest, "index.json")
+	rest[32] = 2
+	rest = append(rest, "ZZ{}"...)
+	sum := uint32(0)
+	for _, b := range rest {
+		sum += uint32(b)
+	}
+	head := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, sum)
+	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
+}
+
+// adminAPI is that of an appliance. It records its requests, and refuses some.
+type adminAPI struct {
+	asked  []string // method, path, query, token and body
+	status int      // of a refusal; 0 refuses nothing
+	refuse string   // what is refused: a request whose path ends so
+	answer string   // of a refusal
+}
+
+func newAdminAPI(t *testing.T, a adminAPI) (*adminAPI, string) {
+	server := httptest.NewServer(&a)
+	t.Cleanup(server.Close)
+	return &a, server.URL
+}
+
+func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.asked = append(a.asked, strings.Join([]string{r.Method, r.URL.Path, r.URL.Query().Encode(), r.Header.Get("Authorization"), string(body)}, " "))
+	if a.status != 0 && strings.HasSuffix(r.URL.Path, a.refuse) {
+		w.WriteHeader(a.status)
+		_, _ = io.WriteString(w, a.answer)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	file := writeFile(t, "de.bin", assetFile())
+	token := writeFile(t, "token", []byte("secret\n"))
+	a, url := newAdminAPI(t, adminAPI{})
+	code, out, errs := tools("assets", file, "--check")
+	if code != 0 || errs != "" || !strings.Contains(out, "index.json") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	code, out, errs = tools("assets", file, "--url", url, "--token-file", token)
+	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	code, out, errs = tools("assets", file, "--url", url, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
+	if code != 0 || errs != "" || !strings.Contains(out, "a0b1c2d3e4f5 restarts") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+	want := []string{
+		"POST /api/v1/assets/de.bin  Bearer secret " + string(assetFile()),
+		"POST /api/v1/assets/fonts.bin   " + string(assetFile()),
+		`POST /api/v1/devices/a0b1c2d3e4f5/assets   {"name":"fonts.bin"}`,
+		"POST /api/v1/devices/a0b1c2d3e4f5/reboot   ",
+	}
+	if !slices.Equal(a.asked, want) {
+		t.Errorf("asked %q", a.asked)
+	}
+	a.status, a.refuse = http.StatusConflict, "/devices/a0b1c2d3e4f5/assets"
+	a.answer = `{"error":{"code":"robot_offline","message":"its channel is closed"}}`
+	code, out, errs = tools("assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
+	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
+		!strings.Contains(out, "robots can download it as de.bin") {
+		t.Errorf("exit %d %s%s", code, out, errs)
+	}
+}
+
+func TestAssetsRefused(t *testing.T) {
+	good := writeFile(t, "de.bin", assetFile())
+	check(t, "assets", []call{
+		{nil, 2, "it takes one file, not 0"},
+		{[]string{good, "--reboot"}, 2, "goes with --robot"},
+		{[]string{good, "--robot", "de/sk"}, 2, "de/sk"},
+		{[]string{writeFile(t, "page.bin", []byte("<html>"))}, 1, "no asset file"},
+		{[]string{writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))}, 1, "application"},
+		{[]string{filepath.Join(t.TempDir(), "none")}, 1, "none"},
+		{[]string{t.TempDir()}, 1, "is not a file"},
+		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
 		{[]string{"--help"}, 0, ""},
 	})
 }

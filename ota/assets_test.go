@@ -81,20 +81,17 @@ func TestAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	ticket := path[strings.Index(path, "?"):]
-	for name, c := range map[string]struct {
-		url  string
-		code int
-	}{
-		"yesterday's":       {other, 403},
-		"no ticket":         {strings.TrimSuffix(path, ticket), 403},
-		"another file's":    {"/xiaozhi/ota/assets/other.bin" + ticket, 403},
-		"an image's":        {"/xiaozhi/ota/assets/font-de.bin" + image[strings.Index(image, "?"):], 403},
-		"another robot's":   {strings.Replace(path, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
-		"out of the folder": {"/xiaozhi/ota/assets/..%2f..%2fperch.db" + ticket, 404},
-		"hidden":            {"/xiaozhi/ota/assets/.upload-1" + ticket, 404},
+	for url, code := range map[string]int{
+		other:                                    403, // yesterday's
+		strings.TrimSuffix(path, ticket):         403,
+		"/xiaozhi/ota/assets/other.bin" + ticket: 403, // another file's
+		"/xiaozhi/ota/assets/font-de.bin" + image[strings.Index(image, "?"):]: 403, // an image's
+		strings.Replace(path, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1):              403, // another robot's
+		"/xiaozhi/ota/assets/..%2f..%2fperch.db" + ticket:                     404, // out of the folder
+		"/xiaozhi/ota/assets/.upload-1" + ticket:                              404, // hidden
 	} {
-		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		if w := l.fetch(offer{URL: url}); w.Code != code {
+			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
 	l.open(t) // and it is there after a restart

@@ -50,22 +50,19 @@ func TestDownloads(t *testing.T) {
 	}
 	other := l.List()[1].SHA256
 	ticket := good.URL[strings.Index(good.URL, "?"):]
-	for name, c := range map[string]struct {
-		url  string
-		code int
-	}{
-		"yesterday's":       {at(time.Now().Add(-25 * time.Hour)).URL, 403},
-		"no ticket":         {strings.TrimSuffix(good.URL, ticket), 403},
-		"another image's":   {"/xiaozhi/ota/firmware/" + other + ".bin" + ticket, 403},
-		"another robot's":   {strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1), 403},
-		"a longer life":     {strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1), 403},
-		"nonsense":          {strings.TrimSuffix(good.URL, ticket) + "?r=...", 403},
-		"no such image":     {"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket, 403},
-		"out of the folder": {"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket, 404},
-		"no name":           {"/xiaozhi/ota/firmware/x.bin" + ticket, 404},
+	for url, code := range map[string]int{
+		at(time.Now().Add(-25 * time.Hour)).URL:                               403, // yesterday's
+		strings.TrimSuffix(good.URL, ticket):                                  403,
+		"/xiaozhi/ota/firmware/" + other + ".bin" + ticket:                    403, // another image's
+		strings.Replace(good.URL, "a0b1c2d3e4f5", "a0b1c2d3e4f6", 1):          403, // another robot's
+		strings.Replace(good.URL, "?r=a0b1c2d3e4f5.", "?r=a0b1c2d3e4f5.z", 1): 403, // valid for longer
+		strings.TrimSuffix(good.URL, ticket) + "?r=...":                       403,
+		"/xiaozhi/ota/firmware/" + strings.Repeat("0", 64) + ".bin" + ticket:  403, // of no image
+		"/xiaozhi/ota/firmware/..%2f..%2fperch.db" + ticket:                   404, // out of the folder
+		"/xiaozhi/ota/firmware/x.bin" + ticket:                                404,
 	} {
-		if w := l.fetch(offer{URL: c.url}); w.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		if w := l.fetch(offer{URL: url}); w.Code != code {
+			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
 	if err := l.Remove(i.SHA256); err != nil {

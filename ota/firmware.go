@@ -78,10 +78,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
 		downloads: make(chan struct{}, mostDownloads),
-		images:    map[string]Record{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
-	for sha, r := range o.Images.All() {
-		f.images[sha] = r
-	}
+		images:    maps.Collect(o.Images.All()), units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
 	}

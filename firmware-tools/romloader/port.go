@@ -69,13 +69,13 @@ const RomBaud = 115200
 func Open(name string) (*Port, error) {
 	p, err := serial.Open(name, &serial.Mode{BaudRate: RomBaud, DataBits: 8})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, reasonOf(name, err))
+		return nil, fmt.Errorf("open %s: %w", name, reasonOf(err))
 	}
 	return &Port{Port: p, name: name}, nil
 }
 
 // reasonOf returns the cause and the cure if a port cannot be opened.
-func reasonOf(name string, err error) error {
+func reasonOf(err error) error {
 	code := serial.PortErrorCode(-1)
 	if p, is := errors.AsType[*serial.PortError](err); is {
 		code = p.Code()

@@ -19,7 +19,7 @@ func TestReasons(t *testing.T) {
 		"the group dialout":                     syscall.EACCES,
 		"the robot was unplugged, or has lost ": gone(syscall.EIO),
 	} {
-		if got := reasonOf("/dev/ttyACM0", err); !strings.Contains(got.Error(), want) {
+		if got := reasonOf(err); !strings.Contains(got.Error(), want) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

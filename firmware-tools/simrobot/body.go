@@ -13,7 +13,6 @@ import (
 // flash.
 type body struct {
 	yaw, pitch  int // degrees
-	led         [3]int
 	reminders   []reminder
 	reminderID  int
 	visionURL   string // in RAM: a reboot forgets it
@@ -109,10 +108,8 @@ func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	return "true", nil
 }
 
-func setLED(s *session, _ time.Time, v values) (string, error) {
-	s.r.body.led = [3]int{v.int("red"), v.int("green"), v.int("blue")}
-	return "true", nil
-}
+// accept is a tool whose effect nothing shows.
+func accept(*session, time.Time, values) (string, error) { return "true", nil }
 
 func createReminder(s *session, now time.Time, v values) (string, error) {
 	b := &s.r.body

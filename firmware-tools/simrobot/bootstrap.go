@@ -130,7 +130,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 func parseVersion(text string) ([]int, error) {
 	var parts []int
 	// std::getline yields no part for an empty text or after a final dot.
-	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ".") {
+	for part := range strings.SplitSeq(strings.TrimSuffix(text, "."), ".") {
 		if text == "" {
 			break
 		}

@@ -3,6 +3,7 @@ package simrobot
 import (
 	"bytes"
 	"crypto/md5" // the format requires it
+	"crypto/sha256"
 	"encoding/binary"
 )
 
@@ -41,4 +42,36 @@ func PartitionTable() []byte {
 	out = append(append(out, 0xEB, 0xEB), bytes.Repeat([]byte{0xFF}, 14)...)
 	out = append(out, sum[:]...)
 	return append(out, bytes.Repeat([]byte{0xFF}, 0xC00-len(out))...)
+}
+
+// Image returns a firmware that a Stack-chan boots, by the checks of its boot
+// loader and of a server: an application for the ESP32-S3 with its description,
+// size zero bytes, and the final checksum and hash (ESP-IDF's
+// esp_image_format.h).
+func Image(version string, size int) []byte {
+	const header, segment, description = 24, 8, 256
+	out := make([]byte, header+segment+max(description, size), size+1024)
+	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
+	binary.LittleEndian.PutUint32(out[24:], 0x3C000020)
+	binary.LittleEndian.PutUint32(out[28:], uint32(len(out)-header-segment))
+	binary.LittleEndian.PutUint32(out[32:], 0xABCD5432)
+	copy(out[48:80], version)
+	copy(out[80:], "stack-chan")
+	elf := sha256.Sum256([]byte(version))
+	copy(out[176:], elf[:])
+	return Seal(out)
+}
+
+// Seal ends an image's header and segments with its checksum and hash.
+func Seal(out []byte) []byte {
+	sum := byte(0xEF)
+	for _, c := range out[32:] {
+		sum ^= c
+	}
+	for len(out)%16 != 15 {
+		out = append(out, 0)
+	}
+	out = append(out, sum)
+	digest := sha256.Sum256(out)
+	return append(out, digest[:]...)
 }

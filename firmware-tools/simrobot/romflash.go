@@ -29,52 +29,48 @@ func (r *ROM) carryOut(op byte, body []byte, sum uint32) (data []byte, value uin
 	if r.o.Security&4 != 0 && op != 0x08 && op != 0x0D && op != 0x0B && op != 0x0F && op != 0x02 && op != 0x03 && op != 0x14 {
 		return nil, 0, romUnknown // in secure download mode
 	}
-	switch op {
-	case 0x08:
-		return nil, 0x20120707, 0
-	case 0x09:
-		r.setRegister(uint32(word(0)), uint32(word(1)), uint32(word(2)))
-		return nil, 0, 0
-	case 0x0A:
-		return nil, r.registers[uint32(word(0))], 0
-	case 0x14:
-		return r.security()
-	case 0x0D:
-		r.attached = true
-		return nil, 0, 0
-	case 0x0B:
-		r.limit = word(1)
-		return nil, 0, 0
-	case 0x0F:
-		return nil, 0, 0
-	}
 	if !r.attached && (op == 0x02 || op == 0x0E || op == 0x13) {
 		return nil, 0, romFailed
 	}
 	switch op {
 	case 0x02:
-		return nil, 0, r.begin(word(0), word(1), word(2), word(3), len(body))
+		fault = r.begin(word(0), word(1), word(2), word(3), len(body))
 	case 0x03:
-		return nil, 0, r.data(body, byte(sum))
+		fault = r.data(body, byte(sum))
+	case 0x08:
+		value = 0x20120707
+	case 0x09:
+		r.setRegister(uint32(word(0)), uint32(word(1)), uint32(word(2)))
+	case 0x0A:
+		value = r.registers[uint32(word(0))]
+	case 0x0B:
+		r.limit = word(1)
+	case 0x0D:
+		r.attached = true
 	case 0x0E:
-		return r.read(word(0), word(1))
+		data, fault = r.read(word(0), word(1))
+	case 0x0F:
 	case 0x13:
-		return r.sum(word(0), word(1))
+		data, fault = r.sum(word(0), word(1))
+	case 0x14:
+		data, fault = r.security()
+	default:
+		fault = romUnknown
 	}
-	return nil, 0, romUnknown
+	return data, value, fault
 }
 
-func (r *ROM) security() (data []byte, value uint32, fault byte) {
+func (r *ROM) security() (data []byte, fault byte) {
+	if r.o.Chip == 0 {
+		return nil, romUnknown
+	}
 	data = binary.LittleEndian.AppendUint32(nil, r.o.Security)
 	data = append(data, r.o.Crypt, 0, 0, 0, 0, 0, 0, 0)
-	switch r.o.Chip {
-	case 0:
-		return nil, 0, romUnknown
-	case 2:
-		return data, 0, 0
+	if r.o.Chip == 2 {
+		return data, 0
 	}
 	data = binary.LittleEndian.AppendUint32(data, uint32(r.o.Chip))
-	return binary.LittleEndian.AppendUint32(data, 0), 0, 0
+	return binary.LittleEndian.AppendUint32(data, 0), 0
 }
 
 // setRegister also runs commands of the flash controller: of these, the flash
@@ -156,19 +152,19 @@ func (r *ROM) data(body []byte, sum byte) byte {
 }
 
 // read always answers with 64 bytes.
-func (r *ROM) read(at, size int64) (data []byte, value uint32, fault byte) {
+func (r *ROM) read(at, size int64) (data []byte, fault byte) {
 	if size > 64 || at+size > r.limit || at+size > int64(len(r.flash)) {
-		return nil, 0, romBadLength
+		return nil, romBadLength
 	}
 	data = make([]byte, 64)
 	copy(data, r.flash[at:at+size])
-	return data, 0, 0
+	return data, 0
 }
 
-func (r *ROM) sum(at, size int64) (data []byte, value uint32, fault byte) {
+func (r *ROM) sum(at, size int64) (data []byte, fault byte) {
 	if at+size > r.limit || at+size > int64(len(r.flash)) {
-		return nil, 0, romBadParameter
+		return nil, romBadParameter
 	}
 	digest := md5.Sum(r.flash[at : at+size])
-	return []byte(hex.EncodeToString(digest[:])), 0, 0
+	return []byte(hex.EncodeToString(digest[:])), 0
 }

@@ -132,7 +132,7 @@ func (v values) text(name string) string {
 
 // foreign is a tool of a fork: listed like the others, and always true.
 func foreign(d device.Tool) tool {
-	t := tool{name: d.Name, description: d.Description, run: func(*session, time.Time, values) (string, error) { return "true", nil }}
+	t := tool{name: d.Name, description: d.Description, run: accept}
 	for name, a := range d.Schema.Properties {
 		arg := argument{name: name, kind: a.Type, fallback: string(a.Default)}
 		if a.Minimum != nil && a.Maximum != nil {

@@ -54,7 +54,7 @@ func robotTools() []tool {
 			"150 is natural).",
 		arguments: []argument{integer("yaw", "-9999", keepAngle, 128), integer("pitch", "-9999", keepAngle, 90), integer("speed", "150", 100, 1000)},
 	}, {
-		name: "self.robot.set_led_color", run: setLED,
+		name: "self.robot.set_led_color", run: accept,
 		description: "Set the color of the robot's INTERNAL onboard LED. This is NOT for room lights. Values: 0-168 (safe range). " +
 			"Red=168,0,0; Green=0,168,0; Blue=0,0,168; White=100,100,100; Off=0,0,0.",
 		arguments: []argument{integer("red", "0", 0, 168), integer("green", "0", 0, 168), integer("blue", "0", 0, 168)},
@@ -74,21 +74,20 @@ func robotTools() []tool {
 
 // dottyTools returns the tools of dotty's fork.
 func dottyTools() []tool {
-	yes := func(*session, time.Time, values) (string, error) { return "true", nil }
 	return []tool{{
-		name: "self.robot.set_led_multi", run: yes,
+		name: "self.robot.set_led_multi", run: accept,
 		description: "Set a SINGLE pixel on the neon-ring without disturbing the others. Index 0-5 = left ring, 6-11 = right ring.",
 		arguments:   []argument{integer("index", "", 0, 11), integer("red", "0", 0, 255), integer("green", "0", 0, 255), integer("blue", "0", 0, 255)},
 	}, {
-		name: "self.robot.set_state", run: yes,
+		name: "self.robot.set_state", run: accept,
 		description: "Set the state: idle, talk, story_time, security, sleep or dance.",
 		arguments:   []argument{text("state", "")},
 	}, {
-		name: "self.robot.set_toggle", run: yes,
+		name: "self.robot.set_toggle", run: accept,
 		description: "Switch kid_mode or smart_mode.",
 		arguments:   []argument{text("name", ""), boolean("enabled", "")},
 	}, {
-		name: "self.robot.set_face_identified", run: yes,
+		name: "self.robot.set_face_identified", run: accept,
 		description: "Show for a while that the face in view is known.",
 	}}
 }

@@ -89,10 +89,8 @@ type Program struct {
 	// the reference and Home Assistant voices.
 	Voices []Model `json:"voices,omitempty"`
 
-	TranscriptStreaming bool `json:"supports_transcript_streaming,omitempty"`
 	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"`
 	HandledStreaming    bool `json:"supports_handled_streaming,omitempty"`
-	HomeControl         bool `json:"supports_home_control,omitempty"`
 }
 
 // Model is a model or a voice.
