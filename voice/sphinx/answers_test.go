@@ -221,6 +221,7 @@ func TestAnswersCostLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer p.free() // not sooner: its memory would be the next pair's
 		hear := func(answer bool) {
 			if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
 				t.Fatal(err)
@@ -241,7 +242,6 @@ func TestAnswersCostLittle(t *testing.T) {
 			}
 		}
 		t.Logf("changing to the grammar of answers takes %v", time.Since(began)/1000)
-		p.free()
 	}
 	if t.Logf("the grammar of answers takes %.1f MB", least); least > 2 {
 		t.Errorf("the grammar of answers takes %.1f MB, want at most 2", least)
