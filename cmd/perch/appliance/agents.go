@@ -8,6 +8,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/agent/notice"
+	"perch/agent/thinker"
 	"perch/event"
 	"perch/gateway/vccp"
 	"perch/perception"
@@ -44,9 +45,10 @@ func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), 
 		}
 	}
 	g.notifier = notice.New(notice.Options{Store: k.Notices, Timers: k.Timers, Bus: bus, Log: b.Log})
-	options := BrainOptions{k.Memory, k.Timers, g.notifier.NotifyAll, g.Senses, k.Robots.Trusts, lend}
+	own := thinker.Options{Memory: k.Memory, Timers: k.Timers, Notify: g.notifier.NotifyAll, Senses: g.Senses}
 	var err error
-	if g.Engines, err = NewEngines(b.Config, options, find, func(e event.Event) { bus.Publish("", "", e) }, b.Log); err != nil {
+	tell := func(e event.Event) { bus.Publish("", "", e) }
+	if g.Engines, err = NewEngines(b.Config, BrainOptions{own, k.Robots.Trusts, lend}, find, tell, b.Log); err != nil {
 		return g, err
 	}
 	if recognizers != nil {
