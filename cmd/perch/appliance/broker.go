@@ -29,12 +29,11 @@ const BrokerCommand = "mqtt-broker"
 // Bounds of that process. It serves one home, and what it is sent must not
 // take memory or files from conversations.
 const (
-	brokerMemory  = 160 << 20 // which its garbage collector tries to stay within
-	brokerMore    = 256 << 20 // and what it can have beyond what it starts with
-	brokerFiles   = 512       // open at a time
-	BrokerVictim  = 500       // of 1000: whom the kernel ends first when memory is short
-	brokerLeaveIn = 3 * time.Second
-	brokerGrace   = 2 * time.Second // for the last of its words
+	brokerMemory  = 160 << 20       // which its garbage collector tries to stay within
+	brokerMore    = 256 << 20       // and what it can have beyond what it starts with
+	brokerFiles   = 512             // open at a time
+	BrokerVictim  = 500             // of 1000: whom the kernel ends first when memory is short
+	brokerLeaveIn = 3 * time.Second // once its input has ended
 
 	listenerFile = 3 // the first file after the three that every process has
 )
@@ -62,9 +61,9 @@ func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context
 		}
 		defer shared.Close()
 		said := &childLog{log: log}
-		cmd := exec.Command("/proc/self/exe", BrokerCommand) // this very program, also where an upgrade has put another in its place
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", BrokerCommand) // this very program, also where an upgrade has put another in its place
 		cmd.Args[0] = "perch"
-		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr, cmd.WaitDelay = "/", brokerEnvironment(), []*os.File{shared}, said, brokerGrace
+		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr = "/", brokerEnvironment(), []*os.File{shared}, said
 		// A group of its own, so that what a terminal sends to ours is not sent to
 		// it, and the same end: it may not outlive us by a moment.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -72,7 +71,25 @@ func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context
 		if err != nil {
 			return fmt.Errorf("make its input: %w", err)
 		}
-		return keepBroker(ctx, cmd, stdin, append(orders, '\n'), said)
+		cmd.Cancel, cmd.WaitDelay = stdin.Close, brokerLeaveIn
+		ended := make(chan error, 1)
+		go func() {
+			// The kernel ends the child with the thread that has started it, and the
+			// child has no more privileges than that thread can get. So the thread is
+			// for nothing else, and ends with this goroutine.
+			runtime.LockOSThread()
+			noNewPrivileges()
+			ended <- cmd.Run()
+		}()
+		_, _ = stdin.Write(append(orders, '\n')) // a child that does not read them has ended, which is seen below
+		switch err := <-ended; {
+		case cmd.Process == nil:
+			return fmt.Errorf("start it: %w", err)
+		case ctx.Err() != nil:
+			return nil
+		default:
+			return errors.New(cmp.Or(said.why, errorText(err), "exit status 0"))
+		}
 	}
 }
 
@@ -83,40 +100,6 @@ func brokerEnvironment() []string {
 		env = append(env, "LD_LIBRARY_PATH="+path)
 	}
 	return env
-}
-
-// keepBroker starts the child and sees it to its end.
-func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders []byte, said *childLog) error {
-	started, ended := make(chan error, 1), make(chan error, 1)
-	go func() {
-		// The kernel ends the child with the thread that has started it, and the
-		// child has no more privileges than that thread can get. So the thread is
-		// for nothing else, and ends with this goroutine.
-		runtime.LockOSThread()
-		noNewPrivileges()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			err = cmd.Wait()
-		}
-		ended <- err
-	}()
-	if err := <-started; err != nil {
-		<-ended
-		return fmt.Errorf("start it: %w", err)
-	}
-	_, _ = stdin.Write(orders) // a child that does not read them has ended, which is seen below
-	select {
-	case err := <-ended:
-		_ = stdin.Close()
-		return errors.New(cmp.Or(said.why, errorText(err), "exit status 0"))
-	case <-ctx.Done():
-	}
-	_ = stdin.Close()
-	kill := time.AfterFunc(brokerLeaveIn, func() { _ = cmd.Process.Kill() })
-	defer kill.Stop()
-	<-ended
-	return nil
 }
 
 // noNewPrivileges has this thread, and what is started from it, gain nothing by
