@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -118,13 +119,7 @@ func pageAt(ctx context.Context, listen []string, either, name string) string {
 		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 			continue
 		}
-		switch {
-		case name != "":
-			return name + "/"
-		case either != "":
-			return either + "/"
-		}
-		return "http://" + host + "/"
+		return cmp.Or(name, either, "http://"+host) + "/"
 	}
 	return ""
 }
