@@ -3,7 +3,6 @@
 package appliance
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -117,7 +116,8 @@ func (a *Appliance) build(o Options) (err error) {
 	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lendTools, o.Recognizers); err != nil {
 		return err
 	}
-	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.openGateways, a.openWyoming, a.openMirror, a.announcement.open} {
+	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.openGateways, a.openWyoming, a.newMirror,
+		a.announcement.open} {
 		if err := next(); err != nil {
 			return err
 		}
@@ -125,26 +125,14 @@ func (a *Appliance) build(o Options) (err error) {
 	return nil
 }
 
-// openGateways makes the doors, and opens the listeners for them.
+// openGateways makes the owner's door, and opens the listeners for all doors.
 func (a *Appliance) openGateways() (err error) {
-	if a.bridge, err = newBridge(a.core); err != nil {
-		return err
-	}
-	if err := a.newSkins(); err != nil {
-		return err
-	}
 	a.newAdmin()
 	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
 		return err
 	}
 	a.Doors, err = openDoors(a)
 	a.announcement.doors = a.Doors
-	return err
-}
-
-// openMirror connects the appliance to Home Assistant.
-func (a *Appliance) openMirror() (err error) {
-	a.Mirror, err = newMirror(a.core, a.hooks, a.announcement, a.askRestart)
 	return err
 }
 
@@ -176,7 +164,7 @@ func (a *Appliance) newAdmin() {
 		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused:  a.ota.Refused,
-		Archives: &archives{dir: Directory(a.Data, a.version, a.Log), db: a.DB, restart: a.askRestart, busy: make(chan struct{}, 1)},
+		Archives: &archives{dir: Directory(a.Data, a.version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.version, ID: a.ID, Started: a.Started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
@@ -217,20 +205,6 @@ func (a *Appliance) openWyoming() error {
 	return nil
 }
 
-// serveWyoming serves until ctx ends.
-func (a *Appliance) serveWyoming(ctx context.Context) error {
-	if a.wyoming == nil {
-		return nil
-	}
-	return a.wyoming.Run(ctx)
-}
-
-func (a *Appliance) closeWyoming() {
-	if a.wyoming != nil {
-		a.wyoming.Close()
-	}
-}
-
 // ErrRestart ends a run after which another is wanted.
 var ErrRestart = errors.New("a restart was asked for")
 
@@ -253,7 +227,9 @@ func (a *Appliance) Close() {
 	if a.Doors != nil {
 		a.Doors.stop()
 	}
-	a.closeWyoming()
+	if a.wyoming != nil {
+		a.wyoming.Close()
+	}
 	if a.Talk != nil {
 		a.Talk.Close()
 	}

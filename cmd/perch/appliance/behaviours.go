@@ -66,11 +66,7 @@ func (o ruleActions) Notify(_ context.Context, id device.ID, text string, aloud 
 // directory.
 type soundPlayer struct {
 	*sounds.Library
-	talk *robot.Server
-}
-
-func (s soundPlayer) Play(ctx context.Context, id device.ID, name string) error {
-	return s.talk.Play(ctx, id, name)
+	*robot.Server
 }
 
 // soundsDirectory holds the owner's own.

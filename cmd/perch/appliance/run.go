@@ -41,7 +41,7 @@ func (a *Appliance) list() []part {
 			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
-		{run: a.serveWyoming, end: a.closeWyoming, condition: a.wyomingCondition},
+		a.wyomingPart(),
 		{condition: a.Doors.encryption},
 		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
 		{run: until(a.skins.Run)},
