@@ -47,12 +47,8 @@ func memoryCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := r.client()
-			if err != nil {
-				return err
-			}
 			var list []agent.Entry
-			if err := a.Get(c.Context(), memoryAt, &list); err != nil {
+			if err := r.do(c, http.MethodGet, memoryAt, nil, &list); err != nil {
 				return err
 			}
 			i := slices.IndexFunc(list, func(e agent.Entry) bool { return e.ID == args[0] })

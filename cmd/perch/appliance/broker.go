@@ -162,7 +162,7 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
 	_ = shared.Close() // l has its own
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: Bare}))
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: bare}))
 	confine(log)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -172,9 +172,9 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, ClientPrefix: o.Keeper, Log: log})
 }
 
-// Bare leaves time and level out of a line, for a reader that adds them. It is a
+// bare leaves time and level out of a line, for a reader that adds them. It is a
 // ReplaceAttr of slog's handlers.
-func Bare(groups []string, a slog.Attr) slog.Attr {
+func bare(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}
 	}
@@ -201,14 +201,8 @@ func confine(log *slog.Logger) {
 // dataSize is what this process has of writable memory of its own, which is
 // what RLIMIT_DATA counts.
 func dataSize() (bytes uint64, known bool) {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(text)) // the sixth is data and stack, in pages
-	if len(fields) < 6 {
-		return 0, false
-	}
-	pages, err := strconv.ParseUint(fields[5], 10, 64)
+	text, _ := os.ReadFile("/proc/self/statm") // without it there are no numbers
+	var other, pages uint64
+	_, err := fmt.Sscan(string(text), &other, &other, &other, &other, &other, &pages) // the sixth is data and stack
 	return pages * uint64(os.Getpagesize()), err == nil
 }

@@ -86,13 +86,16 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 	return part
 }
 
-// encryption is the condition of the certificate, where there is one.
+// encryption is the condition of the certificate, where there is one: for whom and
+// how long it is good, or what is wrong with it. Soon to expire is no failure yet.
 func (d *doors) encryption() []admin.Part {
 	if d.certificate == nil {
 		return nil
 	}
-	fine, err := d.certificate.condition(time.Now())
-	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
+	shown, _ := d.certificate.get(nil) // it has no error
+	err := config.Expiry(shown.Leaf, time.Now())
+	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates),
+		Note: "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02")}
 	if err != nil {
 		part.Note = err.Error()
 	}
