@@ -3,8 +3,6 @@
 package appliance
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
@@ -246,11 +244,4 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// newID is a new appliance's id: 8 hex digits.
-func newID() string {
-	id := make([]byte, 4)
-	rand.Read(id) //nolint:errcheck // never fails, by its documentation
-	return hex.EncodeToString(id)
 }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/robot"
 	"perch/store"
-	"time"
 )
 
 // kept is what outlives a run: the database, and what is remembered in it.
@@ -65,7 +66,7 @@ func (k *kept) read(b basics) error {
 		return err
 	}
 	if !found {
-		id = newID()
+		id = randomHex(4)
 		// The time first: without it an appliance whose power is cut in between
 		// would adopt nobody in its first hour.
 		err := errors.Join(identity.Put("installed", b.Started.UTC().Format(time.RFC3339)), identity.Put("id", id))

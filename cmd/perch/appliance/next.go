@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/gateway/mdns"
+	"perch/remote"
 )
 
 // nextSteps are what the owner does after the first start.
@@ -57,12 +58,9 @@ type Next struct {
 func (a *Appliance) printNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for a.mdns != nil && a.mdns.Status().By == mdns.ByNobody && wait.Err() == nil {
-		select {
-		case <-tick.C:
-		case <-wait.Done():
+	for a.mdns != nil && a.mdns.Status().By == mdns.ByNobody {
+		if remote.Sleep(wait, 100*time.Millisecond) != nil {
+			break
 		}
 	}
 	if ctx.Err() != nil {

@@ -98,21 +98,19 @@ func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, err
 }
 
 func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
-	before := map[device.ID]device.Robot{}
-	for _, robot := range r.List() {
-		before[robot.ID] = robot
-	}
+	before := r.List()
 	robot, err := r.Registry.Adopt(idOrCode, now)
 	if err != nil {
 		return robot, err
 	}
-	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
+	i := slices.IndexFunc(before, func(was device.Robot) bool { return was.ID == robot.ID })
+	if i >= 0 && before[i].Bound && before[i].Client != robot.Client {
 		// The client that was connected in its place is disconnected first; a stranger's
 		// conversation is deleted.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // the client may disconnect
 		defer cancel()
 		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
-		if !was.Adopted() {
+		if !before[i].Adopted() {
 			r.memory.Dismiss(robot.ID)
 			err = r.mind.Forget(string(robot.ID))
 		}
