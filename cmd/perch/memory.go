@@ -68,12 +68,10 @@ func writeEntry(out io.Writer, e agent.Entry) {
 		}
 		return t.Local().Format(time.DateTime)
 	}
-	for _, line := range [][2]string{
+	writeLines(out, [][2]string{
 		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
 		{"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
-	} {
-		writeLine(out, line[0], line[1])
-	}
+	})
 }
 
 func forgetMemoryCommand() *cobra.Command {

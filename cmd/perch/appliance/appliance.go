@@ -28,7 +28,6 @@ import (
 type Appliance struct {
 	core
 	*gateways
-	*announcement
 
 	restart chan struct{} // has an element once a restart was asked for
 	next    Next
@@ -74,6 +73,10 @@ type gateways struct {
 	Doors   *doors          // the listeners, and what is served behind each
 	wyoming *wyoming.Server // nil where it is off
 	At      net.Addr        // of the Wyoming server
+
+	announcer *mdns.Announcer // nil where nothing is announced
+	silent    string          // why not
+	also      []mdns.Offer    // is announced besides the robots' door
 }
 
 // Options are what a start is given besides the configuration.
@@ -110,12 +113,11 @@ func (a *Appliance) build(o Options) (err error) {
 	if a.kept, err = openKept(a.basics, o.NewDatabase); err != nil {
 		return err
 	}
-	a.announcement = &announcement{of: a.basics, id: a.ID}
 	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lendTools, o.Recognizers); err != nil {
 		return err
 	}
 	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.openGateways, a.openWyoming, a.newMirror,
-		a.announcement.open} {
+		a.openAnnouncer} {
 		if err := next(); err != nil {
 			return err
 		}
@@ -130,7 +132,6 @@ func (a *Appliance) openGateways() (err error) {
 		return err
 	}
 	a.Doors, err = openDoors(a)
-	a.announcement.doors = a.Doors
 	return err
 }
 

@@ -58,7 +58,7 @@ type Next struct {
 func (a *Appliance) printNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
-	for a.mdns != nil && a.mdns.Status().By == mdns.ByNobody {
+	for a.announcer != nil && a.announcer.Status().By == mdns.ByNobody {
 		if remote.Sleep(wait, 100*time.Millisecond) != nil {
 			break
 		}

@@ -48,7 +48,7 @@ func (a *Appliance) list() []part {
 		{run: until(a.hooks.Run)},
 		{end: a.talks.Close},
 		{run: until(a.vccp.Run), end: a.vccp.Close}, // its streams have no end of their own
-		{run: a.announcement.run, first: true, fails: "the appliance is not announced on the network", condition: only(a.announcement.condition)},
+		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},
 		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
 	}
 	if a.next.Out != nil {

@@ -37,20 +37,16 @@ func (s senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
 }
 
 func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known bool) {
-	all, _ := s.Board.Snapshot(time.Now())
-	for _, one := range all {
-		if one.Robot != robot {
-			continue
-		}
-		for _, r := range slices.Backward(one.Recent) {
-			if len(recent) == most {
-				break
-			}
-			recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
-		}
-		return recent, true
+	if !slices.Contains(s.Board.Known(), robot) {
+		return nil, false
 	}
-	return nil, false
+	for _, r := range slices.Backward(s.Board.Robot(robot, time.Now()).Recent) {
+		if len(recent) == most {
+			break
+		}
+		recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
+	}
+	return recent, true
 }
 
 // Who is before a robot.
