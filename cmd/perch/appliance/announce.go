@@ -23,7 +23,7 @@ func (a *Appliance) openAnnouncer() (err error) {
 		return nil
 	}
 	a.announcer, err = mdns.New(mdns.Options{
-		Name: a.Config.Name, ID: a.ID, Version: a.version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
+		Name: a.Config.Name, ID: a.ID, Version: a.Version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
 	})
 	return err
 }

@@ -29,7 +29,7 @@ type robotControl struct {
 	behaviours *perception.Behaviours
 }
 
-func (a core) control() robotControl { return robotControl{a.Talk, a.behaviours} }
+func (a *Appliance) control() robotControl { return robotControl{a.Talk, a.behaviours} }
 
 func (m robotControl) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	m.behaviours.Moves(id, tool)

@@ -29,7 +29,7 @@ func (a *Appliance) newBridge() error {
 }
 
 // spoken are the turns that robots here took.
-func (a core) spoken() (turns []bridge.Turn) {
+func (a *Appliance) spoken() (turns []bridge.Turn) {
 	for _, t := range a.Records.Turns(a.Config.Robots.KeepTurns) {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
 	}

@@ -57,7 +57,7 @@ func (a *Appliance) newMirror() error {
 			return err
 		}
 	}
-	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, a.address, a.host, a.Started, a.Log
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.Version, a.address, a.host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices

@@ -66,12 +66,12 @@ func (a *Appliance) printNext(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	n := nextSteps{name: a.address(), named: a.next.Flags}
+	n := nextSteps{name: a.address(), named: a.Next.Flags}
 	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
 	n.page = pageAt(ctx, a.Doors.Addresses(), n.name+n.numbers, n.name)
-	fmt.Fprint(a.next.Out, n) // an output that is closed loses it
+	fmt.Fprint(a.Next.Out, n) // an output that is closed loses it
 }
 
 // byNumbers is the base address of this machine on the network, without a name.

@@ -17,7 +17,7 @@ import (
 
 // machine is the condition of disk and clock.
 func (a *Appliance) machine() []admin.Part {
-	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.built)}
+	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.Built)}
 }
 
 // storePart is the database. Without one that can be read nothing works; damage

@@ -51,7 +51,7 @@ func (a *Appliance) list() []part {
 		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},
 		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
 	}
-	if a.next.Out != nil {
+	if a.Next.Out != nil {
 		all = append(all, part{run: until(a.printNext)})
 	}
 	return all
@@ -98,7 +98,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 		}
 	}
 	manager := systemd(a.Log)
-	a.Log.Info("perch is ready", "version", a.version, "listen", a.Doors.Addresses(), "data", a.Data)
+	a.Log.Info("perch is ready", "version", a.Version, "listen", a.Doors.Addresses(), "data", a.Data)
 	manager.report(daemon.SdNotifyReady)
 	var err error
 	select {
