@@ -3,6 +3,7 @@ package appliance
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -73,12 +74,8 @@ type questions struct {
 
 func (q questions) Questions() []agent.Question {
 	all := q.hooks.Questions()
-	known := map[string]bool{}
-	for _, one := range all {
-		known[one.ID] = true
-	}
 	for _, one := range q.talk.Questions() {
-		if !known[one.ID] {
+		if !slices.ContainsFunc(all, func(known agent.Question) bool { return known.ID == one.ID }) {
 			all = append(all, one)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/gateway/mdns"
@@ -34,7 +35,7 @@ func (d *Examination) engines(ctx context.Context) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	options := appliance.BrainOptions{Timers: notice.NewTimers(noTimers{}, nil)}
+	options := appliance.BrainOptions{Own: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}
 	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
