@@ -108,24 +108,23 @@ func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 
 // sumUp checks the lower 16 bits of the sum of all bytes.
 func sumUp(r io.Reader, want int64) error {
-	var sum uint32
-	piece := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(piece)
-		for _, b := range piece[:n] {
-			sum += uint32(b)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the assets: %w", err)
-		}
+	var sum byteSum
+	if _, err := io.Copy(&sum, r); err != nil {
+		return fmt.Errorf("read the assets: %w", err)
 	}
 	if int64(sum&0xFFFF) != want {
 		return refuse(BadChecksum, "the checksum is wrong: the file was damaged")
 	}
 	return nil
+}
+
+type byteSum uint32
+
+func (s *byteSum) Write(piece []byte) (int, error) {
+	for _, b := range piece {
+		*s += byteSum(b)
+	}
+	return len(piece), nil
 }
 
 // readAsset reads an entry of the table, and where in the data its file is.

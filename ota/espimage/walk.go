@@ -181,9 +181,7 @@ func readApp(b []byte) App {
 // text returns a C string of a field, without control characters: it goes into logs
 // and onto terminals.
 func text(b []byte) string {
-	if end := bytes.IndexByte(b, 0); end >= 0 {
-		b = b[:end]
-	}
+	b, _, _ = bytes.Cut(b, []byte{0})
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return -1
