@@ -147,7 +147,7 @@ func (s *session) release(now time.Time) error {
 	if s.state != Listening {
 		return nil
 	}
-	s.mic.open, s.draining = false, false
+	s.mic.next, s.draining = time.Time{}, false
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err

@@ -80,7 +80,8 @@ func newSession(r *Robot, how opening) (*session, error) {
 	if r.o.Mode == xiaozhi.Manual {
 		s.usual = r.o.AEC.mode()
 	}
-	out := speaker{record: &r.speaker}
+	out := &r.speaker
+	out.echo, out.stamps = nil, nil
 	if r.o.AEC == AECServer {
 		out.stamps = &s.stamps
 	}
@@ -246,7 +247,7 @@ func (s *session) maybeEnd(now time.Time) error {
 // due is when there is something to do next.
 func (s *session) due() time.Time {
 	due := time.Now().Add(time.Minute)
-	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
+	for _, t := range []time.Time{s.play.due(), s.mic.next, s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
 		s.deafAt} {
 		if !t.IsZero() && t.Before(due) {
 			due = t
