@@ -31,5 +31,4 @@ func (l lines) step(step, format string, args ...any) {
 	fmt.Fprintf(l.to, "%-9s %s\n", step, text)
 }
 
-// object prints a line of JSON.
 func (l lines) object(value any) { fmt.Fprintf(l.to, "%s\n", encoded(value)) }

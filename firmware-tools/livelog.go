@@ -30,7 +30,13 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	}
 	switch h := h.(type) {
 	case simrobot.CheckedIn:
-		l.checkedIn(h)
+		l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+h.Boot.URL)
+		if h.Boot.Upgrade != "" && !l.upgrades {
+			l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
+		}
+		for _, odd := range h.Boot.Oddities {
+			l.line("robot", "ignores", odd)
+		}
 	case simrobot.Called:
 		if l.picture != nil && strings.Contains(h.Name, ".get_") {
 			return // its state is read at every turn, and nothing changes
@@ -42,15 +48,5 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	}
 	if line := simrobot.LineOf(h); line.Who != "" {
 		l.line(line.Who, line.Does, line.Words)
-	}
-}
-
-func (l *liveLog) checkedIn(h simrobot.CheckedIn) {
-	l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+h.Boot.URL)
-	if h.Boot.Upgrade != "" && !l.upgrades {
-		l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
-	}
-	for _, odd := range h.Boot.Oddities {
-		l.line("robot", "ignores", odd)
 	}
 }

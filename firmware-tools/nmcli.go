@@ -83,11 +83,11 @@ func findManager(ctx context.Context) (*manager, error) {
 // last two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// robots returns the networks of robots in range, each once.
-func (m *manager) robots(ctx context.Context) ([]string, error) {
+// pick returns the network of the named robot, or of the only one in range.
+func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var found []string
 	for line := range strings.Lines(out) {
@@ -96,33 +96,19 @@ func (m *manager) robots(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found), nil
-}
-
-// pick returns the network of the named robot, or of the only one.
-func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
-	found, err := m.robots(ctx)
+	found = slices.Compact(found)
 	switch {
-	case err != nil:
-		return "", err
 	case wanted != "" && slices.Contains(found, wanted):
 		return wanted, nil
 	case wanted != "":
-		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
+		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, cmp.Or(strings.Join(found, ", "), "none"))
 	case len(found) == 0:
 		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
 			"join its Wi-Fi")
 	case len(found) > 1:
-		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
+		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", strings.Join(found, ", "))
 	}
 	return found[0], nil
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // join leaves the machine's Wi-Fi for a robot's network. The default route stays:

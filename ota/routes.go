@@ -55,7 +55,6 @@ func (s *Service) checkIn(c *gin.Context) {
 	c.JSON(http.StatusOK, reply)
 }
 
-// answer reads a check-in.
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	// The read deadline is this request's: a WebSocket has none.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))

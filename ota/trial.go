@@ -184,17 +184,14 @@ func (t Trial) missed(i Image, v *verdict) Trial {
 	}
 	if t.Misses >= mostMisses || t.Forced {
 		t.Stage = Failed
-		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why()})
+		why := "it was offered, and the robot came back without it"
+		if t.Backed {
+			why = "it was installed, and the robot came back with the image before"
+		}
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: why})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	return t
-}
-
-func (t Trial) why() string {
-	if t.Backed {
-		return "it was installed, and the robot came back with the image before"
-	}
-	return "it was offered, and the robot came back without it"
 }
 
 // accepts reports whether an image is offered to a robot now. An image is forced
@@ -213,7 +210,6 @@ func (u Unit) accepts(r Record, s sighting) bool {
 	return r.Stopped == "" && (isNewer || r.Rollout.Force) && r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
 }
 
-// offered records an offer.
 func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
 	isNewer, _ := newer(r.Version, s.version) // accepts has compared them

@@ -50,7 +50,6 @@ type entry struct {
 	raw    []byte // all of its bytes
 }
 
-// entryName identifies an entry.
 type entryName struct {
 	namespace byte
 	key       string

@@ -54,7 +54,6 @@ type encoder struct {
 
 func (e *encoder) at(offset int) []byte { return e.image[e.page*PageSize+offset:] }
 
-// begin writes the header of a page.
 func (e *encoder) begin() {
 	header := e.at(0)[:32]
 	binary.LittleEndian.PutUint32(header, pageActive)

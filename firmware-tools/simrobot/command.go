@@ -52,7 +52,6 @@ func (r *Robot) command(c command) {
 	}
 }
 
-// obey carries out a command.
 func (s *session) obey(now time.Time, c command) error {
 	switch c.do {
 	case doWake:

@@ -134,7 +134,6 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	return err
 }
 
-// greet sends hello and waits for the server's.
 func (s *session) greet(ctx context.Context) error {
 	began := time.Now()
 	if err := s.sendText(began, s.hello()); err != nil {
@@ -162,7 +161,6 @@ func (s *session) greet(ctx context.Context) error {
 	}
 }
 
-// run holds the talk until it ends.
 func (s *session) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -193,7 +191,6 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// advance does all that is due.
 func (s *session) advance(now time.Time) error {
 	if err := s.keepTime(now); err != nil {
 		return err
@@ -244,7 +241,6 @@ func (s *session) maybeEnd(now time.Time) error {
 	return nil
 }
 
-// due is when there is something to do next.
 func (s *session) due() time.Time {
 	due := time.Now().Add(time.Minute)
 	for _, t := range []time.Time{s.play.due(), s.mic.next, s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,

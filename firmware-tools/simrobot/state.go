@@ -84,7 +84,6 @@ func (s *session) speak(now time.Time) {
 	s.interrupted(now)
 }
 
-// stopSpeaking handles tts stop.
 func (s *session) stopSpeaking(now time.Time) error {
 	if s.state != Speaking {
 		return nil

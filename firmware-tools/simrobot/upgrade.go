@@ -52,7 +52,6 @@ func (r *Robot) takeUpgrade(ctx context.Context, b Bootstrap) (rebooted bool, er
 	return r.install(ctx, b.Upgrade)
 }
 
-// install downloads an image and boots it.
 func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err error) {
 	if r.flashed++; r.flashed > mostFlashes {
 		return false, crash("the robot installs an image at every boot, without end")

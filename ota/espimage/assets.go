@@ -106,7 +106,6 @@ func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	return a.checkIndex(index)
 }
 
-// sumUp checks the lower 16 bits of the sum of all bytes.
 func sumUp(r io.Reader, want int64) error {
 	var sum byteSum
 	if _, err := io.Copy(&sum, r); err != nil {
@@ -177,7 +176,6 @@ func (a *Assets) checkIndex(r *io.SectionReader) error {
 	return nil
 }
 
-// filesOf returns the files that an index names.
 func filesOf(index map[string]any) (names []string) {
 	add := func(v any) {
 		if name, isText := v.(string); isText {
@@ -186,19 +184,15 @@ func filesOf(index map[string]any) (names []string) {
 	}
 	add(index["srmodels"])
 	add(index["text_font"])
-	if faces, isList := index["emoji_collection"].([]any); isList {
-		for _, face := range faces {
-			if f, isObject := face.(map[string]any); isObject {
-				add(f["file"])
-			}
-		}
+	faces, _ := index["emoji_collection"].([]any) // what is of another type names none
+	for _, each := range faces {
+		face, _ := each.(map[string]any)
+		add(face["file"])
 	}
-	if skin, isObject := index["skin"].(map[string]any); isObject {
-		for _, theme := range skin {
-			if t, isObject := theme.(map[string]any); isObject {
-				add(t["background_image"])
-			}
-		}
+	skin, _ := index["skin"].(map[string]any)
+	for _, each := range skin {
+		theme, _ := each.(map[string]any)
+		add(theme["background_image"])
 	}
 	return names
 }

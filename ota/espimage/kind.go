@@ -36,7 +36,9 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 }
 
 // startsApp reports whether an application with a description begins here.
-func startsApp(b []byte) bool { return len(b) >= AppStart && b[0] == magic && field(b, descOffset) == descMagic }
+func startsApp(b []byte) bool {
+	return len(b) >= AppStart && b[0] == magic && field(b, descOffset) == descMagic
+}
 
 // hasTable looks for a partition table where a merged image may have one: at a
 // sector of the first 128 kB, but not at its first.

@@ -1,7 +1,6 @@
 package espimage
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -24,7 +23,6 @@ type walk struct {
 }
 
 func (w *walk) run(segments int) error {
-	w.in = bufio.NewReaderSize(w.in, 64<<10)
 	if _, err := w.take(headerSize, "header"); err != nil {
 		return err
 	}
