@@ -104,8 +104,8 @@ func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+
 // checkOTA refuses URLs that the firmware cannot use, or misreads.
 func checkOTA(url string) error {
 	scheme, rest, _ := strings.Cut(url, "://")
-	if host, _, _ := strings.Cut(rest, "/"); scheme != "http" && scheme != "https" || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") ||
-		len(url) > 255 {
+	if host, _, _ := strings.Cut(rest, "/"); scheme != "http" && scheme != "https" || host == "" ||
+		strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
 		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil
