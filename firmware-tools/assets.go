@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"perch/ota/espimage"
 )
 
-// assetsFlags are the options of perch-tools assets.
 type assetsFlags struct {
 	reach
 	name   string
@@ -78,9 +78,7 @@ func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io
 		fmt.Fprintf(progress, "  %-31s %d bytes\n", each.Name, each.Size)
 	}
 	if !f.check {
-		if shown.Name = f.name; shown.Name == "" {
-			shown.Name = filepath.Base(file)
-		}
+		shown.Name = cmp.Or(f.name, filepath.Base(file))
 		if err := f.offer(ctx, file, shown, progress, stderr); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -56,12 +55,12 @@ func lastingURL(f mdns.Found) string {
 // only kind that a robot can use.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
-	if path == "" || !strings.HasPrefix(path, "/") {
+	if !strings.HasPrefix(path, "/") {
 		path = "/xiaozhi/ota/"
 	}
 	for _, a := range f.Addrs {
 		if a.Is4() {
-			return "http://" + net.JoinHostPort(netip.Addr.String(a), strconv.Itoa(f.Port)) + path
+			return "http://" + net.JoinHostPort(a.String(), strconv.Itoa(f.Port)) + path
 		}
 	}
 	return ""

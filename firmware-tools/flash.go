@@ -18,7 +18,6 @@ import (
 	"perch/ota/espimage"
 )
 
-// flashFlags are the options of perch-tools flash.
 type flashFlags struct {
 	file  string
 	port  string

@@ -27,7 +27,6 @@ type flashFile struct {
 	image espimage.Image
 }
 
-// write is a range of flash that is written.
 type write struct {
 	where string // for people: "ota_0", "otadata"
 	at    int64
@@ -67,9 +66,11 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
 			"Espressif's esptool writes there", file.name)
 	}
-	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
-	switch file.image.Kind {
+	kind, app := file.image.Kind, file.image.App
+	p := flashPlan{what: fmt.Sprintf("%s, %d bytes", kind, len(file.data)), writes: []write{{where.name, where.at, file.data}}}
+	switch kind {
 	case espimage.Application:
+		p.what = fmt.Sprintf("%s %s for %v, %d bytes", app.Project, app.Version, file.image.Chip, len(file.data))
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
 		_, err = espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
@@ -100,14 +101,8 @@ func (r flashed) target() espimage.Target {
 	return espimage.Target{Chip: r.Chip, Revision: r.Revision}
 }
 
-func (file flashFile) describe() string {
-	if file.image.Kind == espimage.Application {
-		return fmt.Sprintf("%s %s for %v, %d bytes", file.image.App.Project, file.image.App.Version, file.image.Chip, len(file.data))
-	}
-	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
-}
-
-// place returns a file's destination: that of --at, or the usual one of its kind.
+// place returns the destination of a file: that of --at, or the usual one of its
+// kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
 	// goes reports whether the file goes to an area: by --at, or by its kind.

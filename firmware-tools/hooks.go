@@ -18,7 +18,6 @@ import (
 	"perch/command"
 )
 
-// hooksFlags are the options of the commands of perch-tools hooks.
 type hooksFlags struct {
 	address  string
 	keyFile  string
@@ -103,7 +102,6 @@ func (f *hooksFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
 }
 
-// prepare checks the address, and reads the key.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {

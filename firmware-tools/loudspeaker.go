@@ -29,8 +29,7 @@ func playerOf(getenv func(string) string, exists func(pattern string) bool) []st
 	}{
 		{exists("/dev/snd/pcmC*p"), []string{"aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate}},
 		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"),
-			[]string{"pacat", "--raw", "--format=s16le", "--channels=1",
-				"--rate=" + rate}},
+			[]string{"pacat", "--raw", "--format=s16le", "--channels=1", "--rate=" + rate}},
 	} {
 		if _, err := exec.LookPath(p.args[0]); p.there && err == nil {
 			return p.args
@@ -71,7 +70,6 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	return l
 }
 
-// play queues sound.
 func (l *loudspeaker) play(rate int, pcm []int16) {
 	if l.sound == nil {
 		return

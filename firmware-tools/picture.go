@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"perch/command"
@@ -95,14 +94,6 @@ func (p *picture) line(who, does, words string) string {
 		return fmt.Sprintf("\x1b[1;33m%s\x1b[0m  \x1b[%sm%s\x1b[0m", p.face(), label.colour, text)
 	}
 	return strings.TrimRight(p.face()+"  "+text, " ")
-}
-
-// waited describes how long a person waited for an answer.
-func waited(t simrobot.Turn) string {
-	if !t.Answered {
-		return "no answer"
-	}
-	return fmt.Sprintf("first sound after %.1f s, %.1f s long", t.FirstAudio.Seconds(), t.Length.Round(100*time.Millisecond).Seconds())
 }
 
 // cut returns a text in so many columns; a cut text ends with an ellipsis.

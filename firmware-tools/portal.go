@@ -116,8 +116,7 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	defer cancel()
 	for {
 		current, err := p.ota(waiting)
-		var unreached *url.Error
-		if err == nil || !errors.As(err, &unreached) {
+		if _, unreached := errors.AsType[*url.Error](err); !unreached {
 			return current, err
 		}
 		select {

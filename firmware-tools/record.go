@@ -16,7 +16,6 @@ import (
 	"perch/command"
 )
 
-// recordFlags are the options of perch-tools record.
 type recordFlags struct {
 	reach
 	out string

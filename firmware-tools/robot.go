@@ -19,7 +19,6 @@ import (
 	"perch/voice"
 )
 
-// robotFlags are the options of perch-tools robot.
 type robotFlags struct {
 	options simrobot.Options
 	say     []string
@@ -196,11 +195,11 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
-	played := "not played: no sound device, or neither aplay nor pacat"
+	how := "not played: no sound device, or neither aplay nor pacat"
 	if len(player) > 0 {
-		played = "played by " + player[0]
+		how = "played by " + player[0]
 	}
-	log.line("robot", "sound", played)
+	log.line("robot", "sound", how)
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
 	o.Observe = func(h simrobot.Observation) {

@@ -140,10 +140,9 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 			return nil, err
 		}
 		each = slices.DeleteFunc(each, isOurs)
-		if len(each) == 0 {
-			continue
+		if len(each) > 0 {
+			groups = append(groups, group.with("hooks", encoded(each)).text())
 		}
-		groups = append(groups, group.with("hooks", encoded(each)).text())
 	}
 	return groups, nil
 }

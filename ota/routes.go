@@ -43,18 +43,6 @@ func (s *Service) Routes(r gin.IRouter) {
 	}
 }
 
-// readBody reads as much of a check-in as arrives. A body that is too large is
-// drained for a while: its sender is still writing, and would see a reset instead of
-// the answer.
-func readBody(r io.Reader) (body []byte, tooLarge bool) {
-	body, _ = io.ReadAll(io.LimitReader(r, mostBody+1))
-	if len(body) <= mostBody {
-		return body, false
-	}
-	_, _ = io.CopyN(io.Discard, r, mostDrained)
-	return nil, true
-}
-
 func (s *Service) checkIn(c *gin.Context) {
 	id, client := identity(c.Request)
 	reply, err := s.answer(c, id, client)
@@ -67,12 +55,12 @@ func (s *Service) checkIn(c *gin.Context) {
 	c.JSON(http.StatusOK, reply)
 }
 
-// answer reads a check-in.
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	// The read deadline is this request's: a WebSocket has none.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
-	body, tooLarge := readBody(c.Request.Body)
-	if tooLarge {
+	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, mostBody+1))
+	if len(body) > mostBody {
+		_, _ = io.CopyN(io.Discard, c.Request.Body, mostDrained) // its sender still writes, and would see a reset instead of the answer
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"}
 	}
 	// A body that did not arrive whole cannot be read: the headers are enough.

@@ -99,7 +99,6 @@ func lost(err error) bool {
 	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || refused && (f.Code == badChecksum || f.Code == invalidMessage)
 }
 
-// once sends a command and waits for its answer.
 func (l *Loader) once(ctx context.Context, o op, data []byte, sum byte, timeout time.Duration) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
@@ -234,6 +233,7 @@ func unknownChip(name string) error {
 func (l *Loader) identify(ctx context.Context) error {
 	l.Revision = -1
 	info, err := l.securityInfo(ctx)
+	fault, refused := errors.AsType[*Fault](err)
 	switch {
 	case err == nil && len(info) >= 20:
 		chip := espimage.Chip(min(binary.LittleEndian.Uint32(info[12:]), uint32(espimage.NoChip)))
@@ -244,7 +244,7 @@ func (l *Loader) identify(ctx context.Context) error {
 		l.model = m
 	case err == nil: // only the ESP32-S2's has this length
 		l.model, _ = findModel(func(m model) bool { return m.chip == 2 })
-	case unsupported(err), errors.Is(err, errSilent):
+	case refused && fault.Code == invalidMessage, errors.Is(err, errSilent): // it has no such command
 		return l.identifyOld(ctx)
 	default:
 		return err

@@ -13,7 +13,6 @@ const (
 // bytes; what is longer is the boot log, or noise.
 const mostFrame = 2048
 
-// appendFrame appends an encoded packet.
 func appendFrame(to, packet []byte) []byte {
 	to = append(to, slipEnd)
 	for _, c := range packet {

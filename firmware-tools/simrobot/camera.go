@@ -33,9 +33,7 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
 	}
-	h := http.Header{}
-	h.Set("Device-Id", r.id.MAC())
-	h.Set("Client-Id", r.flash.UUID)
+	h := http.Header{"Device-Id": {r.id.MAC()}, "Client-Id": {r.flash.UUID}}
 	if r.body.visionToken != "" {
 		h.Set("Authorization", "Bearer "+r.body.visionToken)
 	}

@@ -60,11 +60,7 @@ func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 // upgradeHeader returns the headers of the firmware's upgrade request: no
 // User-Agent, no Origin, and a Host without its port.
 func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
-	h := http.Header{}
-	h.Set("User-Agent", "")
-	h.Set("Protocol-Version", strconv.Itoa(int(framing)))
-	h.Set("Device-Id", r.id.MAC())
-	h.Set("Client-Id", r.flash.UUID)
+	h := http.Header{"User-Agent": {""}, "Protocol-Version": {strconv.Itoa(int(framing))}, "Device-Id": {r.id.MAC()}, "Client-Id": {r.flash.UUID}}
 	if u, err := url.Parse(r.flash.WebSocket.URL); err == nil {
 		h.Set("Host", u.Hostname())
 	}
@@ -113,7 +109,7 @@ func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
 	}
-	s.r.script.write(now, "robot", true, text)
+	s.r.note(now, "robot", true, text)
 	if err := s.ch.SendText(text); err != nil {
 		return &gone{err}
 	}
@@ -127,7 +123,7 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 // sendAudio sends a packet of the microphone. Only framing 2 has a timestamp.
 func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
-	s.r.script.write(now, "robot", false, s.frame)
+	s.r.note(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {
 		return &gone{err}
 	}

@@ -104,15 +104,13 @@ func (r *Robot) post(ctx context.Context, to, body string) (status int, text []b
 		return 0, nil, err
 	}
 	req.Close = true
-	for k, v := range map[string]string{
-		"Activation-Version": "1", // without a serial number in the chip
-		"Device-Id":          r.id.MAC(),
-		"Client-Id":          r.flash.UUID,
-		"User-Agent":         r.firmware.board + "/" + r.firmware.version,
-		"Accept-Language":    language,
-		"Content-Type":       "application/json",
-	} {
-		req.Header.Set(k, v)
+	req.Header = http.Header{
+		"Activation-Version": {"1"}, // without a serial number in the chip
+		"Device-Id":          {r.id.MAC()},
+		"Client-Id":          {r.flash.UUID},
+		"User-Agent":         {r.firmware.board + "/" + r.firmware.version},
+		"Accept-Language":    {language},
+		"Content-Type":       {"application/json"},
 	}
 	answer, err := r.http.Do(req)
 	if err != nil {

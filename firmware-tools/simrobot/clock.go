@@ -32,7 +32,7 @@ func (s *session) keepTime(now time.Time) error {
 	}
 	if !s.idleAt.IsZero() && !now.Before(s.idleAt) {
 		s.idleAt = time.Time{}
-		s.mic.open, s.draining = false, false
+		s.mic.next, s.draining = time.Time{}, false
 		s.enter(Idle)
 	}
 	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {

@@ -51,7 +51,6 @@ func (r *Robot) command(c command) {
 	}
 }
 
-// obey carries out a command.
 func (s *session) obey(now time.Time, c command) error {
 	switch c.do {
 	case doWake:
@@ -146,7 +145,7 @@ func (s *session) release(now time.Time) error {
 	if s.state != Listening {
 		return nil
 	}
-	s.mic.open, s.draining = false, false
+	s.mic.next, s.draining = time.Time{}, false
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err

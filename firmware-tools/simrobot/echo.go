@@ -165,23 +165,3 @@ func (s *stamps) next() (stamp uint32) {
 	*s = (*s)[1:]
 	return stamp
 }
-
-// speaker is where the player's sound goes.
-type speaker struct {
-	record *recorder
-	echo   *echo   // nil without an echo
-	stamps *stamps // nil if packets do not name them
-}
-
-// listened reports whether the sound itself is needed.
-func (s speaker) listened() bool { return s.record.on || s.record.heard != nil || s.echo != nil }
-
-func (s speaker) play(at time.Time, rate int, f frame) {
-	s.record.play(at, rate, f.pcm)
-	if s.echo != nil {
-		s.echo.play(at, rate, f.pcm)
-	}
-	if s.stamps != nil {
-		s.stamps.played(f.stamp)
-	}
-}

@@ -74,7 +74,7 @@ func (s *session) personActs(now time.Time) error {
 // manual mode, when it has been quiet for a breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
-	listens := s.state == Listening && s.mic.open && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
+	listens := s.state == Listening && s.mic.open() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
 	switch {
 	case p.next == len(p.sentences) || !listens || !s.play.silent():
 		p.speakAt = time.Time{}

@@ -82,7 +82,6 @@ func NewROM(o ROMOptions) *ROM {
 	return r
 }
 
-// start starts the chip after a reset.
 func (r *ROM) start(download bool) {
 	r.starting, r.download = false, download
 	r.attached, r.limit, r.write = false, 4<<20, romWrite{}
@@ -229,7 +228,6 @@ func (r *ROM) take() bool {
 	return r.o.Lose == nil || !r.o.Lose(r.took)
 }
 
-// answer carries out a command.
 func (r *ROM) answer(frame []byte, out chan<- []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,7 +264,6 @@ func (r *ROM) answer(frame []byte, out chan<- []byte) {
 	}
 }
 
-// romPacket encodes an answer.
 func romPacket(op byte, value uint32, data []byte) []byte {
 	p := []byte{1, op}
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(data)))

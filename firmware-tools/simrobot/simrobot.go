@@ -92,12 +92,11 @@ type Robot struct {
 	tools    []tool
 	person   person
 	stats    Stats
-	speaker  recorder
+	speaker  speaker
 	audio    xiaozhi.AudioParams // of the last server hello; outlives a channel
 	commands chan command
 	deaf     atomic.Bool // does not read its socket
 	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
-	script   *transcript
 }
 
 // checkIns is the state of a robot's check-ins.
@@ -126,7 +125,7 @@ func New(o Options) (*Robot, error) {
 	}
 	r := &Robot{
 		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
-		person: person{sentences: o.Say}, commands: make(chan command, 8), script: &transcript{o.Transcript},
+		person: person{sentences: o.Say}, commands: make(chan command, 8),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 	r.runs(kept.Running)

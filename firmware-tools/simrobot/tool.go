@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -138,10 +139,7 @@ func foreign(d device.Tool) tool {
 			arg.limits = []int{*a.Minimum, *a.Maximum}
 		}
 		if arg.fallback == "" && !slices.Contains(d.Schema.Required, name) {
-			arg.fallback = map[string]string{"boolean": "false", "integer": "0"}[a.Type]
-			if arg.fallback == "" {
-				arg.fallback = strconv.Quote("")
-			}
+			arg.fallback = cmp.Or(map[string]string{"boolean": "false", "integer": "0"}[a.Type], `""`)
 		}
 		t.arguments = append(t.arguments, arg)
 	}

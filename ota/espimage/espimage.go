@@ -11,6 +11,7 @@
 package espimage
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -132,7 +133,7 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	if n := int(start[1]); n == 0 || n > mostSegments {
 		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
 	}
-	w := &walk{image: &i, in: io.NewSectionReader(r, 0, size), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
+	w := &walk{image: &i, in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 64<<10), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
 	return i, w.run(int(start[1]))
 }
 

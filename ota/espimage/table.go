@@ -100,10 +100,8 @@ func (t Table) check() (Table, error) {
 
 // End is where the last partition ends.
 func (t Table) End() int64 {
-	if len(t) == 0 {
-		return 0
-	}
-	return t[len(t)-1].Offset + t[len(t)-1].Size
+	last := t[len(t)-1] // there is one: ParseTable refuses an empty table
+	return last.Offset + last.Size
 }
 
 func (t Table) find(is func(p Partition) bool) (Partition, bool) {

@@ -71,8 +71,7 @@ func checkPart(b []byte, p Partition, t Target) error {
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
 		err = i.Fits(t)
 	}
-	var r *Refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*Refusal](err); is {
 		return refuse(r.Word, "in the partition %s of the image: %s", p.Name, r.Sentence)
 	}
 	return err
@@ -94,7 +93,7 @@ const AppStart = descOffset + descSize
 
 // AppOf reads only the description of the application that begins there.
 func AppOf(start []byte) (App, bool) {
-	if len(start) < AppStart || start[0] != magic || binary.LittleEndian.Uint32(start[descOffset:]) != descMagic {
+	if !startsApp(start) {
 		return App{}, false
 	}
 	return readApp(start[descOffset:]), true
