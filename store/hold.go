@@ -19,30 +19,26 @@ func Hold(path string, timeout time.Duration) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Held{directory: directory}, nil
-	}
-	if err != nil {
+	held := &Held{directory: directory}
+	held.file, err = os.OpenFile(path, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return held, nil
+	case err != nil:
 		err = unusable(path, err)
-	} else {
-		err = flock(file, path, timeout)
+	default:
+		err = flock(held.file, path, timeout)
 	}
 	if err != nil {
-		_ = directory.Close()
-		if file != nil {
-			_ = file.Close()
-		}
+		held.Release()
 		return nil, err
 	}
-	return &Held{directory, file}, nil
+	return held, nil
 }
 
 // Release lets others have it.
 func (h *Held) Release() {
-	if h.file != nil {
-		_ = h.file.Close() // which gives the lock up
-	}
+	_ = h.file.Close() // which gives the lock up; there may be no file
 	_ = h.directory.Close()
 }
 
