@@ -60,7 +60,7 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, ren
 		return to, false, err
 	}
 	// Another process takes a temporary file for a leftover, unless the directory is locked.
-	directory, err := lockDirectory(filepath.Dir(path), o.Timeout)
+	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return to, false, err
 	}

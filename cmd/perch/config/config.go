@@ -200,13 +200,12 @@ type checker struct {
 // section is the part of the configuration that a key belongs to: one at the
 // top, or one entry of a list there.
 func section(path string) string {
-	words := strings.SplitN(path, ".", 3)
-	if len(words) > 1 {
-		if _, err := strconv.Atoi(words[1]); err == nil {
-			return words[0] + "." + words[1]
-		}
+	key, below, _ := strings.Cut(path, ".")
+	place, _, _ := strings.Cut(below, ".")
+	if _, err := strconv.Atoi(place); err == nil {
+		return key + "." + place
 	}
-	return words[0]
+	return key
 }
 
 // at names the place of a key: file and line, a variable, or the defaults.

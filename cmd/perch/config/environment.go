@@ -36,7 +36,8 @@ func (k *checker) environment(c *Config) {
 	for _, variable := range slices.SortedFunc(slices.Values(k.Environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "PERCH_")
-		if name == skinsKey && value != "" && !slices.ContainsFunc(k.Environ, func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }) {
+		own := func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }
+		if name == skinsKey && value != "" && !slices.ContainsFunc(k.Environ, own) {
 			rest, ours = "SKINS_KEY", true
 		}
 		if !ours || slices.Contains(clientVariables, name) {
