@@ -21,11 +21,11 @@ import (
 // newSkins makes the doors of what shows the agent, or is one.
 func (a *Appliance) newSkins() error {
 	c := a.Config
-	words, err := c.Skins.Words()
+	words, err := agent.NewWords(c.Skins.Vocabularies)
 	if err != nil {
 		return err
 	}
-	robots, err := c.Skins.DrivenRobots(c.FindRobot)
+	robots, err := c.DrivenRobots()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *Appliance) newSkins() error {
 	a.skins = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
 		Questions: questions{a.hooks, a.Talk},
-		Words:     words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
+		Words:     words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
 	return nil
