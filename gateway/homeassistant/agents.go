@@ -116,6 +116,16 @@ func (a *agents) begins(e event.Envelope) bool {
 	return false
 }
 
+// called is the view of an id, or nil.
+func (a *agents) called(id string) *agentView {
+	for _, v := range a.views {
+		if v.id == id {
+			return v
+		}
+	}
+	return nil
+}
+
 // takeAgent brings in an event of a session without a robot.
 func (h *hub) takeAgent(e event.Envelope) {
 	changes := h.states.Take(e)
@@ -258,18 +268,10 @@ func (h *hub) beginAgents(now time.Time) {
 			h.settleAgent(v, now)
 		}
 	}
-	here := map[string]bool{}
-	for _, v := range h.agents.views {
-		here[v.id] = true
-	}
-	var gone []string
-	for key := range h.o.Announced.All() {
-		if id, is := strings.CutPrefix(key, agentPrefix); is && !here[id] {
-			gone = append(gone, id)
+	for _, key := range h.announcedKeys() {
+		if id, is := strings.CutPrefix(key, agentPrefix); is && h.agents.called(id) == nil {
+			h.removeAgent("", id, now)
 		}
-	}
-	for _, id := range gone {
-		h.removeAgent("", id, now)
 	}
 }
 

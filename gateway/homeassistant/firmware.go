@@ -142,12 +142,3 @@ func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error
 	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
 	return err != nil, nil
 }
-
-// fetch takes an image from elsewhere into the catalogue.
-func (h *hub) fetch(ctx context.Context, r request) (any, error) {
-	version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, nil
-}
