@@ -1,6 +1,8 @@
 package homeassistant
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -201,12 +203,9 @@ func oneQuestion(text string) string {
 // silent longest gives way, one that asks nothing first.
 func (h *hub) enterAgent(session string, at time.Time) *agentView {
 	if len(h.agents.views) >= mostAgents {
-		var oldest *agentView
-		for _, v := range h.agents.views {
-			if oldest == nil || v.ends().Before(oldest.ends()) || v.ends().Equal(oldest.ends()) && v.id < oldest.id {
-				oldest = v
-			}
-		}
+		oldest := slices.MinFunc(slices.Collect(maps.Values(h.agents.views)), func(a, b *agentView) int {
+			return cmp.Or(a.ends().Compare(b.ends()), strings.Compare(a.id, b.id))
+		})
 		h.removeAgent(oldest.session, oldest.id, at)
 	}
 	v := &agentView{session: session, id: agentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
@@ -275,14 +274,6 @@ func (h *hub) beginAgents(now time.Time) {
 	}
 }
 
-// recoverAgents reads the questions anew after events were lost.
-func (h *hub) recoverAgents(now time.Time) {
-	for _, v := range h.agents.views {
-		h.askedBefore(v, now)
-		h.settleAgent(v, now)
-	}
-}
-
 // askedBefore reads the questions that wait.
 func (h *hub) askedBefore(v *agentView, now time.Time) {
 	v.asked, v.since, v.dirty = nil, now, true
@@ -311,16 +302,6 @@ func (h *hub) settleAgent(v *agentView, at time.Time) {
 func (h *hub) showAgent(v *agentView, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.agentTopic(v.id, "state"), v.document(), true, 1)
-}
-
-// waitingAgents is how many wait for a person.
-func (h *hub) waitingAgents() (n int) {
-	for _, v := range h.agents.views {
-		if v.shown == agent.Notification {
-			n++
-		}
-	}
-	return n
 }
 
 // tickAgents does what is due.

@@ -60,14 +60,17 @@ func (h *hub) bridge() {
 		h.publishDiscovery(messages)
 		h.remember("bridge", ids)
 	}
-	online := 0
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
 	for _, v := range h.views {
 		if v.state.Online {
-			online++
+			info.Robots++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()),
-		Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
+	for _, v := range h.agents.views {
+		if v.shown == agent.Notification {
+			info.Waiting++
+		}
+	}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info

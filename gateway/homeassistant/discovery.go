@@ -151,15 +151,11 @@ func announce(topic string, a announcement, before []string) (messages []message
 			gone = append(gone, id)
 		}
 	}
+	ids = append(ids, gone...)
 	for len(gone) > 0 {
 		var step announcement
 		step, gone = a.without(gone)
 		messages = append(messages, step.message(topic))
-	}
-	for _, id := range before {
-		if _, _, ok := splitID(id); ok {
-			ids = append(ids, id)
-		}
 	}
 	slices.Sort(ids)
 	return append(messages, a.message(topic)), slices.Compact(ids)

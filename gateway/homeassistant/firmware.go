@@ -114,8 +114,7 @@ func (h *hub) update(v *view) update {
 		u.Latest = latest
 	}
 	if !v.download.until.IsZero() {
-		percent := v.download.percent
-		u.InProgress, u.Percentage = true, &percent
+		u.InProgress, u.Percentage = true, new(v.download.percent)
 	}
 	return u
 }
