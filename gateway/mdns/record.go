@@ -24,10 +24,8 @@ const (
 // server that is looked for. RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
-	if err := msg.Unpack(b); err != nil {
-		if !msg.Response || !salvage(b, msg) {
-			return nil
-		}
+	if msg.Unpack(b) != nil && (!msg.Response || !salvage(b, msg)) {
+		return nil
 	}
 	if msg.Opcode != 0 || msg.Rcode != 0 {
 		return nil
