@@ -13,19 +13,6 @@ var idOnly = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 // idPattern holds for what can be a part of a discovery topic.
 func idPattern(id string) bool { return idOnly.MatchString(id) }
 
-// objectField is a field that must be there and be an object.
-func objectField(m map[string]any, key string) (map[string]any, error) {
-	value, there := m[key]
-	if !there {
-		return nil, fmt.Errorf("required key not provided: %s", key)
-	}
-	o, ok := value.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s is no object", key)
-	}
-	return o, nil
-}
-
 // checkFields holds an object against the keys that it must have and those that
 // it may have besides, and each value against what its key stands for.
 func checkFields(where string, m map[string]any, required, optional []string) error {
