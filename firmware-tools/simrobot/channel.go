@@ -135,10 +135,9 @@ func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 }
 
 // unopened is the error for a channel that could not be opened.
-type unopened struct{ cause error }
+type unopened struct{ error }
 
-func (u *unopened) Error() string { return u.cause.Error() }
-func (u *unopened) Unwrap() error { return u.cause }
+func (u *unopened) Unwrap() error { return u.error }
 
 // gone is the error for a channel that the server closed, or that broke.
 type gone struct{ cause error }

@@ -81,9 +81,8 @@ func (s *session) firstEvents() []xiaozhi.Event {
 		return s.how.events
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
-	switch phrase := s.how.phrase; {
-	case s.how.do != doWake, phrase == "face", phrase == "head_pet_hold": // these have their own events
-	default:
+	phrase := s.how.phrase
+	if s.how.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these have their own events
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
 	}

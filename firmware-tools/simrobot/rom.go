@@ -180,18 +180,17 @@ func (r *ROM) settle() {
 
 // Serve answers on a serial line until it is closed.
 func (r *ROM) Serve(line io.ReadWriter) error {
-	out, done := make(chan []byte, 256), make(chan struct{})
-	go func() {
-		defer close(done)
-		broken := false
+	out := make(chan []byte, 256)
+	var sends sync.WaitGroup
+	sends.Go(func() {
+		var broken error
 		for b := range out {
-			if !broken {
-				_, err := line.Write(b)
-				broken = err != nil
+			if broken == nil {
+				_, broken = line.Write(b)
 			}
 		}
-	}()
-	defer func() { close(out); <-done }()
+	})
+	defer func() { close(out); sends.Wait() }()
 	var frame []byte
 	inside, escaped := false, false
 	piece := make([]byte, 4096)
