@@ -101,13 +101,13 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 }
 
 // openGateways makes the owner's door, and opens the listeners for all doors.
-func (a *Appliance) openGateways() (err error) {
+func (a *Appliance) openGateways() error {
 	a.newAdmin()
 	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
 		return err
 	}
-	a.Doors, err = openDoors(a)
-	return err
+	a.Doors = &doors{log: a.Log}
+	return a.Doors.open(a)
 }
 
 // newRobots makes the server of robots, and the service where they check in.

@@ -38,16 +38,7 @@ type Served struct {
 	Key      string // of the configuration, that names the address; empty is the socket
 }
 
-// openDoors opens every listener.
-func openDoors(a *Appliance) (*doors, error) {
-	d := &doors{log: a.Log}
-	if err := d.open(a); err != nil {
-		d.stop()
-		return nil, err
-	}
-	return d, nil
-}
-
+// open opens every listener.
 func (d *doors) open(a *Appliance) error {
 	l, err := newLocks(a)
 	if err != nil {
