@@ -150,7 +150,10 @@ func (p *Portal) submit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(password) > roomPassword {
-		p.crash(fmt.Sprintf("a password of %d bytes is copied into room for %d", len(password), roomPassword))
+		if p.o.Crash != nil {
+			p.o.Crash(fmt.Sprintf("a password of %d bytes is copied into room for %d", len(password), roomPassword))
+		}
+		panic(http.ErrAbortHandler)
 	}
 	if right, there := p.o.Networks[ssid]; !there || right != password || ssid == "" || len(ssid) > roomSSID {
 		reply(w, map[string]any{"success": false, "error": "无法连接到 WiFi"})
@@ -158,13 +161,6 @@ func (p *Portal) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	p.saved = append(p.saved, ssid)
 	reply(w, map[string]any{"success": true})
-}
-
-func (p *Portal) crash(why string) {
-	if p.o.Crash != nil {
-		p.o.Crash(why)
-	}
-	panic(http.ErrAbortHandler)
 }
 
 // leave ends configuration mode, after the answer.
