@@ -34,11 +34,15 @@ type Peers struct {
 	conns              sync.WaitGroup
 	mu                 sync.Mutex
 	busy               int // requests under way
-	heardAll           time.Time
-	asked              time.Time
-	sentence           time.Time // when the first was known to be one
-	spoken, said       time.Time // the synthesizer asked, and its sound begun
-	understood         time.Time
+	at                 moments
+}
+
+// moments are when the latest turn came to each peer.
+type moments struct {
+	heardAll, understood time.Time
+	asked                time.Time // the model
+	sentence             time.Time // the first was known to be one
+	spoken, said         time.Time // the synthesizer asked, and its sound begun
 }
 
 // NewPeers starts them. The words are those of the first sentence, and then
@@ -148,7 +152,7 @@ func (p *Peers) hear(conn net.Conn) {
 		case wyoming.TypeAudioStart:
 			defer p.under()()
 		case wyoming.TypeAudioStop:
-			p.note(&p.heardAll)
+			p.note(&p.at.heardAll)
 			gone := make(chan struct{})
 			p.conns.Go(func() {
 				defer close(gone)
@@ -160,7 +164,7 @@ func (p *Peers) hear(conn net.Conn) {
 			if !send(wyoming.TypeTranscript, wyoming.Text{Text: "what time is it"}) {
 				return
 			}
-			p.note(&p.understood)
+			p.note(&p.at.understood)
 			<-gone
 			return
 		}
@@ -178,7 +182,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.under()()
-	p.note(&p.asked)
+	p.note(&p.at.asked)
 	if ask.Model == "deep" && p.held("in a tool", r.Context().Done()) || ask.Model == "m" && p.held("first token", r.Context().Done()) {
 		return
 	}
@@ -212,12 +216,12 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		// That a sentence has ended is known once the next has begun.
 		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
 			whole = true
-			p.note(&p.sentence)
+			p.note(&p.at.sentence)
 		}
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 	if !whole {
-		p.note(&p.sentence)
+		p.note(&p.at.sentence)
 	}
 }
 
@@ -229,10 +233,10 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.under()()
 	p.mu.Lock()
-	first := p.spoken.Before(p.asked)
+	first := p.at.spoken.Before(p.at.asked)
 	p.mu.Unlock()
 	if first {
-		p.note(&p.spoken)
+		p.note(&p.at.spoken)
 	}
 	pcm := make([]byte, voice.SpeakerRate)
 	for i := range len(pcm) / 2 {
@@ -243,7 +247,7 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	_, err := w.Write(pcm)
 	_ = http.NewResponseController(w).Flush()
 	if first {
-		p.note(&p.said)
+		p.note(&p.at.said)
 	}
 	if err == nil {
 		p.held("speaking", r.Context().Done())
@@ -255,5 +259,5 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 func (p *Peers) Own() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.understood.Sub(p.heardAll) + p.sentence.Sub(p.asked) + p.said.Sub(p.spoken)
+	return p.at.understood.Sub(p.at.heardAll) + p.at.sentence.Sub(p.at.asked) + p.at.said.Sub(p.at.spoken)
 }
