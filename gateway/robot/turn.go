@@ -140,7 +140,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 	return t.speakPhrase(ctx, name)
 }
 
-// speakPhrase speaks a phrase that is not synthesized ahead.
+// speakPhrase speaks a phrase that is not synthesized ahead, as one sentence.
 func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	face, text := agent.SplitEmotion(t.session.Phrases(name))
 	if text == "" {
@@ -149,7 +149,7 @@ func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	if err := t.playback.add(ctx, item{face: &face}); err != nil {
 		return err
 	}
-	if err := t.speakAll(ctx, text); err != nil {
+	if err := t.speak(ctx, text); err != nil {
 		return err
 	}
 	return t.flush(ctx)
