@@ -26,8 +26,8 @@ func TestACompanion(t *testing.T) {
 	c.Behaviours.Greeter.Hello = "Hello there, whoever you are, I am so very glad to see you on this fine day, and I have a great many things to tell you about, if only you stay for a while"
 	h := open(t, c, t.TempDir())
 	mqtt := h.Listen()
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 	feed := h.Feed("/api/perception/feed", "Authorization", "Bearer "+key)
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
 
 	h.KnowsTools("a0b1c2d3e4f5")
 	h.Eventually("its battery is known", func() bool {
