@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,6 +27,8 @@ const (
 	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
 	nmcliWithin = 45 * time.Second
 	joinSeconds = "30"
+	// mostOutput limits the output that is kept, in bytes.
+	mostOutput = 256 << 10
 )
 
 // nmcli runs nmcli once. Its language is C, because its output is parsed.
@@ -35,19 +38,28 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "nmcli", args...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "LANGUAGE=C")
 	command.WaitDelay = 2 * time.Second
-	out, err := command.Output()
+	out, errs := &capped{}, &capped{}
+	command.Stdout, command.Stderr = out, errs
+	err := command.Run()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "",
 			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
 	if err != nil {
-		var message string
-		if exit, is := errors.AsType[*exec.ExitError](err); is {
-			message = strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "Error: ")
-		}
+		message := strings.TrimPrefix(strings.TrimSpace(errs.String()), "Error: ")
 		return "", fmt.Errorf("nmcli: %s", plainText(cmp.Or(message, err.Error())))
 	}
-	return string(out), nil
+	return out.String(), nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := mostOutput - c.Len(); room > 0 {
+		c.Buffer.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
 }
 
 // findManager finds the machine's Wi-Fi device and its connection.

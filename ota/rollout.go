@@ -69,11 +69,22 @@ func badRollout(format string, values ...any) error {
 	return &fault{"bad_rollout", http.StatusBadRequest, "the rollout: " + fmt.Sprintf(format, values...)}
 }
 
-// reaches reports whether an image is for a robot now. It does not regard the
-// robot's own report or earlier offers.
-func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) bool {
-	return r.Auto && (len(r.Boards) == 0 || slices.Contains(r.Boards, board)) &&
-		(len(r.Robots) == 0 || slices.Contains(r.Robots, robot)) && share(sha, robot) < r.Percent && r.Hours.Contain(at)
+// reaches returns why an image is not for a robot now, or nothing. It does not regard
+// the robot's own report or earlier offers.
+func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
+	switch {
+	case len(r.Boards) > 0 && !slices.Contains(r.Boards, board):
+		return "its board is not in the rollout"
+	case len(r.Robots) > 0 && !slices.Contains(r.Robots, robot):
+		return "it is not among the robots of the rollout"
+	case share(sha, robot) >= r.Percent:
+		return "it is not in the rollout's share"
+	case !r.Hours.Contain(at):
+		return "it is not the hour"
+	case !r.Auto:
+		return "it waits to be installed by hand"
+	}
+	return ""
 }
 
 // share returns a robot's place among a hundred for one image. It is always the same,

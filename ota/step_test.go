@@ -118,7 +118,7 @@ func TestShare(t *testing.T) {
 			other++
 		}
 		for percent := range 101 {
-			in := (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now())
+			in := (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now()) == ""
 			if in {
 				counts[percent]++
 			}
@@ -300,35 +300,35 @@ func TestWhoIsRefused(t *testing.T) {
 			sighting{robot: "a0b1c2d3e4f5", board: "b", version: "1.2", elf: "elf-1.2", at: time.Unix(0, 0)}
 	}
 	for _, c := range []struct {
-		name     string
-		change   func(*Unit, *Record, *sighting)
-		accepted bool
+		name   string
+		change func(*Unit, *Record, *sighting)
+		why    string
 	}{
-		{"none", func(*Unit, *Record, *sighting) {}, true},
-		{"nothing told", func(u *Unit, _ *Record, _ *sighting) { *u = Unit{} }, true},
-		{"by version alone", func(_ *Unit, _ *Record, s *sighting) { s.elf, s.version = "", "1.3" }, false},
-		{"by its ELF file", func(_ *Unit, _ *Record, s *sighting) { s.elf = "elf-1.3" }, false},
-		{"board", func(_ *Unit, _ *Record, s *sighting) { s.board = "c" }, false},
-		{"no board", func(_ *Unit, r *Record, s *sighting) { s.board, r.Boards = "", []string{""} }, false},
-		{"version", func(_ *Unit, _ *Record, s *sighting) { s.version = "v1.2" }, false},
-		{"failed", func(u *Unit, r *Record, _ *sighting) { u.try(r.SHA256, Trial{Stage: Failed}) }, false},
-		{"no slots", func(u *Unit, _ *Record, _ *sighting) { u.Fixed = true }, false},
-		{"chip", func(u *Unit, _ *Record, _ *sighting) { u.Chip = 5 }, false},
-		{"size", func(u *Unit, _ *Record, _ *sighting) { u.Slot = 999 }, false},
-		{"stopped", func(_ *Unit, r *Record, _ *sighting) { r.Stopped = "2 of 5" }, false},
-		{"as new", func(_ *Unit, _ *Record, s *sighting) { s.version, s.elf = "1.3", "other build" }, false},
-		{"no rollout", func(_ *Unit, r *Record, _ *sighting) { r.Rollout = Rollout{} }, false},
-		{"other boards", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Boards = []string{"c"} }, false},
-		{"other robots", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Robots = []device.ID{"020000000001"} }, false},
-		{"hours", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Hours = Hours{60, 120} }, false},
-		{"by hand", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Auto = false }, false},
-		{"wanted", func(u *Unit, r *Record, _ *sighting) { u.Wanted, r.Rollout, r.Stopped = r.SHA256, Rollout{}, "x" }, true},
-		{"wanted on another chip", func(u *Unit, r *Record, _ *sighting) { u.Wanted, u.Chip = r.SHA256, 5 }, false},
+		{"none", func(*Unit, *Record, *sighting) {}, ""},
+		{"nothing told", func(u *Unit, _ *Record, _ *sighting) { *u = Unit{} }, ""},
+		{"by version alone", func(_ *Unit, _ *Record, s *sighting) { s.elf, s.version = "", "1.3" }, "it runs it"},
+		{"by its ELF file", func(_ *Unit, _ *Record, s *sighting) { s.elf = "elf-1.3" }, "it runs it"},
+		{"board", func(_ *Unit, _ *Record, s *sighting) { s.board = "c" }, "not declared"},
+		{"no board", func(_ *Unit, r *Record, s *sighting) { s.board, r.Boards = "", []string{""} }, "not declared"},
+		{"version", func(_ *Unit, _ *Record, s *sighting) { s.version = "v1.2" }, "cannot be compared"},
+		{"failed", func(u *Unit, r *Record, _ *sighting) { u.try(r.SHA256, Trial{Stage: Failed}) }, "came back"},
+		{"no slots", func(u *Unit, _ *Record, _ *sighting) { u.Fixed = true }, "cable"},
+		{"chip", func(u *Unit, _ *Record, _ *sighting) { u.Chip = 5 }, "esp32s3, and the robot has esp32c3"},
+		{"size", func(u *Unit, _ *Record, _ *sighting) { u.Slot = 999 }, "partition takes 999"},
+		{"stopped", func(_ *Unit, r *Record, _ *sighting) { r.Stopped = "2 of 5" }, "has stopped"},
+		{"as new", func(_ *Unit, _ *Record, s *sighting) { s.version, s.elf = "1.3", "other build" }, "as new"},
+		{"no rollout", func(_ *Unit, r *Record, _ *sighting) { r.Rollout = Rollout{} }, "share"},
+		{"other boards", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Boards = []string{"c"} }, "board is not in"},
+		{"other robots", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Robots = []device.ID{"020000000001"} }, "among the robots"},
+		{"hours", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Hours = Hours{60, 120} }, "hour"},
+		{"by hand", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Auto = false }, "by hand"},
+		{"wanted", func(u *Unit, r *Record, _ *sighting) { u.Wanted, r.Rollout, r.Stopped = r.SHA256, Rollout{}, "x" }, ""},
+		{"wanted on another chip", func(u *Unit, r *Record, _ *sighting) { u.Wanted, u.Chip = r.SHA256, 5 }, "esp32c3"},
 	} {
 		u, r, s := good()
 		c.change(&u, &r, &s)
-		if got := u.accepts(r, s); got != c.accepted {
-			t.Errorf("%s: accepted %t", c.name, got)
+		if why := u.refuses(r, s); c.why == "" && why != "" || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %q", c.name, why)
 		}
 	}
 }

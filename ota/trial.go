@@ -116,7 +116,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
 			continue // else the owner's choice would be undone at the next boot
 		}
-		if u.accepts(r, s) {
+		if u.refuses(r, s) == "" {
 			u.offered(&r, s, &v)
 			break
 		}
@@ -180,36 +180,53 @@ func (t Trial) missed(i Image, v *verdict) Trial {
 	}
 	if t.Misses >= mostMisses || t.Forced {
 		t.Stage = Failed
-		why := "it was offered, and the robot came back without it"
-		if t.Backed {
-			why = "it was installed, and the robot came back with the image before"
-		}
-		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: why})
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why()})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	return t
 }
 
-// accepts reports whether an image is offered to a robot now. An image is forced
-// once, and never again.
-func (u Unit) accepts(r Record, s sighting) bool {
+func (t Trial) why() string {
+	if t.Backed {
+		return "it was installed, and the robot came back with the image before"
+	}
+	return "it was offered, and the robot came back without it"
+}
+
+// refuses returns why an image is not offered to a robot now, or nothing.
+func (u Unit) refuses(r Record, s sighting) string {
+	wanted := u.Wanted == r.SHA256
 	t := u.Trials[r.SHA256]
 	isNewer, err := newer(r.Version, s.version)
 	switch {
-	case err != nil, s.runs(r.Image), t.Stage == Failed, t.Misses >= mostMisses, t.Forced:
-		return false
-	case u.Fixed, !r.declared(s.board), r.fits(u.target()) != nil:
-		return false
-	case u.Wanted == r.SHA256:
-		return true
+	case s.runs(r.Image):
+		return "it runs it"
+	case !r.declared(s.board):
+		return "the image was not declared for its board"
+	case err != nil:
+		return err.Error()
+	case t.Stage == Failed, t.Misses >= mostMisses:
+		return t.why()
+	case t.Forced:
+		return "it was forced once, which is not done again"
+	case u.Fixed:
+		return "it has no partitions for updates; it needs a cable"
+	case r.fits(u.target()) != nil:
+		return r.fits(u.target()).Error()
+	case wanted:
+		return ""
+	case r.Stopped != "":
+		return "the rollout has stopped: " + r.Stopped
+	case !isNewer && !r.Rollout.Force:
+		return "what it runs is as new"
 	}
-	return r.Stopped == "" && (isNewer || r.Rollout.Force) && r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
+	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
 }
 
 func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
-	isNewer, _ := newer(r.Version, s.version) // accepts has compared them
-	v.offer, v.force = r, !isNewer            // accepts takes an older one only if it is wanted
+	isNewer, _ := newer(r.Version, s.version) // refuses has compared them
+	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted
 	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
 	t.Forced, t.Chosen = v.force, t.Chosen || v.force
 	u.try(r.SHA256, t)
