@@ -48,7 +48,8 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 test: deps ## runs every test, under the race detector; prints the ten slowest
 	@packaging/deps.sh deb
 	go build -race ./...
-	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' ./cmd/perch ./packaging ./voice/sphinx ./...
+	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
+		./cmd/perch ./packaging ./cmd/perch/appliance ./voice/sphinx ./...
 	packaging/test.py -race -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch/appliance
 
 # These compute for minutes, and are left to make test.

@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 // holds for everything below it.
 var owners = map[string][]string{
 	"go.etcd.io/bbolt":                       {"store"},
-	"github.com/gorilla/websocket":           {"socket"},
+	"github.com/gorilla/websocket":           {"socket", "packaging"},
 	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
 	"github.com/mochi-mqtt/server/v2":        {"gateway/broker"},
 	"github.com/grandcat/zeroconf":           {"gateway/mdns"},
@@ -97,7 +97,7 @@ var owners = map[string][]string{
 	"github.com/hraban/opus":                 {"voice"},
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
 	"github.com/pion/opus":                   {"voice/sounds"},
-	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "agent", "agent/*"},
+	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},

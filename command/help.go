@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,9 +31,11 @@ func Help(w io.Writer, c *cobra.Command) {
 	}
 	if len(commands) > 0 {
 		fmt.Fprintln(w, "\nCommands:")
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, each := range commands {
-			fmt.Fprintf(w, "  %-*s  %s\n", widest(commands), each.Name(), each.Short)
+			fmt.Fprintf(table, "  %s\t%s\n", each.Name(), each.Short)
 		}
+		_ = table.Flush() // an output that is closed loses it
 		fmt.Fprintf(w, "\n%s COMMAND --help shows the options of a command. Exit codes: 0 done, 1 failed, 2 wrong usage.\n", c.CommandPath())
 	}
 	if options {
@@ -51,13 +54,6 @@ func Visible(group *cobra.Command) (commands []*cobra.Command) {
 		}
 	}
 	return commands
-}
-
-func widest(commands []*cobra.Command) (width int) {
-	for _, c := range commands {
-		width = max(width, len(c.Name()))
-	}
-	return width
 }
 
 // Examples returns the command lines of a command's Example.

@@ -86,11 +86,17 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		if len(robot.Tools) > 0 {
-			r.tools[robot.ID] = size(robot.Tools)
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // of a file that others wrote
+			robot.Tools, robot.ToolsFirmware = nil, ""
+			kept.PutSoon(string(robot.ID), robot)
+		} else if len(robot.Tools) > 0 {
+			r.tools[robot.ID] = n
 		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.LastSeen
+	}
+	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
+		r.removeSoon(all[0])
 	}
 	return r
 }

@@ -159,6 +159,30 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
+// TestARegistryWithoutLimits may come with a backup: what strangers have filled it
+// with is gone with the first start, and leaves memory for the tools of adopted robots.
+func TestARegistryWithoutLimits(t *testing.T) {
+	kept := newTable()
+	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
+	for n := range 300 {
+		id := device.ID(fmt.Sprintf("a0000000%04x", n))
+		kept.PutSoon(string(id), device.Robot{ID: id, Bound: true, Named: n == 0, Tools: big, LastSeen: noon.Add(time.Duration(n) * time.Second)})
+	}
+	r := device.NewRegistry(key, device.AdoptOpen, kept)
+	if n := r.Strangers(); n != 200 || len(kept.Kept) != 201 {
+		t.Errorf("%d strangers are known, %d records are kept", n, len(kept.Kept))
+	}
+	for id, robot := range kept.All() {
+		if robot.Tools != nil {
+			t.Fatalf("the tools of %s are kept", id)
+		}
+	}
+	r.KeepTools("a00000000000", []device.Tool{{Name: "self.tool"}})
+	if robot, err := r.Get("a00000000000"); err != nil || len(robot.Tools) != 1 {
+		t.Errorf("the adopted robot's tools: %v (%v)", robot.Tools, err)
+	}
+}
+
 // TestStrangersExpire: who is away for a month is forgotten, and who was adopted
 // is not.
 func TestStrangersExpire(t *testing.T) {

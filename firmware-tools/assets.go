@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"perch/ota/espimage"
 )
 
-// assetsFlags are the options of perch-tools assets.
 type assetsFlags struct {
 	reach
 	name   string
@@ -58,8 +58,7 @@ func assetsCommand() *cobra.Command {
 	return c
 }
 
-// assets uploads a file of fonts, wake words and faces, and has a robot fetch
-// it.
+// assets uploads an asset file, and has a robot fetch it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
 	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before it is uploaded
@@ -79,9 +78,7 @@ func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io
 		fmt.Fprintf(progress, "  %-31s %d bytes\n", each.Name, each.Size)
 	}
 	if !f.check {
-		if shown.Name = f.name; shown.Name == "" {
-			shown.Name = filepath.Base(file)
-		}
+		shown.Name = cmp.Or(f.name, filepath.Base(file))
 		if err := f.offer(ctx, file, shown, progress, stderr); err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ trap 'rm -f "$out"' EXIT
 export PERCH_BINARY="$PWD/bin/perch"
 
 echo "== the appliance as people run it"
-go test -run '^$' -bench 'Start|Memory|Hello' -benchtime 20x ./cmd/perch | tee -a "$out"
-# StartOfAFullHouse is among these: 300 robots and 200 strangers with all that they may keep.
+go test -run '^$' -bench 'Start|Memory|Hello' -benchtime 20x ./cmd/perch ./cmd/perch/appliance | tee -a "$out"
+# StartOfACrowdedOne is among these: 300 robots and 200 strangers with all that they may keep.
 echo "== what it adds to the time of engines elsewhere that answer at once, and of a model that gives a word every 20 ms"
 go test -run '^$' -bench Answer -benchtime 20x ./cmd/perch | tee -a "$out"
 echo "== ten robots, ten turns each, a scripted recognizer"

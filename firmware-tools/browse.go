@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,12 +13,10 @@ import (
 	"perch/gateway/mdns"
 )
 
-// browseLimit is how long the local link is searched; an appliance answers within
-// a second.
+// browseLimit bounds the search; an appliance answers within a second.
 const browseLimit = 5 * time.Second
 
-// browse finds an appliance on the local link, prints its name, and returns its
-// address.
+// browse finds an appliance, prints its name, and returns its address.
 func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
@@ -58,12 +55,12 @@ func lastingURL(f mdns.Found) string {
 // only kind that a robot can use.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
-	if path == "" || !strings.HasPrefix(path, "/") {
+	if !strings.HasPrefix(path, "/") {
 		path = "/xiaozhi/ota/"
 	}
 	for _, a := range f.Addrs {
 		if a.Is4() {
-			return "http://" + net.JoinHostPort(netip.Addr.String(a), strconv.Itoa(f.Port)) + path
+			return "http://" + net.JoinHostPort(a.String(), strconv.Itoa(f.Port)) + path
 		}
 	}
 	return ""

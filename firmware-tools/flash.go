@@ -18,7 +18,6 @@ import (
 	"perch/ota/espimage"
 )
 
-// flashFlags are the options of perch-tools flash.
 type flashFlags struct {
 	file  string
 	port  string
@@ -66,8 +65,7 @@ func flashCommand() *cobra.Command {
 	return c
 }
 
-// flash writes a file to a robot's flash over its USB cable, or reads a
-// partition.
+// flash writes a file to a robot's flash, or reads a partition.
 func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {

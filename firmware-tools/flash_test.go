@@ -34,10 +34,7 @@ func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := must(master.SyscallConn())(t)
 	ioctl := func(request uintptr, value *uint32) {
 		err := control.Control(func(fd uintptr) {
 			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value))); errno != 0 {
@@ -52,10 +49,7 @@ func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) 
 	ioctl(syscall.TIOCSPTLCK, &unlocked)
 	ioctl(syscall.TIOCGPTN, &number)
 	name = "/dev/pts/" + strconv.Itoa(int(number))
-	kept, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0) // without one that is open, the other end has nothing to read
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must(os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0))(t) // without one that is open, the other end has nothing to read
 	for _, u := range unplug {
 		*u = func() { master.Close() }
 	}
@@ -271,10 +265,7 @@ func bigAssets() []byte {
 // one with a single slot.
 func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
 	t.Helper()
-	table, err := espimage.ParseTable(simrobot.PartitionTable())
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must(espimage.ParseTable(simrobot.PartitionTable()))(t)
 	slot, _ := table.Named("ota_0")
 	robot = flashed{Robot: romloader.Robot{Chip: 9, Revision: 2, Size: 4 << 20}, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot

@@ -143,7 +143,6 @@ func (s *flashing) restart(ctx context.Context) error {
 	return err
 }
 
-// save reads a partition into a file.
 func (s *flashing) save(ctx context.Context, r flashed) error {
 	where, err := s.flags.place(r, flashFile{})
 	if err != nil {

@@ -27,15 +27,13 @@ type flashFile struct {
 	image espimage.Image
 }
 
-// write is a range of flash that is written.
 type write struct {
 	where string // for people: "ota_0", "otadata"
 	at    int64
 	data  []byte
 }
 
-// flashPlan lists what is written to a robot, in this order, with notes for the
-// user.
+// flashPlan lists what is written, in this order, with notes for the user.
 type flashPlan struct {
 	what   string
 	writes []write
@@ -68,12 +66,17 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
 			"Espressif's esptool writes there", file.name)
 	}
-	p := flashPlan{what: file.describe(), writes: []write{{where.name, where.at, file.data}}}
-	switch file.image.Kind {
+	kind, app := file.image.Kind, file.image.App
+	p := flashPlan{what: fmt.Sprintf("%s, %d bytes", kind, len(file.data)), writes: []write{{where.name, where.at, file.data}}}
+	switch kind {
 	case espimage.Application:
+		p.what = fmt.Sprintf("%s %s for %v, %d bytes", app.Project, app.Version, file.image.Chip, len(file.data))
 		err = f.planApp(&p, r, file, where)
 	case espimage.AssetFile:
-		err = planAssets(file, where)
+		_, err = espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
+		if where.partition.Name != "assets" {
+			err = fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
+		}
 	case espimage.Merged:
 		err = planWhole(&p, r, file, where)
 	case espimage.Settings:
@@ -96,13 +99,6 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 
 func (r flashed) target() espimage.Target {
 	return espimage.Target{Chip: r.Chip, Revision: r.Revision}
-}
-
-func (file flashFile) describe() string {
-	if file.image.Kind == espimage.Application {
-		return fmt.Sprintf("%s %s for %v, %d bytes", file.image.App.Project, file.image.App.Version, file.image.Chip, len(file.data))
-	}
-	return fmt.Sprintf("%s, %d bytes", file.image.Kind, len(file.data))
 }
 
 // place returns the destination of a file: that of --at, or the usual one of its
@@ -195,14 +191,6 @@ func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where plac
 			where.name))
 	}
 	return nil
-}
-
-func planAssets(file flashFile, where place) error {
-	if where.partition.Name != "assets" {
-		return fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
-	}
-	_, err := espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
-	return err
 }
 
 func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {

@@ -18,7 +18,6 @@ import (
 	"perch/command"
 )
 
-// hooksFlags are the options of the commands of perch-tools hooks.
 type hooksFlags struct {
 	address  string
 	keyFile  string
@@ -92,8 +91,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
-// harmless is an error that ends with the exit code 0: an agent takes 2 for a
-// veto.
+// harmless is an error with the exit code 0: an agent takes 2 for a veto.
 type harmless struct{ error }
 
 // ExitCode is what the program ends with.
@@ -104,7 +102,6 @@ func (f *hooksFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
 }
 
-// prepare checks the address, and reads the key.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
@@ -215,8 +212,7 @@ func agentNames() string {
 	return strings.Join(names, "|")
 }
 
-// file returns the path of the settings. A link is followed, so that it stays
-// one.
+// file returns the path of the settings. A link is followed, so that it stays one.
 func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	file := f.settings
 	if file == "" {

@@ -25,10 +25,7 @@ func remove(args ...string) (code int, stdout, stderr string) {
 
 func content(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -144,6 +141,11 @@ func TestRemove(t *testing.T) {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
 	}
+	old := writeFile(t, "settings.json",
+		[]byte(`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`))
+	if code, _, errs := remove("claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
+		t.Errorf("%d %s %s", code, errs, content(t, old))
+	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
 	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
 		t.Errorf("%d %s", code, out)
@@ -227,9 +229,7 @@ func TestMergeIntoNothing(t *testing.T) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Symlink(file, link))
 	if code, _, _ := install("claude", "--write", "--settings", link, "--url", "http://127.0.0.1:3000"); code != 0 {
 		t.Error(code)
 	}

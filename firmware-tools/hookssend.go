@@ -23,8 +23,7 @@ const (
 	permissionWithin = 115 * time.Second
 )
 
-// sendHook sends the input of an agent's hook to the appliance, and prints the
-// answer to a permission.
+// sendHook sends a hook's input to the appliance, and prints a permission's answer.
 func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
 	if len(args) != 1 || within[args[0]] == 0 {

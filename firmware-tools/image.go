@@ -13,7 +13,6 @@ import (
 	"perch/ota/espimage"
 )
 
-// imageFlags are the options of perch-tools image.
 type imageFlags struct {
 	json bool
 	chip string
@@ -36,9 +35,10 @@ func imageCommand() *cobra.Command {
 
 // image shows an image. The error is why a robot would not run it.
 func (f *imageFlags) image(stdout io.Writer, file string) error {
-	target, err := f.target()
-	if err != nil {
-		return err
+	target := espimage.Target{Revision: -1, Slot: f.slot}
+	target.Chip, _ = espimage.ParseChip(f.chip)
+	if f.chip != "" && target.Chip == espimage.NoChip {
+		return command.Usagef("there is no chip %q; an example is esp32s3", f.chip)
 	}
 	i, err := readImage(file)
 	if _, refused := errors.AsType[*espimage.Refusal](err); err != nil && !refused {
@@ -52,19 +52,6 @@ func (f *imageFlags) image(stdout io.Writer, file string) error {
 	}
 	showImage(stdout, i)
 	return err
-}
-
-func (f *imageFlags) target() (espimage.Target, error) {
-	t := espimage.Target{Chip: espimage.NoChip, Revision: -1, Slot: f.slot}
-	if f.chip == "" {
-		return t, nil
-	}
-	chip, known := espimage.ParseChip(f.chip)
-	if !known {
-		return t, command.Usagef("there is no chip %q; an example is esp32s3", f.chip)
-	}
-	t.Chip = chip
-	return t, nil
 }
 
 // readImage returns what could be read, also if the error is a refusal.
@@ -93,7 +80,6 @@ func withFile(name string, read func(file io.ReaderAt, size int64) error) error 
 	return read(file, info.Size())
 }
 
-// showImage prints what could be read of an image.
 func showImage(w io.Writer, i espimage.Image) {
 	fmt.Fprintf(w, "kind      %s, %d bytes\n", i.Kind, i.Size)
 	if i.Kind != espimage.Application {
@@ -120,7 +106,6 @@ func showImage(w io.Writer, i espimage.Image) {
 	}
 }
 
-// shownImage is an image in JSON.
 type shownImage struct {
 	Kind    espimage.Kind      `json:"kind"`
 	Valid   bool               `json:"valid"`

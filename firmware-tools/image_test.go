@@ -14,9 +14,7 @@ import (
 func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, data, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, data, 0o640))
 	return file
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -32,11 +31,4 @@ func (l lines) step(step, format string, args ...any) {
 	fmt.Fprintf(l.to, "%-9s %s\n", step, text)
 }
 
-// object prints a line of JSON.
-func (l lines) object(value any) {
-	e := json.NewEncoder(l.to)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		fmt.Fprintf(l.to, "{\"error\":%q}\n", err.Error()) // the output is gone
-	}
-}
+func (l lines) object(value any) { fmt.Fprintf(l.to, "%s\n", encoded(value)) }

@@ -195,7 +195,7 @@ func TestPictureIsHeard(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	// A program that does not play is no failure, and does not delay.
+	// A program that does not play is not a failure, and does not delay.
 	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
 		silent := newLoudspeaker(t.Context(), args)
 		for range 1000 {
@@ -215,9 +215,7 @@ func TestPictureIsHeard(t *testing.T) {
 func TestPlayerOf(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"aplay", "pacat"} {
-		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755))
 	}
 	t.Setenv("PATH", programs)
 	has := func(what string) func(string) bool { return func(pattern string) bool { return pattern == what } }
@@ -244,9 +242,7 @@ func TestPictureOfATalk(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
 	heard := filepath.Join(dir, "heard")
-	if err := os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("PULSE_SERVER", "here")
 	t.Setenv("COLUMNS", "70")

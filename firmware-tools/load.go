@@ -37,8 +37,7 @@ type shownTurn struct {
 	Dropped     int     `json:"dropped"`
 }
 
-// shownSound is the sound of a robot, or of many, in JSON. Counts are of packets,
-// times in milliseconds.
+// shownSound is the sound of robots in JSON: packets, and times in milliseconds.
 type shownSound struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`
@@ -63,8 +62,7 @@ func report(out lines, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
 			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length),
-				t.Packets,
-				t.Underruns, t.Dropped})
+				t.Packets, t.Underruns, t.Dropped})
 		}
 		summary(out, []simrobot.Stats{s})
 		return
@@ -131,8 +129,7 @@ func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simr
 	return r.Stats(), err
 }
 
-// stayed returns the error of a talk, or nil for a robot that stayed until it was
-// interrupted.
+// stayed returns a talk's error, or nil if the robot stayed until the interruption.
 func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
 	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
 		return nil
@@ -151,7 +148,6 @@ func macAfter(mac string, n int) string {
 func summary(out lines, all []simrobot.Stats) {
 	var sum simrobot.Stats
 	var hello, firstSound []time.Duration
-	n := 0
 	for _, s := range all {
 		sum.Received += s.Received
 		sum.Played += s.Played
@@ -160,7 +156,6 @@ func summary(out lines, all []simrobot.Stats) {
 		sum.Underruns += s.Underruns
 		sum.Gaps = append(sum.Gaps, s.Gaps...)
 		hello = append(hello, s.HelloLatency)
-		n += answered(s)
 		for _, t := range s.Turns {
 			if t.Answered {
 				firstSound = append(firstSound, t.FirstAudio)
@@ -170,12 +165,12 @@ func summary(out lines, all []simrobot.Stats) {
 	}
 	if out.json {
 		p := func(d []time.Duration, q float64) float64 { return milliseconds(simrobot.Quantile(d, q)) }
-		out.object(shownSound{len(all), len(sum.Turns), n, sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
+		out.object(shownSound{len(all), len(sum.Turns), len(firstSound), sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
 			p(hello, 0.5), p(hello, 0.99), p(firstSound, 0.5), p(firstSound, 0.99), p(sum.Gaps, 0.5), p(sum.Gaps, 0.99)})
 		return
 	}
 	w := out.to
-	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(all), n, len(sum.Turns))
+	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(all), len(firstSound), len(sum.Turns))
 	for _, d := range []struct {
 		name string
 		d    []time.Duration

@@ -13,16 +13,14 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays a talk by a program of this machine. The talk does not wait for
-// it: sound that it cannot take is dropped.
+// loudspeaker plays a talk by a program, and drops sound for which the talk would wait.
 type loudspeaker struct {
 	sound  chan []int16 // nil without a program
 	rates  map[int]*voice.Resampler
 	played sync.WaitGroup
 }
 
-// playerOf returns a program that plays raw sound from its standard input, if the
-// machine has a sound device.
+// playerOf returns a program that plays raw sound, if there is a sound device.
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {
@@ -31,8 +29,7 @@ func playerOf(getenv func(string) string, exists func(pattern string) bool) []st
 	}{
 		{exists("/dev/snd/pcmC*p"), []string{"aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate}},
 		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"),
-			[]string{"pacat", "--raw", "--format=s16le", "--channels=1",
-				"--rate=" + rate}},
+			[]string{"pacat", "--raw", "--format=s16le", "--channels=1", "--rate=" + rate}},
 	} {
 		if _, err := exec.LookPath(p.args[0]); p.there && err == nil {
 			return p.args
@@ -73,7 +70,6 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	return l
 }
 
-// play queues sound.
 func (l *loudspeaker) play(rate int, pcm []int16) {
 	if l.sound == nil {
 		return
@@ -93,12 +89,4 @@ func (l *loudspeaker) close() {
 		close(l.sound)
 		l.played.Wait()
 	}
-}
-
-// howPlayed describes how a talk is played.
-func howPlayed(player []string) string {
-	if len(player) > 0 {
-		return "played by " + player[0]
-	}
-	return "not played: no sound device, or neither aplay nor pacat"
 }

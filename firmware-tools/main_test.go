@@ -158,6 +158,22 @@ func toolsUntil(ctx context.Context, args ...string) (code int, stdout, stderr s
 	return code, out.String(), errs.String()
 }
 
+// must returns a value that must come without an error.
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // call is the arguments of a command, its exit code, and a part of the line that it
 // prints if it fails.
 type call struct {
@@ -180,9 +196,7 @@ func check(t *testing.T, command string, calls []call) {
 func microphone(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := voice.WriteWAV(&b, 16000, square(4800)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, voice.WriteWAV(&b, 16000, square(4800)))
 	return writeFile(t, "mic.wav", b.Bytes())
 }
 
@@ -242,15 +256,9 @@ func (a *appliance) checkUpgrade() {
 
 func checkSound(t *testing.T, file string) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Open(file))(t)
 	defer f.Close()
-	w, err := voice.NewWAVReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(voice.NewWAVReader(f))(t)
 	info, _ := f.Stat()
 	if n := (info.Size() - 44) / 2; w.Rate != 24000 || n != 10*voice.SpeakerFrame {
 		t.Errorf("%d samples at %d Hz, want ten packets", n, w.Rate)
@@ -290,9 +298,7 @@ func TestWakeAndAEC(t *testing.T) {
 func TestEachRobotItsOwnWords(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}
-		if err := errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()))
 		return f
 	}
 	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,6 +27,8 @@ const (
 	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
 	nmcliWithin = 45 * time.Second
 	joinSeconds = "30"
+	// mostOutput limits the output that is kept, in bytes.
+	mostOutput = 256 << 10
 )
 
 // nmcli runs nmcli once. Its language is C, because its output is parsed.
@@ -35,19 +38,28 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "nmcli", args...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "LANGUAGE=C")
 	command.WaitDelay = 2 * time.Second
-	out, err := command.Output()
+	out, errs := &capped{}, &capped{}
+	command.Stdout, command.Stderr = out, errs
+	err := command.Run()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "",
 			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
 	if err != nil {
-		var message string
-		if exit, is := errors.AsType[*exec.ExitError](err); is {
-			message = strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "Error: ")
-		}
+		message := strings.TrimPrefix(strings.TrimSpace(errs.String()), "Error: ")
 		return "", fmt.Errorf("nmcli: %s", plainText(cmp.Or(message, err.Error())))
 	}
-	return string(out), nil
+	return out.String(), nil
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := mostOutput - c.Len(); room > 0 {
+		c.Buffer.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
 }
 
 // findManager finds the machine's Wi-Fi device and its connection.
@@ -83,11 +95,11 @@ func findManager(ctx context.Context) (*manager, error) {
 // last two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// robots returns the networks of robots in range, each once.
-func (m *manager) robots(ctx context.Context) ([]string, error) {
+// pick returns the network of the named robot, or of the only one in range.
+func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var found []string
 	for line := range strings.Lines(out) {
@@ -96,33 +108,19 @@ func (m *manager) robots(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found), nil
-}
-
-// pick returns the network of the named robot, or of the only one.
-func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
-	found, err := m.robots(ctx)
+	found = slices.Compact(found)
 	switch {
-	case err != nil:
-		return "", err
 	case wanted != "" && slices.Contains(found, wanted):
 		return wanted, nil
 	case wanted != "":
-		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, listed(found))
+		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, cmp.Or(strings.Join(found, ", "), "none"))
 	case len(found) == 0:
 		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
 			"join its Wi-Fi")
 	case len(found) > 1:
-		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", listed(found))
+		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", strings.Join(found, ", "))
 	}
 	return found[0], nil
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // join leaves the machine's Wi-Fi for a robot's network. The default route stays:

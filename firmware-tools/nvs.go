@@ -14,7 +14,6 @@ import (
 	"perch/firmware-tools/nvs"
 )
 
-// nvsFlags are the options of perch-tools nvs.
 type nvsFlags struct {
 	file    string
 	out     string
@@ -104,12 +103,9 @@ func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+
 
 // checkOTA refuses URLs that the firmware cannot use, or misreads.
 func checkOTA(url string) error {
-	rest, isHTTP := strings.CutPrefix(url, "http://")
-	if !isHTTP {
-		rest, isHTTP = strings.CutPrefix(url, "https://")
-	}
-	if host, _, _ := strings.Cut(rest, "/"); !isHTTP || host == "" || strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") ||
-		len(url) > 255 {
+	scheme, rest, _ := strings.Cut(url, "://")
+	if host, _, _ := strings.Cut(rest, "/"); scheme != "http" && scheme != "https" || host == "" ||
+		strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
 		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil
@@ -195,12 +191,6 @@ func expected(namespace, key string) (nvs.Type, bool) {
 	return t, known
 }
 
-// secretKey reports whether a key's value is secret.
-func secretKey(key string) bool {
-	return strings.HasPrefix(key, "password") || strings.Contains(key, "token") || strings.Contains(key, "secret")
-}
-
-// shownItem is an item in JSON.
 type shownItem struct {
 	Namespace string `json:"namespace"`
 	Key       string `json:"key"`
@@ -212,7 +202,8 @@ func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
 	items := []shownItem{}
 	for _, i := range p.Items() {
 		value := i.Value.String()
-		if secretKey(i.Key) && value != "" && !f.secrets {
+		secret := strings.HasPrefix(i.Key, "password") || strings.Contains(i.Key, "token") || strings.Contains(i.Key, "secret")
+		if secret && value != "" && !f.secrets {
 			value = "(hidden)"
 		}
 		items = append(items, shownItem{i.Namespace, i.Key, i.Value.Type.String(), value})

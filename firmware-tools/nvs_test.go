@@ -18,14 +18,9 @@ func robotSettings(t *testing.T) []byte {
 		"wifi/ssid=home", "wifi/password=correct horse", "board/uuid=3f1c8e5a", "audio/output_volume=70",
 		"elsewhere/odd=blob:00ff", "elsewhere/text=string:\x1b[2J",
 	} {
-		if err := assign(p, text); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, assign(p, text))
 	}
-	image, err := p.Encode(0x4000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := must(p.Encode(0x4000))(t)
 	return image
 }
 

@@ -53,9 +53,7 @@ func follow(t *testing.T, command, page string) {
 func TestOnboardingPage(t *testing.T) {
 	commands := commandsOf(t, "../docs/onboarding.md")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("wifi.txt", []byte("correct horse\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile("wifi.txt", []byte("correct horse\n"), 0o600))
 	arrived := func(p *simrobot.Portal) {
 		t.Helper()
 		if p.OTA() != lasting || !slices.Contains(p.Saved(), "Home") || !p.Left() {
@@ -90,32 +88,19 @@ func TestOnboardingPage(t *testing.T) {
 func byCable(t *testing.T, commands []string) {
 	t.Helper()
 	var settings nvs.Partition
-	uuid, err := nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := settings.Set("board", "uuid", uuid); err != nil {
-		t.Fatal(err)
-	}
-	image, err := settings.Encode(0x4000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uuid := must(nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21"))(t)
+	noError(t, settings.Set("board", "uuid", uuid))
+	image := must(settings.Encode(0x4000))(t)
 	o, app := stackChan(), simrobot.Image("1.3.0", 10_000)
 	copy(o.Flash[0x9000:], image)
-	if err := os.WriteFile("stack-chan.bin", app, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile("stack-chan.bin", app, 0o600))
 	rom := simrobot.NewROM(o)
 	port := terminal(t, rom)
 	for _, command := range commands {
 		follow(t, command, port)
 	}
 	flash := rom.Flash()
-	p, err := nvs.Decode(flash[0x9000:0xD000])
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(nvs.Decode(flash[0x9000:0xD000]))(t)
 	url, _ := p.Get("wifi", "ota_url")
 	if kept, _ := p.Get("board", "uuid"); url.String() != lasting || kept.String() != uuid.String() {
 		t.Errorf("the URL is %v, the UUID %v", url, kept)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"perch/command"
@@ -97,14 +96,6 @@ func (p *picture) line(who, does, words string) string {
 	return strings.TrimRight(p.face()+"  "+text, " ")
 }
 
-// waited describes how long a person waited for an answer.
-func waited(t simrobot.Turn) string {
-	if !t.Answered {
-		return "no answer"
-	}
-	return fmt.Sprintf("first sound after %.1f s, %.1f s long", t.FirstAudio.Seconds(), t.Length.Round(100*time.Millisecond).Seconds())
-}
-
 // cut returns a text in so many columns; a cut text ends with an ellipsis.
 func cut(text string, columns int) string {
 	used, end := 0, 0
@@ -120,8 +111,7 @@ func cut(text string, columns int) string {
 	return text
 }
 
-// wide returns the columns of a character on a terminal, rather too many than too
-// few.
+// wide returns the columns of a character, rather too many than too few.
 func wide(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:

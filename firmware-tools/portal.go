@@ -116,8 +116,7 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	defer cancel()
 	for {
 		current, err := p.ota(waiting)
-		var unreached *url.Error
-		if err == nil || !errors.As(err, &unreached) {
+		if _, unreached := errors.AsType[*url.Error](err); !unreached {
 			return current, err
 		}
 		select {
@@ -128,8 +127,7 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	}
 }
 
-// setOTA stores a bootstrap URL, and reads it back: the page reports success for
-// any.
+// setOTA stores a bootstrap URL, and reads it back: the page reports success for any.
 func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {

@@ -16,7 +16,6 @@ import (
 	"perch/command"
 )
 
-// provisionFlags are the options of perch-tools provision.
 type provisionFlags struct {
 	ota          string
 	ssid         string

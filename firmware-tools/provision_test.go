@@ -47,10 +47,7 @@ func TestProvision(t *testing.T) {
 		if !p.Left() || !slices.Equal(p.Saved(), []string{"Home"}) {
 			t.Errorf("left %v, knows %q", p.Left(), p.Saved())
 		}
-		r, err := simrobot.New(simrobot.Options{OTA: p.OTA(), MAC: "a0:b1:c2:d3:e4:f5"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(simrobot.New(simrobot.Options{OTA: p.OTA(), MAC: "a0:b1:c2:d3:e4:f5"}))(t)
 		if err := r.Boot(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -211,9 +208,7 @@ func air(t *testing.T, fail string, ssids ...string) (state string) {
 		filepath.Join(dir, "nmcli"): nmcliScript, filepath.Join(state, "fail"): fail, filepath.Join(state, "log"): "",
 		filepath.Join(state, "active"): home, filepath.Join(state, "air"): strings.Join(ssids, "\n") + "\n",
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, []byte(text), 0o700))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("STATE", state)
@@ -312,7 +307,7 @@ func TestCannotComeBack(t *testing.T) {
 	}
 }
 
-// TestNoManager: without nmcli the error names the way by hand.
+// TestNoManager: without nmcli the error says how to join by hand.
 func TestNoManager(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if code, _, errs := tools("provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {

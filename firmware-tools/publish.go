@@ -15,7 +15,6 @@ import (
 	"perch/command"
 )
 
-// publishFlags are the options of perch-tools publish.
 type publishFlags struct {
 	reach
 	boards    []string

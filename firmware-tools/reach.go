@@ -21,8 +21,7 @@ import (
 	"perch/device"
 )
 
-// keyless is the appliance's address for programs on its own machine, which need
-// no token there.
+// keyless is the address for programs on the appliance's own machine: no token.
 const keyless = "http://127.0.0.1:8004"
 
 // reach is the appliance that a command asks, and the proof that its owner asks.
@@ -94,8 +93,7 @@ func (r *reach) post(ctx context.Context, value any, path ...string) error {
 	return send(request)
 }
 
-// judgeWithin is how long an appliance may take to check an image that it has,
-// on a slow card.
+// judgeWithin bounds the check of an uploaded image, on a slow card.
 const judgeWithin = time.Minute
 
 // send sends a request and returns the error that it is answered with.
@@ -107,8 +105,7 @@ func send(request *http.Request) error {
 	return answer.Body.Close()
 }
 
-// begin sends a request, and returns the answer when it begins. An answer that is
-// an error is returned as one.
+// begin sends a request, and returns the beginning of the answer, or its error.
 func begin(request *http.Request, within time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true}}

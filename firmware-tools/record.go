@@ -16,7 +16,6 @@ import (
 	"perch/command"
 )
 
-// recordFlags are the options of perch-tools record.
 type recordFlags struct {
 	reach
 	out string
@@ -75,8 +74,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 // transcript itself has no end of its own.
 const beginWithin = 10 * time.Second
 
-// copyUntil copies until the transcript ends or ctx does; either is the end of
-// a recording.
+// copyUntil copies until the transcript or ctx ends; both end a recording.
 func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the recording broke off: %w", err)

@@ -19,7 +19,6 @@ import (
 	"perch/voice"
 )
 
-// robotFlags are the options of perch-tools robot.
 type robotFlags struct {
 	options simrobot.Options
 	say     []string
@@ -124,8 +123,7 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// speak makes the sound for all microphones. What two robots say alike is
-// spoken once.
+// speak makes the sound for all microphones. The same text is spoken once.
 func (f *robotFlags) speak(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {
@@ -197,7 +195,11 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
-	log.line("robot", "sound", howPlayed(player))
+	how := "not played: no sound device, or neither aplay nor pacat"
+	if len(player) > 0 {
+		how = "played by " + player[0]
+	}
+	log.line("robot", "sound", how)
 	heard := newLoudspeaker(ctx, player)
 	o.Play = heard.play
 	o.Observe = func(h simrobot.Observation) {

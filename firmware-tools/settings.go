@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// object is a JSON object that keeps the order and the spelling of its members,
-// which a person wrote.
+// object is a person's JSON object: its members keep their order and spelling.
 type object []member
 
 type member struct {
@@ -44,8 +43,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// text returns the object as JSON. It does not implement json.Marshaler, which
-// would reformat the values.
+// text returns the object as JSON. A json.Marshaler would reformat the values.
 func (o object) text() json.RawMessage {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -142,18 +140,18 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 			return nil, err
 		}
 		each = slices.DeleteFunc(each, isOurs)
-		if len(each) == 0 {
-			continue
+		if len(each) > 0 {
+			groups = append(groups, group.with("hooks", encoded(each)).text())
 		}
-		groups = append(groups, group.with("hooks", encoded(each)).text())
 	}
 	return groups, nil
 }
 
-// isOurs reports whether this program installed a hook.
+// isOurs reports whether this program installed a hook. Earlier versions installed
+// some by HTTP.
 func isOurs(hook json.RawMessage) bool {
-	var h struct{ Command string }
-	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
+	var h struct{ URL, Command string }
+	return json.Unmarshal(hook, &h) == nil && (strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark))
 }
 
 // mostSettings limits the settings, in bytes.

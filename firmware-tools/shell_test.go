@@ -18,9 +18,7 @@ func TestBashCompletesTools(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.Program(t, bin, "perch-tools", "")
 	devices := "#!/bin/sh\n[ \"$1\" = devices ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
-	if err := os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	for line, want := range map[string]string{
 		"perch-tools ":                         "completion firmware help hooks robot",
 		"perch-tools robot ":                   "flash nvs provision record simulate",

@@ -10,8 +10,7 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. Check-ins of strangers, which may come
-// often, are limited to mostLogged a minute.
+// announce logs and publishes a check-in. Strangers are limited to mostLogged a minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
 		if ok, _ := s.gone.take(now); ok { // others bound what they keep of strangers themselves
@@ -60,8 +59,7 @@ type ration struct {
 	dropped int
 }
 
-// take reports whether one more may be logged, and in a new minute first how many
-// were dropped in the previous one.
+// take reports whether one more may be logged, and how many a past minute dropped.
 func (r *ration) take(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,10 +84,11 @@ type Refusal struct {
 	Code    string    `json:"code"`
 	Reason  string    `json:"reason"`
 	Count   int       `json:"count"` // of that address and for that reason
+
+	logged time.Time
 }
 
-// mostRefused are kept, and a refusal that repeats is logged once per
-// refusedEvery.
+// mostRefused are kept. A refusal that repeats is logged once per refusedEvery.
 const (
 	mostRefused  = 10
 	refusedEvery = time.Minute
@@ -98,34 +97,27 @@ const (
 // refusals are the latest. The zero value has none.
 type refusals struct {
 	mu    sync.Mutex
-	list  []remembered // newest first
-	lines ration       // of the log
-}
-
-type remembered struct {
-	Refusal
-	logged time.Time
+	list  []Refusal // newest first
+	lines ration    // of the log
 }
 
 // note keeps a refusal, and reports whether to log it.
 func (r *refusals) note(n Refusal) (log bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.IndexFunc(r.list, func(k remembered) bool { return k.Address == n.Address && k.Code == n.Code })
-	entry := remembered{}
+	at := slices.IndexFunc(r.list, func(k Refusal) bool { return k.Address == n.Address && k.Code == n.Code })
 	if at >= 0 {
-		entry = r.list[at]
+		n.Count, n.logged = r.list[at].Count, r.list[at].logged
 		r.list = slices.Delete(r.list, at, at+1)
 	} else if len(r.list) == mostRefused {
 		r.list = r.list[:mostRefused-1]
 	}
-	n.Count = entry.Count + 1
-	entry.Refusal = n
-	if since := n.At.Sub(entry.logged); since >= refusedEvery || since < 0 { // the clock was set back
-		entry.logged = n.At
+	n.Count++
+	if since := n.At.Sub(n.logged); since >= refusedEvery || since < 0 { // the clock was set back
+		n.logged = n.At
 		log, before = r.lines.take(n.At)
 	}
-	r.list = slices.Insert(r.list, 0, entry)
+	r.list = slices.Insert(r.list, 0, n)
 	return log, before
 }
 
@@ -133,11 +125,7 @@ func (r *refusals) note(n Refusal) (log bool, before int) {
 func (s *Service) Refused() []Refusal {
 	s.refusals.mu.Lock()
 	defer s.refusals.mu.Unlock()
-	list := make([]Refusal, 0, len(s.refusals.list))
-	for _, r := range s.refusals.list {
-		list = append(list, r.Refusal)
-	}
-	return list
+	return append([]Refusal{}, s.refusals.list...)
 }
 
 // refused keeps and logs a check-in that is answered with an error.

@@ -16,8 +16,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Asset is a file of fonts, wake words and faces that robots can download. It
-// has no record: the folder is the list.
+// Asset is an asset file that robots can download. Its folder is the list.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes

@@ -60,26 +60,18 @@ func TestAssets(t *testing.T) {
 	if err != nil || a.Size != int64(len(file)) || len(a.Files) != 2 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	path, err := l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now()))(t)
 	w := l.fetch(offer{URL: path})
 	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	other, err := l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour)))(t)
 	l.add(t, simrobot.Image("1.3.0", 0), board)
 	image, err := func() (string, error) { l.runs(t, mac, "1.2.4"); return l.Install("a0b1c2d3e4f5", "", time.Now()) }()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)); err != nil {
-		t.Fatal(err)
-	}
+	must(l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)))(t)
 	ticket := path[strings.Index(path, "?"):]
 	for url, code := range map[string]int{
 		other:                                    403, // yesterday's
@@ -126,9 +118,7 @@ func (b breaks) Read(p []byte) (int, error) {
 func TestAssetsRefused(t *testing.T) {
 	s := newCatalogue(t)
 	good := assets(1000)
-	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)); err != nil {
-		t.Fatal(err)
-	}
+	must(s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)))(t)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++
 	for _, c := range []struct {
@@ -154,9 +144,7 @@ func TestAssetsRefused(t *testing.T) {
 		t.Errorf("the one before is another (%v)", err)
 	}
 	for n := range 31 {
-		if _, err := s.AddAsset(t.Context(), fmt.Sprintf("b%d.bin", n), bytes.NewReader(good)); err != nil {
-			t.Fatal(err)
-		}
+		must(s.AddAsset(t.Context(), fmt.Sprintf("b%d.bin", n), bytes.NewReader(good)))(t)
 	}
 	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); statusOf(err) != "409 assets_full" {
 		t.Errorf("one too many: %v", err)
@@ -165,9 +153,7 @@ func TestAssetsRefused(t *testing.T) {
 		t.Errorf("one in the place of another: %v", err)
 	}
 	left := filepath.Join(s.dir, "assets", ".upload-123") // of a power cut
-	if err := os.WriteFile(left, good[:100], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(left, good[:100], 0o600))
 	if list, err := s.Assets(); err != nil || len(list) != 32 {
 		t.Errorf("%d, %v", len(list), err)
 	}
@@ -187,9 +173,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestAssetsTooLarge(t *testing.T) {
 	l := newAppliance(t)
 	file := assets(100_000)
-	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)); err != nil {
-		t.Fatal(err)
-	}
+	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)))(t)
 	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
 		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`,
 			size))

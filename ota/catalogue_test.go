@@ -74,10 +74,7 @@ func again[T any](t testing.TB, v *T) {
 // files are what is in the folder.
 func (s *catalogue) files(t testing.TB) (names []string) {
 	t.Helper()
-	list, err := os.ReadDir(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must(os.ReadDir(s.dir))(t)
 	for _, f := range list {
 		names = append(names, f.Name())
 	}
@@ -89,21 +86,13 @@ const board = "m5stack-stack-chan"
 // add publishes an image that must be taken.
 func (s *catalogue) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
-	i, err := s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return must(s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0)))(t)
 }
 
 // rollOut publishes an image that all robots of its board are offered.
 func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
 	t.Helper()
-	i, err := s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return must(s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
 }
 
 // codeOf returns the code of an error that has one.
@@ -141,10 +130,7 @@ func TestAnImageIsPublished(t *testing.T) {
 	if list := s.List(); len(list) != 2 || list[0].Version != "1.10.0" || list[1].SHA256 != sha || len(list[1].Boards) != 2 {
 		t.Errorf("after a restart there are %+v", list)
 	}
-	reader, err := s.Open(sha)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must(s.Open(sha))(t)
 	if kept, err := io.ReadAll(reader); err != nil || !bytes.Equal(kept, file) || reader.Close() != nil {
 		t.Error("it is opened as another")
 	}
@@ -222,18 +208,14 @@ func TestOneUploadAtATime(t *testing.T) {
 		first <- err
 	}()
 	file := simrobot.Image("1.3.0", 5000)
-	if _, err := body.Write(file[:100]); err != nil {
-		t.Fatal(err)
-	}
+	must(body.Write(file[:100]))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Add(ctx, bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("a second upload: %v", err)
 	}
-	if _, err := body.Write(file[100:]); err != nil {
-		t.Fatal(err)
-	}
+	must(body.Write(file[100:]))(t)
 	if body.Close(); <-first != nil || len(s.List()) != 1 {
 		t.Errorf("there are %d images", len(s.List()))
 	}
@@ -276,17 +258,13 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	short := s.add(t, simrobot.Image("1.5.0", 5000), board)
 	name := func(n string) string { return filepath.Join(s.dir, n) }
 	write := func(n string, size int) {
-		if err := os.WriteFile(name(n), make([]byte, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(name(n), make([]byte, size), 0o600))
 	}
 	write(".upload-123", 100)                   // in the middle of an upload
 	write(strings.Repeat("ab", 32)+".bin", 100) // before its record
 	write("notes.txt", 10)                      // somebody's own
 	write(short.SHA256+".bin", 10)              // a disk that lost the end
-	if err := os.Remove(name(lost.SHA256 + ".bin")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(name(lost.SHA256+".bin")))
 	s.open(t)
 	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
 		t.Errorf("there are %+v", list)
@@ -325,10 +303,7 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 		!strings.Contains(log.String(), aside) {
 		t.Errorf("put aside: %v; the log says %s", err, &log)
 	}
-	file, err := os.ReadFile(aside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.ReadFile(aside))(t)
 	if s.add(t, file, board).SHA256 != image.SHA256 {
 		t.Error("it cannot be published again")
 	}
@@ -388,9 +363,7 @@ func TestParseRollout(t *testing.T) {
 		t.Error("for a board that it was not declared for")
 	}
 	r.Boards[0] = board
-	if _, err := s.Plan(i.SHA256, r); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Plan(i.SHA256, r))(t)
 	s.open(t)
 	if kept := s.List()[0].Rollout; !reflect.DeepEqual(kept, r) {
 		t.Errorf("after a restart it is %+v", kept)

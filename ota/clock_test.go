@@ -68,7 +68,7 @@ func TestWhatWasWantedLastCounts(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsBetterThanAWrongOne: a robot sets its clock by what it is told.
+// TestNoTimeIsBetterThanAWrongOne: a robot sets its clock by the reply.
 func TestNoTimeIsBetterThanAWrongOne(t *testing.T) {
 	built := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	s := New(Options{Zone: time.UTC, Framing: 1, Earliest: built, Log: slog.New(slog.DiscardHandler)})

@@ -107,8 +107,7 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 	}
 }
 
-// download streams an image: whole with its length, as robots need it, or the
-// ranges that other clients ask for.
+// download streams an image: whole with its length for robots, or ranges for others.
 func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket string) error {
 	sha, isImage := strings.CutSuffix(name, imageExt)
 	if !isImage || !isHash(sha) {
@@ -129,8 +128,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return f.stream(w, r, id, f.path(sha), progress)
 }
 
-// stream sends a file, once there is room for one more download. progress may be nil;
-// it is called with the bytes that were sent.
+// stream sends a file when there is room for one more download. progress may be nil.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64)) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {

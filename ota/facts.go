@@ -8,8 +8,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Facts are what a robot reports of its chip, and of the flash that an image has
-// to fit.
+// Facts are what a robot reports of its chip and flash, which an image has to fit.
 type Facts struct {
 	Chip     espimage.Chip `json:"chip"`
 	Revision int           `json:"revision"`

@@ -2,8 +2,8 @@ package ota
 
 import "testing"
 
-// FuzzFacts: whatever a robot tells of itself, an image is held against bounds
-// that make sense, or against none.
+// FuzzFacts: whatever a robot reports, an image is compared with sensible bounds, or
+// with none.
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(
 		`{"chip_model_name":"esp32s3","chip_info":{"revision":2},"application":{"elf_sha256":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},` +

@@ -305,7 +305,7 @@ func (f *Firmware) Update(id device.ID) Update {
 // latest is the newest image that a robot could run and does not. f.mu is held.
 func (f *Firmware) latest(u Unit) *Record {
 	for _, r := range f.records() {
-		if is, err := newer(r.Version, u.Version); err == nil && is && r.declared(u.Board) && !u.Fixed && r.fits(u.target()) == nil {
+		if is, _ := newer(r.Version, u.Version); is && r.suits(u) == nil {
 			return &r
 		}
 	}
@@ -347,7 +347,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	return f.location(sha, id, now), nil
 }
 
-// suits says why an image must not go to a robot at all.
+// suits returns why an image must not go to a robot.
 func (r Record) suits(u Unit) error {
 	switch {
 	case !r.declared(u.Board):

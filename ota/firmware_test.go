@@ -102,9 +102,7 @@ func TestTheFirmwareRefuses(t *testing.T) {
 		waiting = head + `"activation":{"message":"m","code":"1","challenge":"1"}}`
 	)
 	for _, reply := range []string{good, waiting} {
-		if _, err := readReply([]byte(reply)); err != nil {
-			t.Fatal(err)
-		}
+		must(readReply([]byte(reply)))(t)
 	}
 	for _, swap := range [][2]string{
 		{`"websocket"`, `"mqtt":{},"websocket"`},

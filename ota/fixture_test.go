@@ -26,6 +26,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// must returns a value that must come without an error.
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fixture is the bootstrap with the parts it has in the appliance.
 type fixture struct {
 	robots  *device.Registry
@@ -139,9 +155,7 @@ func (h *fixture) activate(t testing.TB, query string, header http.Header, want 
 // adopt makes a robot its owner's, by its code or its id.
 func (h *fixture) adopt(t testing.TB, robot string) {
 	t.Helper()
-	if _, err := h.robots.Adopt(robot, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(h.robots.Adopt(robot, time.Now()))(t)
 }
 
 // seen returns the next event, which must be a check-in.
@@ -149,10 +163,7 @@ func (h *fixture) seen(t testing.TB) event.RobotSeen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	e, err := h.events.Next(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(h.events.Next(ctx))(t)
 	seen, ok := e.Event.(event.RobotSeen)
 	if !ok || e.Robot != "a0b1c2d3e4f5" {
 		t.Fatalf("event %s of %s", event.Kind(e.Event), e.Robot)

@@ -29,10 +29,7 @@ func TestCheckInTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			archive := must(txtar.ParseFile(file))(t)
 			if len(archive.Files) != 2 || archive.Files[0].Name != "adoption" || archive.Files[1].Name != "transcript" || len(archive.Comment) < 20 {
 				t.Fatal("a transcript is a sentence of intent, the way of adoption and a transcript")
 			}
@@ -41,9 +38,7 @@ func TestCheckInTranscripts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { got = playCheckIns(t, adoption, string(archive.Files[1].Data)) })
 			if os.Getenv("PERCH_GOLDEN") == "rewrite" {
 				archive.Files[1].Data = []byte(got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 			} else if want := string(archive.Files[1].Data); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

@@ -98,13 +98,9 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 
 // newestFirst sorts images by version, as robots compare it.
 func newestFirst(a, b Record) int {
-	if is, err := newer(a.Version, b.Version); err == nil && is {
-		return -1
-	}
-	if is, err := newer(b.Version, a.Version); err == nil && is {
-		return 1
-	}
-	return cmp.Or(b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
+	av, _ := parseVersion(a.Version) // check has refused what cannot be compared
+	bv, _ := parseVersion(b.Version)
+	return cmp.Or(slices.Compare(bv, av), b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
 // checkBoards checks the boards that an owner declares.

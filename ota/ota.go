@@ -138,8 +138,7 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	return reply, nil
 }
 
-// upgrade returns what a robot is offered. A robot that is not adopted is offered
-// nothing, and cannot stop a rollout.
+// upgrade returns what a robot is offered. One that is not adopted affects no rollout.
 func (s *Service) upgrade(r device.Robot, version string, a device.Admission, body []byte, now time.Time) *firmware {
 	if !survives(version) {
 		return nil
@@ -179,11 +178,9 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 	return reply
 }
 
-// read takes the robot's identity from its headers, and the rest from the headers
-// or the body.
+// read takes the identity from the headers, and the rest from the headers or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
-	// An SSID with a quote in it makes the whole body invalid. Such a robot gets its
-	// answer all the same.
+	// An SSID with a quote in it makes the body invalid. The robot still gets its answer.
 	var body reported
 	if json.Unmarshal(r.Body, &body) != nil {
 		body = reported{}
@@ -228,8 +225,7 @@ func (s *Service) client(id device.ID, sent string, body reported) device.Client
 	return device.NewClient(sent)
 }
 
-// base returns the address for robots, always with a port: the firmware misreads a
-// URL without one.
+// base returns the address for robots. The firmware misreads a URL without a port.
 func (s *Service) base(host string) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil

@@ -148,8 +148,8 @@ func TestTheClientOfTheBody(t *testing.T) {
 	}
 }
 
-// TestActivateWithoutAClient: who told it in the body of its check-in only asks
-// on as long as anybody waits.
+// TestActivateWithoutAClient: a client that is named only in the body of its check-in
+// waits as long as another client waits.
 func TestActivateWithoutAClient(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}

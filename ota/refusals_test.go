@@ -36,8 +36,7 @@ func refuse(h *fixture, from, device, host, body string) {
 	h.handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRefusedCheckInsAreLogged in the log, once a minute for each that is refused
-// and why, and to whoever asks.
+// TestRefusedCheckInsAreLogged once a minute for each address and reason, and listed.
 func TestRefusedCheckInsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, device.AdoptOpen)

@@ -95,8 +95,7 @@ func share(sha string, robot device.ID) int {
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)
 }
 
-// Hours are a part of the day, in minutes from midnight. They may go past it.
-// The zero value is the whole day.
+// Hours are minutes from midnight, and may go past it. Zero is the whole day.
 type Hours struct{ from, to int }
 
 // ParseHours reads "02:00-05:00"; nothing is the whole day.
@@ -114,8 +113,7 @@ func ParseHours(text string) (Hours, error) {
 	return h, nil
 }
 
-// Contain reports whether a time is in these hours, in its own zone. The end
-// is not part of them.
+// Contain reports whether a time is in these hours, without their end, in its zone.
 func (h Hours) Contain(t time.Time) bool {
 	at := t.Hour()*60 + t.Minute()
 	switch {

@@ -34,25 +34,13 @@ func (s *Service) Routes(r gin.IRouter) {
 		assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that left while it waited is no failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot that leaves while it waits is not a failure
 				_ = c.Error(err)
 			}
 		}
 		r.GET(path+":name", handle)
 		r.HEAD(path+":name", handle)
 	}
-}
-
-// readBody reads as much of a check-in as arrives. A body that is too large is
-// drained for a while: its sender is still writing, and would see a reset instead of
-// the answer.
-func readBody(r io.Reader) (body []byte, tooLarge bool) {
-	body, _ = io.ReadAll(io.LimitReader(r, mostBody+1))
-	if len(body) <= mostBody {
-		return body, false
-	}
-	_, _ = io.CopyN(io.Discard, r, mostDrained)
-	return nil, true
 }
 
 func (s *Service) checkIn(c *gin.Context) {
@@ -67,12 +55,12 @@ func (s *Service) checkIn(c *gin.Context) {
 	c.JSON(http.StatusOK, reply)
 }
 
-// answer reads a check-in.
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	// The read deadline is this request's: a WebSocket has none.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
-	body, tooLarge := readBody(c.Request.Body)
-	if tooLarge {
+	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, mostBody+1))
+	if len(body) > mostBody {
+		_, _ = io.CopyN(io.Discard, c.Request.Body, mostDrained) // its sender still writes, and would see a reset instead of the answer
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge, "the check-in is larger than 64 kB; no robot sends that"}
 	}
 	// A body that did not arrive whole cannot be read: the headers are enough.
@@ -105,8 +93,7 @@ func isTag(r *http.Request) bool {
 var errTag = &fault{"no_origin", http.StatusForbidden,
 	"a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too"}
 
-// activate answers a robot that shows a code: 200 ends its waiting, 202 has it
-// ask again in three seconds.
+// activate answers a robot that waits: 200 ends that, 202 has it ask again in 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {

@@ -16,7 +16,7 @@ import (
 	"perch/gateway/door/doortest"
 )
 
-// TestHeadersAlone: a robot whose body nobody can read has its answer all the same.
+// TestHeadersAlone: a robot with an unreadable body gets its answer.
 func TestHeadersAlone(t *testing.T) {
 	for _, c := range []struct{ name, method, path, body string }{
 		{"whole", http.MethodPost, "/xiaozhi/ota/", whole},
@@ -199,8 +199,8 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestACrowdWaits: for whom there is no code, there is a challenge all the
-// same, without which the robot would go on as if it were welcome.
+// TestACrowdWaits: a robot without a code gets a challenge. Without one it would go on
+// as if it were adopted.
 func TestACrowdWaits(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	for n := range 256 {
@@ -221,12 +221,8 @@ func TestForgottenTokenIsVoid(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	client := device.NewClient(headers().Get("Client-Id"))
 	old := h.boot(t, headers()).token
-	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.robots.Forget("a0b1c2d3e4f5"); err != nil {
-		t.Fatal(err)
-	}
+	must(h.robots.Admit("a0b1c2d3e4f5", client, old))(t)
+	noError(t, h.robots.Forget("a0b1c2d3e4f5"))
 	fresh := h.boot(t, headers()).token
 	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, fresh); err != nil || fresh == old {
 		t.Errorf("the new token: %v, the same: %t", err, fresh == old)

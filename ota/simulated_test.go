@@ -27,21 +27,14 @@ func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestTheSimulatedRobotTakesAssets that it was told of, once.
+// TestTheSimulatedRobotTakesAssets from the address that it was given, once.
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	l := newAppliance(t)
 	address := l.address(t)
-	if _, err := l.AddAsset(t.Context(), "font.bin", bytes.NewReader(assets(100_000))); err != nil {
-		t.Fatal(err)
-	}
-	path, err := l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(assets(100_000))))(t)
+	path := must(l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()))(t)
 	flash := filepath.Join(t.TempDir(), "flash.json")
-	if err := os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600))
 	var fetched []simrobot.Fetched
 	l.boots(t, 2, address, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Observation) {
 		if f, is := h.(simrobot.Fetched); is {

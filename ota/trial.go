@@ -12,8 +12,7 @@ import (
 // Stage is how far a robot has come with an image.
 type Stage string
 
-// The stages. After an offer that led nowhere the image is offered anew, until
-// it has failed.
+// The stages. An image is offered again until it is installed or has failed.
 const (
 	Offered     Stage = "offered"
 	Downloading Stage = "downloading"
@@ -82,8 +81,7 @@ func (s sighting) running() string { return s.version + " " + s.elf }
 // noELF is in an image if its build did not fill in the hash.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// runs reports whether a robot runs an image. Two builds may share a version, but not
-// an ELF file.
+// runs reports whether a robot runs an image. Two builds never share an ELF file.
 func (s sighting) runs(i Image) bool {
 	if s.elf != "" && i.ELF != noELF {
 		return s.elf == i.ELF
@@ -126,8 +124,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	return u, v
 }
 
-// chosen returns when the owner chose what the robot runs, or zero if it was not
-// chosen for this robot.
+// chosen returns when the owner chose what the robot runs, or zero.
 func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	for _, r := range images {
 		if t := u.Trials[r.SHA256]; t.Chosen && s.runs(r.Image) {
@@ -137,8 +134,7 @@ func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	return at
 }
 
-// judge records the outcome of each offer. A robot may run an older image than
-// before because its owner chose that.
+// judge records the outcome of each offer. An owner may have chosen an older image.
 func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
 	for _, r := range images {
 		t, tried := u.Trials[r.SHA256]
@@ -227,7 +223,6 @@ func (u Unit) refuses(r Record, s sighting) string {
 	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
 }
 
-// offered records an offer.
 func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
 	isNewer, _ := newer(r.Version, s.version) // refuses has compared them

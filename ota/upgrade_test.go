@@ -56,19 +56,14 @@ func (l *appliance) runs(t *testing.T, mac, version string, change ...string) of
 		w = l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body)
 	}
 	var reply struct{ Firmware offer }
-	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(w.Body.Bytes(), &reply))
 	return reply.Firmware
 }
 
 // adopts makes a robot the owner's, and reports whether it was not before.
 func (l *appliance) adopts(t *testing.T, mac string) bool {
 	t.Helper()
-	id, err := device.ParseID(mac)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must(device.ParseID(mac))(t)
 	if l.robots.Trusts(id) {
 		return false
 	}
@@ -94,10 +89,7 @@ func (l *appliance) since(t *testing.T) (words []string) {
 	defer cancel()
 	l.bus.Publish("", "", event.Misheard{})
 	for {
-		e, err := l.news.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must(l.news.Next(ctx))(t)
 		switch e := e.Event.(type) {
 		case event.Misheard:
 			return words
@@ -122,9 +114,7 @@ func TestAnUpgrade(t *testing.T) {
 	if got := l.runs(t, mac, "1.2.4"); got != none {
 		t.Fatalf("before there is a rollout: %+v", got)
 	}
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
 	o := l.runs(t, mac, "1.2.4")
 	if o.Version != "1.3.0" || o.Force != 0 || !strings.HasPrefix(o.URL, "http://perch.local:8003/xiaozhi/ota/firmware/"+i.SHA256+".bin?r=") {
 		t.Fatalf("it is offered %+v", o)
@@ -225,7 +215,7 @@ func TestTheFirstFive(t *testing.T) {
 	}
 }
 
-// TestWhichRobotsAreOfferedNothing by what they tell of themselves.
+// TestWhichRobotsAreOfferedNothing, because of their own reports.
 func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -300,7 +290,7 @@ func TestAVersionThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestInstall: by hand, whatever the rollout says, and once.
+// TestInstall: by hand, regardless of the rollout, and once.
 func TestInstall(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
@@ -333,9 +323,7 @@ func TestInstall(t *testing.T) {
 	if _, err := l.Install("a0b1c2d3e4f5", strings.Repeat("0", 64), now); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
-	if _, err := l.Install("a0b1c2d3e4f5", old.SHA256, now); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Install("a0b1c2d3e4f5", old.SHA256, now))(t)
 	if o := l.runs(t, mac, "1.3.0"); o.Version != "1.1.0" || o.Force != 1 {
 		t.Errorf("it is offered %+v", o)
 	}
@@ -352,9 +340,7 @@ func TestInstall(t *testing.T) {
 func TestForceThatCannotBeKept(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.1.0", 0), board)
-	if _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}))(t)
 	l.runs(t, mac, "1.2.4")
 	l.units.Breaks(io.ErrShortWrite)
 	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {

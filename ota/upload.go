@@ -221,16 +221,12 @@ func (f *Firmware) sweep() error {
 	if err != nil {
 		return fmt.Errorf("read the folder for firmware: %w", err)
 	}
-	sizes := map[string]int64{}
 	for _, file := range files {
 		name := file.Name()
 		sha, isImage := strings.CutSuffix(name, imageExt)
 		_, known := f.images[sha]
-		info, err := file.Info()
 		switch {
-		case err != nil || !info.Mode().IsRegular():
-		case isImage && known:
-			sizes[sha] = info.Size()
+		case !file.Type().IsRegular() || isImage && known:
 		case isImage && isHash(sha):
 			f.putAside(name)
 		case strings.HasPrefix(name, strings.TrimSuffix(uploadName, "*")):
@@ -240,7 +236,7 @@ func (f *Firmware) sweep() error {
 		}
 	}
 	for sha, r := range f.images {
-		if size, there := sizes[sha]; there && size == r.Size {
+		if info, err := os.Lstat(f.path(sha)); err == nil && info.Mode().IsRegular() && info.Size() == r.Size {
 			continue
 		}
 		f.o.Log.Error("an image of the catalogue has lost its file, and is taken out of it; publish it again", "sha256", sha, "version", r.Version)
@@ -252,8 +248,7 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the catalogue's folder. An image that cannot be moved
-// stays there, and does no harm.
+// putAside moves an image out of the folder. An image that stays there does no harm.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // soakFault is something that goes wrong, until it returns. What it returns is
@@ -169,7 +171,7 @@ func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
 	s.mu.Lock()
 	s.slow = append(s.slow, c)
 	s.mu.Unlock()
-	err = c.write(opText,
+	err = c.write(websocket.TextMessage,
 		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`))
 	wait(ctx, lasting(r)/2)
 	return "", err
@@ -299,11 +301,11 @@ func (s *soak) badFrames(ctx context.Context, noise []byte) error {
 	}
 	defer c.drop()
 	for _, text := range []string{"", "null", `{"type":[]}`, `{"type":"ack","id":7}`, `{"type":"answer"}`, string(noise)} {
-		if c.write(opText, []byte(text)) != nil || c.write(opBinary, noise) != nil {
+		if c.write(websocket.TextMessage, []byte(text)) != nil || c.write(websocket.BinaryMessage, noise) != nil {
 			break // it has hung up
 		}
 	}
-	_, _ = c.conn.Write(noise)
+	_, _ = c.NetConn().Write(noise)
 	return nil
 }
 

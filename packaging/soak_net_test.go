@@ -1,11 +1,7 @@
 package packaging_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // soakDialer connects from an address of its own in 127/8, as machines of a
@@ -51,124 +49,42 @@ func soakRequest(ctx context.Context, from, method, url, body string, header ...
 	return answer.StatusCode, string(text), err
 }
 
-// soakSocket is the client's end of a WebSocket, as little of it as a skin
-// needs. One goroutine reads.
-type soakSocket struct {
-	conn net.Conn
-	r    *bufio.Reader
-	mu   sync.Mutex // of writes
-}
-
-// Opcodes of RFC 6455 section 5.2.
-const (
-	opText   = 1
-	opBinary = 2
-	opClose  = 8
-	opPing   = 9
-	opPong   = 10
-)
+// soakSocket is the client's end of a WebSocket. One goroutine reads, and one
+// writes.
+type soakSocket struct{ *websocket.Conn }
 
 // dialSocket opens one. A kernel buffer that is not 0 bounds what waits to be
 // read, in bytes.
-func dialSocket(ctx context.Context, from, address, path string, buffer int, header ...string) (*soakSocket, error) {
-	conn, err := soakDialer(from).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
+func dialSocket(ctx context.Context, from, address, path string, buffer int, header ...string) (soakSocket, error) {
+	d := websocket.Dialer{HandshakeTimeout: soakAnswerWithin}
+	d.NetDialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := soakDialer(from).DialContext(ctx, network, address)
+		if err == nil && buffer > 0 {
+			_ = conn.(*net.TCPConn).SetReadBuffer(buffer) // it is a wish
+		}
+		return conn, err
 	}
-	if buffer > 0 {
-		_ = conn.(*net.TCPConn).SetReadBuffer(buffer) // it is a wish
-	}
-	var nonce [16]byte
-	_, _ = rand.Read(nonce[:])
-	request := "GET " + path + " HTTP/1.1\r\nHost: " + address +
-		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " +
-		base64.StdEncoding.EncodeToString(nonce[:]) + "\r\n"
+	headers := http.Header{}
 	for i := 0; i < len(header); i += 2 {
-		request += header[i] + ": " + header[i+1] + "\r\n"
+		headers.Set(header[i], header[i+1])
 	}
-	_ = conn.SetDeadline(time.Now().Add(soakAnswerWithin)) // the connection is new
-	_, err = io.WriteString(conn, request+"\r\n")
-	s := &soakSocket{conn: conn, r: bufio.NewReaderSize(conn, 4096)}
-	var answer *http.Response
-	if err == nil {
-		answer, err = http.ReadResponse(s.r, nil)
-	}
-	if err == nil && answer.StatusCode != http.StatusSwitchingProtocols {
+	conn, answer, err := d.DialContext(ctx, "ws://"+address+path, headers)
+	if errors.Is(err, websocket.ErrBadHandshake) {
 		err = fmt.Errorf("%s is answered with %s", path, answer.Status)
 	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
+	if err == nil {
+		conn.SetReadLimit(1 << 20)
 	}
-	_ = conn.SetDeadline(time.Time{})
-	return s, nil
+	return soakSocket{conn}, err
 }
 
-// read returns the next message, and answers pings meanwhile.
-func (s *soakSocket) read() (opcode int, message []byte, err error) {
-	for {
-		opcode, message, err = s.frame()
-		switch {
-		case err != nil:
-			return 0, nil, err
-		case opcode == opPing:
-			if err := s.write(opPong, message); err != nil {
-				return 0, nil, err
-			}
-		case opcode == opClose:
-			return 0, nil, io.EOF
-		case opcode != opPong:
-			return opcode, message, nil
-		}
-	}
+// write sends one message.
+func (s soakSocket) write(kind int, payload []byte) error {
+	_ = s.SetWriteDeadline(time.Now().Add(soakAnswerWithin))
+	return s.WriteMessage(kind, payload)
 }
 
-// frame reads one frame; the appliance sends a message in one.
-func (s *soakSocket) frame() (opcode int, payload []byte, err error) {
-	var head [10]byte
-	if _, err := io.ReadFull(s.r, head[:2]); err != nil {
-		return 0, nil, err
-	}
-	length := uint64(head[1] & 0x7f)
-	switch length {
-	case 126:
-		_, err = io.ReadFull(s.r, head[2:4])
-		length = uint64(binary.BigEndian.Uint16(head[2:4]))
-	case 127:
-		_, err = io.ReadFull(s.r, head[2:10])
-		length = binary.BigEndian.Uint64(head[2:10])
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	if length > 1<<20 {
-		return 0, nil, errors.New("a frame of over a megabyte")
-	}
-	payload = make([]byte, length)
-	_, err = io.ReadFull(s.r, payload)
-	return int(head[0] & 0x0f), payload, err
-}
-
-// write sends one message, masked with zeros.
-func (s *soakSocket) write(opcode int, payload []byte) error {
-	frame := []byte{0x80 | byte(opcode)}
-	switch n := len(payload); {
-	case n < 126:
-		frame = append(frame, 0x80|byte(n))
-	case n < 1<<16:
-		frame = binary.BigEndian.AppendUint16(append(frame, 0x80|126), uint16(n))
-	default:
-		frame = binary.BigEndian.AppendUint64(append(frame, 0x80|127), uint64(n))
-	}
-	frame = append(append(frame, 0, 0, 0, 0), payload...)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.conn.SetWriteDeadline(time.Now().Add(soakAnswerWithin)) // it is open, or the write fails
-	_, err := s.conn.Write(frame)
-	return err
-}
-
-func (s *soakSocket) drop() { _ = s.conn.Close() }
+func (s soakSocket) drop() { _ = s.Close() }
 
 // soakWire is the network between a robot and the appliance, which can fail
 // without a word: what was connected then stays so on the appliance's side,

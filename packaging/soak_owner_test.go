@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"perch/firmware-tools/simrobot"
 )
 
@@ -286,13 +288,13 @@ func (o *soakOwner) checkNotices(ctx context.Context) {
 	}
 	defer c.drop()
 	defer context.AfterFunc(ctx, c.drop)()
-	_ = c.conn.SetReadDeadline(time.Now().Add(soakAnswerWithin)) // it is open
-	if c.write(opText, []byte(`{"type":"subscribe","events":["notification_changed"]}`)) != nil {
+	_ = c.SetReadDeadline(time.Now().Add(soakAnswerWithin)) // it is open
+	if c.write(websocket.TextMessage, []byte(`{"type":"subscribe","events":["notification_changed"]}`)) != nil {
 		return
 	}
 	for len(o.notices) > 0 {
 		id := o.notices[0]
-		if c.write(opText, []byte(fmt.Sprintf(`{"type":"ack","id":%q}`, id))) != nil {
+		if c.write(websocket.TextMessage, []byte(fmt.Sprintf(`{"type":"ack","id":%q}`, id))) != nil {
 			return
 		}
 		o.notices = o.notices[1:] // it may be over, whether or not the answer arrives
@@ -308,9 +310,9 @@ func (o *soakOwner) checkNotices(ctx context.Context) {
 }
 
 // acknowledged reads until the skin is told what became of it.
-func acknowledged(c *soakSocket, id string) (bool, error) {
+func acknowledged(c soakSocket, id string) (bool, error) {
 	for {
-		_, text, err := c.read()
+		_, text, err := c.ReadMessage()
 		if err != nil {
 			return false, err
 		}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"perch/firmware-tools/simrobot"
 )
 
@@ -237,21 +239,21 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	st.count(func(st *soakStrangers) { st.channels++ })
 	noise := make([]byte, 300)
 	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // it may be hung up on
-	say(opText,
+	say(websocket.TextMessage,
 		[]byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
-	say(opText, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
+	say(websocket.TextMessage, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
 	for range 40 {
 		for i := range noise {
 			noise[i] = byte(r.Uint32())
 		}
-		say(opBinary, noise)
+		say(websocket.BinaryMessage, noise)
 	}
 	for _, text := range []string{string(noise), "null", `{"type":[]}`, `{"type":"mcp","payload":{"jsonrpc":"2.0","id":7}}`, `{"type":"abort"}`,
 		`{"type":"event","name":"face_identified","data":{"identity":"Owner"}}`} {
-		say(opText, []byte(text))
+		say(websocket.TextMessage, []byte(text))
 	}
 	for range soakPings {
-		say(opPing, noise[:100])
+		say(websocket.PingMessage, noise[:100])
 	}
 	wait(ctx, 200*time.Millisecond)
 }

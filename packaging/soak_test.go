@@ -104,7 +104,7 @@ type soak struct {
 	mu       sync.Mutex
 	figures  figures
 	troubles []*trouble
-	slow     []*soakSocket
+	slow     []soakSocket
 	failures []string
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // watch has skins, a reader of the owner's feed and a subscriber to the broker
@@ -56,12 +58,12 @@ func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
 	}
 	defer context.AfterFunc(ctx, c.drop)()
 	defer c.drop()
-	if err := c.write(opText,
+	if err := c.write(websocket.TextMessage,
 		[]byte(`{"type":"subscribe","events":["agent_state","tool_status","emotion","notification","notification_changed"],"states":"all"}`)); err != nil {
 		return true, err
 	}
 	for {
-		if _, _, err := c.read(); err != nil {
+		if _, _, err := c.ReadMessage(); err != nil {
 			return true, err
 		}
 		s.count(func(f *figures) { f.frames++ })

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,52 +11,40 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes a consistent copy of the file to w while the database is in use, and returns the bytes written. What
-// PutSoon has waiting is committed first if the disk lets it. Let w be a file and not a client: as long as it is written
-// to, the database cannot grow.
-func (db *DB) Backup(w io.Writer) (n int64, err error) {
+// Backup writes a consistent copy of the file to w while the database is in use. What PutSoon has waiting is committed
+// first if the disk lets it. Let w be a file and not a client: as long as it is written to, the database cannot grow.
+func (db *DB) Backup(w io.Writer) error {
 	_ = db.Flush() // even with a full disk a backup is made; Err reports the disk
-	err = db.view(func(tx *bbolt.Tx) error {
-		n, err = copyTo(w, tx)
-		return err
-	})
-	if err != nil {
-		return n, fmt.Errorf("back up %s: %w", db.path, err)
+	if err := db.view(copyTo(w)); err != nil {
+		return fmt.Errorf("back up %s: %w", db.path, err)
 	}
-	return n, nil
+	return nil
 }
 
 // BackupFile does as [DB.Backup] for a file that no process has open, and leaves it as it is: no migration is applied.
 // Errors are as of [Open].
-func BackupFile(path string, timeout time.Duration, w io.Writer) (n int64, err error) {
+func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	bolt, file, err := openWith(path, timeout, true, os.OpenFile)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = release(bolt, file, errors.Is(err, errPanic)) }()
 	if _, _, err = inspect(bolt, file); err != nil {
-		return 0, damaged(path, err)
+		return damaged(path, err)
 	}
-	err = guarded(func() error {
-		return bolt.View(func(tx *bbolt.Tx) error {
-			n, err = copyTo(w, tx)
-			return err
-		})
-	})
-	if err != nil {
-		return n, fmt.Errorf("back up %s: %w", path, useError(path, err))
+	if err = guarded(func() error { return bolt.View(copyTo(w)) }); err != nil {
+		return fmt.Errorf("back up %s: %w", path, useError(path, err))
 	}
-	return n, nil
+	return nil
 }
 
 // copyTo writes a copy. Bolt makes texts of some of w's errors; what callers get is the error itself.
-func copyTo(w io.Writer, tx *bbolt.Tx) (int64, error) {
-	to := &destination{Writer: w}
-	n, err := tx.WriteTo(to)
-	if to.err != nil {
-		err = to.err
+func copyTo(w io.Writer) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		to := &destination{Writer: w}
+		_, err := tx.WriteTo(to)
+		return cmp.Or(to.err, err)
 	}
-	return n, err
 }
 
 // destination remembers why it could not be written to.

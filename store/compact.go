@@ -60,13 +60,19 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, ren
 		return to, false, err
 	}
 	// Another process takes a temporary file for a leftover, unless the directory is locked.
-	directory, err := lockDirectory(filepath.Dir(path), o.Timeout)
+	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return to, false, err
 	}
 	defer directory.Close()
 	fresh := path + temporary
-	if to, err = copied(fresh, from, o); err != nil {
+	to, err = produce(fresh, o, func(to *bbolt.DB) error {
+		if err := bbolt.Compact(to, from, 1<<20); err != nil {
+			return err
+		}
+		return sameRecords(from, to)
+	})
+	if err != nil {
 		return to, false, errors.Join(err, os.RemoveAll(fresh))
 	}
 	o.reached("copied")
@@ -86,17 +92,8 @@ func room(directory string, need int64) error {
 	return err
 }
 
-// copied makes a file with all records of another. It is synced at its end only: until then it is not used.
-func copied(fresh string, from *bbolt.DB, o Options) (to opened, err error) {
-	return produce(fresh, o, func(to *bbolt.DB) error {
-		if err := bbolt.Compact(to, from, 1<<20); err != nil {
-			return err
-		}
-		return sameRecords(from, to)
-	})
-}
-
-// produce makes a file and has it filled, in the place of what was left of an earlier try.
+// produce makes a file and has it filled, in the place of what was left of an earlier try. It is synced at its end only:
+// until then it is not used.
 func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened, err error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return to, err

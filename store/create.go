@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
 )
 
 // temporary is what a file being made is called until it is whole.
@@ -44,7 +44,8 @@ func initialise(path string, o Options) error {
 	if present(path) && !Exists(path+temporary) {
 		return nil
 	}
-	dir, err := lockDirectory(filepath.Dir(path), o.Timeout)
+	// No second process may make the same file, or take ours for a leftover.
+	dir, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return err
 	}
@@ -111,28 +112,13 @@ func neverUsed(path, pristine string) bool {
 	if err != nil || len(got) > len(want) {
 		return false
 	}
-	const sector = 512 // a disk writes these whole or not at all
-	for len(got) > 0 {
-		n := min(sector, len(got))
-		if !bytes.Equal(got[:n], want[:n]) && !bytes.Equal(got[:n], make([]byte, n)) {
+	for sector := range slices.Chunk(got, 512) { // a disk writes these whole or not at all
+		if !bytes.Equal(sector, want[:len(sector)]) && !bytes.Equal(sector, make([]byte, len(sector))) {
 			return false
 		}
-		got, want = got[n:], want[n:]
+		want = want[len(sector):]
 	}
 	return true
-}
-
-// lockDirectory keeps a second process from making the same file, and from taking ours for a leftover.
-func lockDirectory(path string, timeout time.Duration) (*os.File, error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, unusable(path, err)
-	}
-	if err := flock(dir, path, timeout); err != nil {
-		_ = dir.Close()
-		return nil, err
-	}
-	return dir, nil
 }
 
 // syncDirectories makes the new name last, and that of its directory, which may be new as well.

@@ -9,7 +9,6 @@ const maxRetry = time.Minute
 // flushLoop commits what PutSoon left waiting, flushAfter after the first of it. Open starts it and Close waits for it.
 // It logs a failure when it begins, when its cause changes and when it is over, not at every try.
 func (db *DB) flushLoop() {
-	defer close(db.done)
 	timer := time.NewTimer(db.flushAfter)
 	timer.Stop()
 	defer timer.Stop()

@@ -15,24 +15,13 @@ type Held struct{ directory, file *os.File }
 // Hold waits until no process has the database at path open, for timeout at most, and keeps all others from opening it, or
 // making it where there is none, until [Held.Release]. The directory must be there. Errors are as of [Open].
 func Hold(path string, timeout time.Duration) (*Held, error) {
-	directory, err := lockDirectory(filepath.Dir(path), timeout)
+	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, timeout)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Held{directory: directory}, nil
-	}
-	if err != nil {
-		err = unusable(path, err)
-	} else {
-		err = flock(file, path, timeout)
-	}
-	if err != nil {
+	file, err := openLocked(path, os.O_RDWR, timeout)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		_ = directory.Close()
-		if file != nil {
-			_ = file.Close()
-		}
 		return nil, err
 	}
 	return &Held{directory, file}, nil
@@ -40,10 +29,21 @@ func Hold(path string, timeout time.Duration) (*Held, error) {
 
 // Release lets others have it.
 func (h *Held) Release() {
-	if h.file != nil {
-		_ = h.file.Close() // which gives the lock up
-	}
+	_ = h.file.Close() // which gives the lock up; there may be no file
 	_ = h.directory.Close()
+}
+
+// openLocked opens a file or directory and locks it, as flock does.
+func openLocked(path string, flag int, timeout time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return nil, unusable(path, err)
+	}
+	if err := flock(f, path, timeout); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // flock locks a file or directory that path names. The error is locked's where

@@ -5,24 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 
 	"go.etcd.io/bbolt"
 )
 
 // Raw is the database as a [Migration] sees it: tables of JSON texts. It is valid only during Apply.
 type Raw struct{ tx *bbolt.Tx }
-
-// Tables lists the tables that exist, in byte order.
-func (r *Raw) Tables() []string {
-	var names []string
-	for name := range keys(r.tx.Cursor()) {
-		if name != schemaTable {
-			names = append(names, name)
-		}
-	}
-	return names
-}
 
 // All yields a table's records in byte order of their keys. The table may be changed meanwhile: what is yielded are the
 // keys of the beginning, less those deleted since.
@@ -33,7 +21,11 @@ func (r *Raw) All(table string) iter.Seq2[string, []byte] {
 			return
 		}
 		// A bolt cursor skips records when its bucket is changed under it, so the keys are taken first.
-		for _, key := range slices.Collect(keys(b.Cursor())) {
+		var keys []string
+		for key := range pairs(b.Cursor()) {
+			keys = append(keys, string(key))
+		}
+		for _, key := range keys {
 			if value := r.Get(table, key); value != nil && !yield(key, value) {
 				return
 			}
@@ -87,16 +79,6 @@ func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if !yield(k, v) {
-				return
-			}
-		}
-	}
-}
-
-func keys(c *bbolt.Cursor) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for k := range pairs(c) {
-			if !yield(string(k)) {
 				return
 			}
 		}

@@ -59,7 +59,11 @@ func (r *rescue) tables() error {
 		return nil
 	}
 	for _, e := range r.list {
-		if err := r.make(e.table); err != nil {
+		err := r.to.Update(func(tx *bbolt.Tx) error {
+			_, err := tx.CreateBucketIfNotExists([]byte(e.table))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		if err := r.t.open(part{table: e.table, depth: 1}, []byte(e.table), e.value); err != nil {
@@ -149,13 +153,6 @@ func (r *rescue) report() (lost, tables []string) {
 		lost = append(lost, fmt.Sprintf("some or all of %.64q from %s to %s", g.table, from, to))
 	}
 	return lost, tables
-}
-
-func (r *rescue) make(table string) error {
-	return r.to.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists([]byte(table))
-		return err
-	})
 }
 
 // put writes a record, soon.

@@ -93,12 +93,8 @@ func examine(path string, o Options) (*Salvage, error) {
 // lockFile opens a file and takes bolt's lock. One that was replaced meanwhile is opened anew.
 func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	for {
-		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		file, err := openLocked(path, os.O_RDWR, timeout)
 		if err != nil {
-			return nil, 0, unusable(path, err)
-		}
-		if err = flock(file, path, timeout); err != nil {
-			_ = file.Close()
 			return nil, 0, err
 		}
 		named, err := os.Stat(path)
@@ -117,7 +113,7 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 // any moment: until the new one is whole, the old one has its name.
 func salvage(path string, file *os.File, size int64, cause error, o Options) (*Salvage, error) {
 	dir := filepath.Dir(path)
-	directory, err := lockDirectory(dir, o.Timeout) // against a process that takes the new file for a leftover
+	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // against a process that takes the new file for a leftover
 	if err != nil {
 		return nil, err
 	}

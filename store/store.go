@@ -86,11 +86,10 @@ type backlog struct {
 
 // flusher is the goroutine that writes the backlog, and its end.
 type flusher struct {
-	wake      chan struct{} // something waits that the flusher does not know of
-	stop      chan struct{}
-	done      chan struct{}
-	closeOnce sync.Once
-	closeErr  error
+	wake    chan struct{} // something waits that the flusher does not know of
+	stop    chan struct{}
+	running sync.WaitGroup
+	close   func() error // once
 }
 
 // Open opens the database file at path, and makes it and its directory where they are missing. Errors wrap [ErrLocked],
@@ -132,13 +131,14 @@ func Open(path string, o Options) (*DB, error) {
 	db := &DB{
 		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file, salvaged: salvaged,
 		backlog: backlog{pending: map[row]*change{}, complained: map[row]bool{}, refused: map[row]error{}},
-		flusher: flusher{wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})},
+		flusher: flusher{wake: make(chan struct{}, 1), stop: make(chan struct{})},
 	}
+	db.close = sync.OnceValue(db.shut)
 	db.latest.Store(latest)
 	if migrated {
 		db.commits.Add(1)
 	}
-	go db.flushLoop()
+	db.running.Go(db.flushLoop)
 	return db, nil
 }
 
@@ -187,17 +187,14 @@ func (db *DB) Readable() error {
 func (db *DB) Flush() error { return db.commit() }
 
 // Close commits what waits, stops the flusher and gives the file up. Later calls return what the first one did.
-func (db *DB) Close() error {
-	db.closeOnce.Do(func() { db.closeErr = db.shut() })
-	return db.closeErr
-}
+func (db *DB) Close() error { return db.close() }
 
 func (db *DB) shut() error {
 	db.mu.Lock()
 	db.closed = true
 	db.mu.Unlock()
 	close(db.stop)
-	<-db.done
+	db.running.Wait()
 	err := db.commit()
 	if err != nil {
 		err = fmt.Errorf("%d records that waited are lost: %w", len(db.waiting()), err)

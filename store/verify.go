@@ -113,8 +113,8 @@ func verify(file io.ReaderAt, size int64) (metas int, err error) {
 		return 0, err
 	}
 	m := whole[0]
-	if err := m.fits(size); err != nil {
-		return len(whole), err
+	if m.pages < 4 || m.pages > uint64(size)/pageSize {
+		return len(whole), fmt.Errorf("cut short: it should have %d pages", m.pages)
 	}
 	t := newTree(file, m.pages)
 	if err := t.walk(m.root, part{}); err != nil {
@@ -122,13 +122,6 @@ func verify(file io.ReaderAt, size int64) (metas int, err error) {
 	}
 	_, err = t.free(m.freelist)
 	return len(whole), err
-}
-
-func (m meta) fits(size int64) error {
-	if m.pages < 4 || m.pages > uint64(size)/pageSize {
-		return fmt.Errorf("cut short: it should have %d pages", m.pages)
-	}
-	return nil
 }
 
 // page reads the page with that number and what belongs to it, and takes note that it is in use.

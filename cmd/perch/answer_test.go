@@ -82,10 +82,10 @@ func BenchmarkAnswer(b *testing.B) {
 		"a-word-each-20ms": {long, 20 * time.Millisecond},
 	} {
 		b.Run(name, func(b *testing.B) {
-			p := newPeers(b)
-			p.words, p.every = c.words, c.every
+			p := appliancetest.NewPeers(b)
+			p.Words, p.Every = c.words, c.every
 			configured := appliancetest.Config()
-			p.engines(&configured)
+			p.Use(&configured)
 			a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
 			defer a.stop()
 			var added, whole []time.Duration
@@ -103,7 +103,7 @@ func BenchmarkAnswer(b *testing.B) {
 				if len(times) != 1 {
 					b.Fatalf("%d answers to one utterance", len(times))
 				}
-				whole, added = append(whole, times[0]), append(added, times[0]-p.own())
+				whole, added = append(whole, times[0]), append(added, times[0]-p.Own())
 			}
 			turn() // phrases are synthesized when the first robot comes
 			added, whole = nil, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +103,8 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 		return nil, err
 	}
 	if answer.StatusCode >= 300 {
-		var text bytes.Buffer
-		_, _ = io.Copy(&text, io.LimitReader(answer.Body, mostAnswer)) // without it, the status is the message
-		return nil, errors.Join(errorOf(answer.Status, text.Bytes()), answer.Body.Close())
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, mostAnswer)) // without it, the status is the message
+		return nil, errors.Join(errorOf(answer.Status, text), answer.Body.Close())
 	}
 	return answer, nil
 }

@@ -102,7 +102,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // the broker's process moves a robot. The port is listened to throughout, the
 // broker is there again with all that was retained, and it is told once.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
-	h, l := openWithBroker(t)
+	h, l := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	talk.Go(func() {
 		h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "tell me a joke")}).Whole(t)
 	})
-	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
+	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
 	if _, err := conn.Write(eightBytes); err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +142,11 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	if second := brokerOf(t, os.Getpid()); second == first || second == 0 {
 		t.Errorf("the process is %d, after %d", second, first)
 	}
-	again := subscribe(t, h.arguments()...)
+	again := appliancetest.Subscribe(t, h.Mosquitto()...)
 	h.Eventually("all that was retained is there", func() bool {
-		return again.has("perch/bridge/status", "online") && again.has("homeassistant/device/perch_bridge/config", "perch") &&
-			again.has(itsConfig, "agent_state") && again.has(itsTopic+"state", "agent_state") && again.has(itsTopic+"status", "online")
+		return again.Has("perch/bridge/status", "online") && again.Has("homeassistant/device/perch_bridge/config", "perch") &&
+			again.Has(appliancetest.RobotConfig, "agent_state") && again.Has(appliancetest.RobotTopic+"state", "agent_state") &&
+			again.Has(appliancetest.RobotTopic+"status", "online")
 	})
 	talk.Wait()
 	if n := strings.Count(h.Logged.String(), "has ended and is started again"); n != ends+1 {
@@ -264,11 +265,38 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	}
 }
 
+// TestTheBridgeIsOfflineHoweverItEnds: by a signal that asks, and by one that
+// kills.
+func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
+	t.Parallel()
+	_, address := appliancetest.StartMosquitto(t)
+	host, port, _ := net.SplitHostPort(address)
+	data := t.TempDir()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		l := appliancetest.Subscribe(t, "-h", host, "-p", port)
+		last := func() string {
+			var word string
+			for _, line := range l.Lines() {
+				if w, found := strings.CutPrefix(line, "perch/bridge/status "); found {
+					word = w
+				}
+			}
+			return word
+		}
+		p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address)
+		appliancetest.Eventually(t, "the bridge is online", func() bool { return last() == "online" })
+		if err := p.end(signal); (err == nil) != (signal == syscall.SIGTERM) {
+			t.Errorf("after %v it ends with %v", signal, err)
+		}
+		appliancetest.Eventually(t, "the bridge is offline", func() bool { return last() == "offline" })
+	}
+}
+
 // knownTo has robots be adopted in a data directory.
 func knownTo(t *testing.T, data string, robots []string) {
 	t.Helper()
 	h := open(t, appliancetest.Config(), data)
-	h.adopt(robots...)
+	h.Adopt(robots...)
 	h.Stop()
 }
 
@@ -297,7 +325,7 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 // what Perch has not confirmed when it was killed, and what was published while
 // Perch was away.
 func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
-	_, address := startMosquitto(t)
+	_, address := appliancetest.StartMosquitto(t)
 	host, port, _ := net.SplitHostPort(address)
 	data, robotID := t.TempDir(), "a0b1c2000401"
 	knownTo(t, data, []string{robotID})
@@ -308,9 +336,9 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 			t.Fatalf("%v %s", err, out)
 		}
 	}
-	l := subscribe(t, "-h", host, "-p", port)
+	l := appliancetest.Subscribe(t, "-h", host, "-p", port)
 	queued := func() int {
-		return strings.Count(strings.Join(l.lines(), "\n"), "perch/"+robotID+`/conversation {"event_type":"queued"`)
+		return strings.Count(strings.Join(l.Lines(), "\n"), "perch/"+robotID+`/conversation {"event_type":"queued"`)
 	}
 	var said []string
 	for round := range 2 {
@@ -331,7 +359,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
 	say("the end")
 	say("\x07") // which cannot be spoken; a robot's commands are carried out one after the other
-	appliancetest.Eventually(t, "all have come", func() bool { return l.has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
+	appliancetest.Eventually(t, "all have come", func() bool { return l.Has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
 	p.stop()
 	missing(t, data, robotID, append(said, "the end"))
 }
@@ -339,7 +367,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // TestTheBrokersMemoryIsBounded: whoever has it keep more and more ends the
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
-	h, _ := openWithBroker(t)
+	h, _ := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		t.Fatal(err)
@@ -356,9 +384,9 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
 	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
-	again := subscribe(t, h.arguments()...)
-	h.Eventually("what is retained is Perch's", func() bool { return again.has(itsConfig, "agent_state") })
-	if slices.ContainsFunc(again.lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
+	again := appliancetest.Subscribe(t, h.Mosquitto()...)
+	h.Eventually("what is retained is Perch's", func() bool { return again.Has(appliancetest.RobotConfig, "agent_state") })
+	if slices.ContainsFunc(again.Lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
 		t.Error("it keeps what ended it")
 	}
 	t.Logf("it ended after %d MB: %s", sent*250>>10, h.Mirror.Status().Why)
@@ -368,7 +396,7 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 // was confirmed waits on the disk, and is told once.
 func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	t.Parallel()
-	h, l := openWithBroker(t)
+	h, l := appliancetest.StartWithBroker(t)
 	waits := func() []robot.Command {
 		list, _, err := store.NewTable[[]robot.Command](h.DB, "waiting").Get("a0b1c2d3e4f5")
 		if err != nil {
@@ -382,11 +410,13 @@ func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 			t.Error("it was not said")
 		}
 	})
-	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.agentStates(), "speaking") })
-	h.publish(itsTopic+"say/set", "The washing is done.")
+	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
+	h.Publish(appliancetest.RobotTopic+"say/set", "The washing is done.")
 	if list := waits(); len(list) != 1 || list[0].Text != "The washing is done." {
 		t.Errorf("it was confirmed, and on the disk is %+v", list)
 	}
 	talk.Wait()
-	h.Eventually("it is told that it was said", func() bool { return l.has(itsTopic+"conversation", `"done"`, `"say"`) && len(waits()) == 0 })
+	h.Eventually("it is told that it was said", func() bool {
+		return l.Has(appliancetest.RobotTopic+"conversation", `"done"`, `"say"`) && len(waits()) == 0
+	})
 }

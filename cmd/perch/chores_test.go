@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -22,18 +23,18 @@ import (
 // have been cut off: of that either is true.
 type ledger struct {
 	kept       map[string]string
-	name       string // of the change; empty is none
+	changing   string // what is being changed; empty is nothing
 	then       string // what it makes of it; empty is nothing
 	acts, cuts int
 }
 
 // change sends a request that makes name be then.
 func (l *ledger) change(name, then string, request func() error) error {
-	l.name, l.then = name, then
+	l.changing, l.then = name, then
 	err := request()
 	if err == nil {
 		l.set(name, then)
-		l.name = ""
+		l.changing = ""
 		l.acts++
 	}
 	return err
@@ -50,12 +51,12 @@ func (l *ledger) set(name, value string) {
 
 // settle compares what was acknowledged with what is there.
 func (l *ledger) settle(there map[string]string) (faults []string) {
-	if l.name != "" {
+	if l.changing != "" {
 		l.cuts++
-		if got := there[l.name]; got == l.then {
-			l.set(l.name, l.then)
+		if got := there[l.changing]; got == l.then {
+			l.set(l.changing, l.then)
 		}
-		l.name = ""
+		l.changing = ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.kept)) {
 		if there[name] != l.kept[name] {
@@ -135,17 +136,14 @@ func (o *outage) notices() *chore {
 
 // open are the notifications that wait, as a screen is shown them.
 func (o *outage) open(ctx context.Context) (map[string]string, error) {
-	w := watchAt(o.t, o.url, everything)
-	defer w.leave()
+	w := appliancetest.WatchAt(o.t, o.url, appliancetest.Everything)
+	defer w.Leave()
 	if err := w.SendText([]byte(`{"type":"ping"}`)); err != nil {
 		return nil, err
 	}
 	for {
-		w.mu.Lock()
-		frames := slices.Clone(w.frames)
-		w.mu.Unlock()
 		there := map[string]string{}
-		for _, f := range frames {
+		for _, f := range w.Frames() {
 			switch f["type"] {
 			case "notification":
 				there[fmt.Sprint(f["id"])] = fmt.Sprint(f["text"])
@@ -233,7 +231,7 @@ func (o *outage) adoption() *chore {
 					return o.ask(ctx, http.MethodPost, "/api/v1/adopt", map[string]string{"robot": robot}, nil)
 				})
 				if forgotten(err) {
-					c.name = ""
+					c.changing = ""
 					return nil
 				}
 				return err

@@ -233,13 +233,18 @@ func errorOf(status string, answer []byte) error {
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// ask sends a request of a command, and prints the appliance's answer.
-func (r *target) ask(c *cobra.Command, method, path string, body, answer any, show func(out io.Writer)) error {
+// do sends a request of a command, and decodes the appliance's answer into answer.
+func (r *target) do(c *cobra.Command, method, path string, body, answer any) error {
 	a, err := r.client()
 	if err != nil {
 		return err
 	}
-	if err := a.do(c.Context(), method, path, body, answer); err != nil {
+	return a.do(c.Context(), method, path, body, answer)
+}
+
+// ask sends a request of a command, and prints the appliance's answer.
+func (r *target) ask(c *cobra.Command, method, path string, body, answer any, show func(out io.Writer)) error {
+	if err := r.do(c, method, path, body, answer); err != nil {
 		return err
 	}
 	return r.print(c, answer, show)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -31,7 +32,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen} {
 		*list = []string{} // written as empty lists
 	}
-	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[string]map[string]string{}, []string{}
+	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[agent.Vocabulary]map[string]string{}, []string{}
 	want.BrainDeep, want.Rules, want.Robots.Each = []config.Brain{}, []config.Rule{}, []config.Robot{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)

@@ -121,7 +121,7 @@ func TestDamagedPages(t *testing.T) {
 		data := copyOf(t, data)
 		zero(t, archive.DatabasePath(data), n)
 		c := appliancetest.Config()
-		c.Bridge.Key = skinsTestKey
+		c.Bridge.Key = appliancetest.Key
 		h := open(t, c, data)
 		part := h.Part("store")
 		robots, facts := h.Robots.List(), h.Memory.Search("fact", time.Now())
@@ -138,7 +138,7 @@ func TestDamagedPages(t *testing.T) {
 				t.Errorf("page %d: an image is deleted", n)
 			}
 		}
-		h.Expect(http.StatusOK, "", http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+skinsTestKey)
+		h.Expect(http.StatusOK, "", http.MethodPost, "/api/voice/remember", `{"fact":"it was mended"}`, "Authorization", "Bearer "+appliancetest.Key)
 		h.Stop()
 		h = open(t, c, data)
 		if got := h.Memory.Search("it was mended", time.Now()); len(got) != 1 {
@@ -160,12 +160,12 @@ func TestDamagedPages(t *testing.T) {
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	data, _ := usedData(t)
 	c := appliancetest.Config()
-	c.Bridge.Key = skinsTestKey
+	c.Bridge.Key = appliancetest.Key
 	h := open(t, c, data)
 	n := bytes.Index(archivetest.Read(t, archive.DatabasePath(data)), []byte("fact 77 ")) / page
 	zero(t, archive.DatabasePath(data), n)
 	remember := func(fact string) (int, string) {
-		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+skinsTestKey)
+		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":%q}`, fact), "Authorization", "Bearer "+appliancetest.Key)
 	}
 	if status, text := remember("it is raining"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"database_damaged"`) ||
 		strings.Contains(text, data) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -28,15 +29,11 @@ func listCommand() *cobra.Command {
 		Short:   "List the robots, and check-ins that were refused",
 		Example: "perch robot list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := r.client()
-			if err != nil {
-				return err
-			}
 			list := robotList{Robots: []deviceLine{}, Refused: []doctor.Refused{}}
-			if err := a.Get(c.Context(), "/api/v1/devices", &list.Robots); err != nil {
+			if err := r.do(c, http.MethodGet, "/api/v1/devices", nil, &list.Robots); err != nil {
 				return err
 			}
-			if err := a.Get(c.Context(), "/api/v1/refused", &list.Refused); err != nil {
+			if err := r.do(c, http.MethodGet, "/api/v1/refused", nil, &list.Refused); err != nil {
 				return err
 			}
 			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(out, os.Getenv)) })

@@ -35,12 +35,12 @@ func fill(t *testing.T, dir string) (file string) {
 func TestAFullDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, "8m")
 	c := appliancetest.Config()
-	c.Bridge.Key = skinsTestKey
+	c.Bridge.Key = appliancetest.Key
 	h := open(t, c, dir)
 	h.Robot(simrobot.Options{}) // it is known before
 	remember := func(n int) (int, string) {
 		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
-			"Bearer "+skinsTestKey)
+			"Bearer "+appliancetest.Key)
 	}
 	kept := 0
 	for ; kept < 3; kept++ {

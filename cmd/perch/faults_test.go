@@ -56,9 +56,9 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPeers(t)
+			p := appliancetest.NewPeers(t)
 			configured := appliancetest.Config()
-			p.engines(&configured)
+			p.Use(&configured)
 			configured.BrainDeep = nil
 			if c.serve != nil {
 				server := httptest.NewServer(c.serve)
@@ -114,9 +114,9 @@ func TestAModelWithoutTools(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	p := newPeers(t)
+	p := appliancetest.NewPeers(t)
 	c := appliancetest.Config()
-	p.engines(&c)
+	p.Use(&c)
 	c.BrainDeep, c.Brains = nil, []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
 	h := open(t, c, t.TempDir())
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})

@@ -1,40 +1,55 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"syscall"
-
-	"perch/cmd/perch/appliance"
 )
 
-// journal writes lines as systemd's journal reads them: each begins with its
-// priority (sd-daemon(3)), so that journalctl -p warning finds the warnings, and
-// none has a time, for the journal notes that itself.
-type journal []slog.Handler // by priority
-
-// priorities are syslog's, the lowest level first.
-var priorities = []struct {
-	from slog.Level
-	at   int
-}{{slog.LevelDebug, 7}, {slog.LevelInfo, 6}, {slog.LevelWarn, 4}, {slog.LevelError, 3}}
-
-// logTo is where lines of a level and above go, as the journal reads them or with
-// the time.
+// logTo is where lines of a level and above go, with the time or as systemd's
+// journal reads them: each begins with its priority (sd-daemon(3)), so that
+// journalctl -p warning finds the warnings, and none has a time, for the journal
+// notes that itself.
 func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: level}
 	if !asJournal {
 		return slog.NewTextHandler(w, o)
 	}
-	o.ReplaceAttr = appliance.Bare
-	var j journal
-	for _, p := range priorities {
-		j = append(j, slog.NewTextHandler(prefixed{w, fmt.Sprintf("<%d>", p.at)}, o))
+	o.ReplaceAttr = prioritize
+	return slog.NewTextHandler(journal{w}, o)
+}
+
+// prioritize leaves out the time of a line, and has its level be syslog's priority.
+func prioritize(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 || a.Key != slog.TimeKey && a.Key != slog.LevelKey {
+		return a
 	}
-	return j
+	level, is := a.Value.Any().(slog.Level)
+	switch {
+	case !is:
+		return slog.Attr{}
+	case level >= slog.LevelError:
+		return slog.Int(slog.LevelKey, 3)
+	case level >= slog.LevelWarn:
+		return slog.Int(slog.LevelKey, 4)
+	case level >= slog.LevelInfo:
+		return slog.Int(slog.LevelKey, 6)
+	}
+	return slog.Int(slog.LevelKey, 7)
+}
+
+// journal takes lines that begin with level=PRIORITY. A handler writes each at once.
+type journal struct{ io.Writer }
+
+func (j journal) Write(line []byte) (int, error) {
+	priority, rest, _ := bytes.Cut(bytes.TrimPrefix(line, []byte(slog.LevelKey+"=")), []byte(" "))
+	if _, err := fmt.Fprintf(j.Writer, "<%s>%s", priority, rest); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // toJournal reports whether a file is the stream to the journal that systemd
@@ -51,56 +66,4 @@ func toJournal(stream string, file *os.File) bool {
 	}
 	is, ok := about.Sys().(*syscall.Stat_t)
 	return ok && uint64(is.Dev) == device && is.Ino == inode
-}
-
-// Enabled reports whether a level is worth a line.
-func (j journal) Enabled(ctx context.Context, level slog.Level) bool {
-	return j.of(level).Enabled(ctx, level)
-}
-
-// Handle writes a line.
-func (j journal) Handle(ctx context.Context, r slog.Record) error {
-	return j.of(r.Level).Handle(ctx, r)
-}
-
-// of is the handler of the highest level that is not above this one.
-func (j journal) of(level slog.Level) slog.Handler {
-	at := 0
-	for i, p := range priorities {
-		if level >= p.from {
-			at = i
-		}
-	}
-	return j[at]
-}
-
-// WithAttrs adds to every line.
-func (j journal) WithAttrs(a []slog.Attr) slog.Handler {
-	return j.each(func(h slog.Handler) slog.Handler { return h.WithAttrs(a) })
-}
-
-// WithGroup names what is added.
-func (j journal) WithGroup(name string) slog.Handler {
-	return j.each(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
-}
-
-func (j journal) each(change func(slog.Handler) slog.Handler) slog.Handler {
-	changed := make(journal, len(j))
-	for i, h := range j {
-		changed[i] = change(h)
-	}
-	return changed
-}
-
-// prefixed begins every write with a text. A handler writes each line at once.
-type prefixed struct {
-	w    io.Writer
-	text string
-}
-
-func (p prefixed) Write(line []byte) (int, error) {
-	if _, err := p.w.Write(append([]byte(p.text), line...)); err != nil {
-		return 0, err
-	}
-	return len(line), nil
 }

@@ -47,12 +47,8 @@ func memoryCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := r.client()
-			if err != nil {
-				return err
-			}
 			var list []agent.Entry
-			if err := a.Get(c.Context(), memoryAt, &list); err != nil {
+			if err := r.do(c, http.MethodGet, memoryAt, nil, &list); err != nil {
 				return err
 			}
 			i := slices.IndexFunc(list, func(e agent.Entry) bool { return e.ID == args[0] })
@@ -72,12 +68,10 @@ func writeEntry(out io.Writer, e agent.Entry) {
 		}
 		return t.Local().Format(time.DateTime)
 	}
-	for _, line := range [][2]string{
+	writeLines(out, [][2]string{
 		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
 		{"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
-	} {
-		writeLine(out, line[0], line[1])
-	}
+	})
 }
 
 func forgetMemoryCommand() *cobra.Command {

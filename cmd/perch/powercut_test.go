@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -44,7 +45,7 @@ func (o *outage) begin(env ...string) {
 	o.t.Helper()
 	o.process = begin(o.t, os.Args[0], o.data, nil, append([]string{
 		asProgram + "=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
-		"PERCH_BRIDGE_KEY=" + skinsTestKey, "PERCH_SKINS_KEY=" + skinsTestKey,
+		"PERCH_BRIDGE_KEY=" + appliancetest.Key, "PERCH_SKINS_KEY=" + appliancetest.Key,
 		// Nobody is listened to, and a recognizer takes a second to load.
 		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"}, env...)...)
 }
@@ -52,7 +53,7 @@ func (o *outage) begin(env ...string) {
 // ask sends a request with the key that its path wants.
 func (o *outage) ask(ctx context.Context, method, path string, body, into any, header ...string) error {
 	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/perception/") || strings.HasPrefix(path, "/api/voice/") {
-		header = append([]string{"Authorization", "Bearer " + skinsTestKey}, header...)
+		header = append([]string{"Authorization", "Bearer " + appliancetest.Key}, header...)
 	}
 	return o.process.ask(ctx, method, path, body, into, header...)
 }

@@ -14,7 +14,7 @@ import (
 	"perch/device"
 )
 
-// robotKeys are those of robot set, in the order in which they are shown.
+// robotKeys are those of robot set.
 func robotKeys() []string { return []string{"name", "persona", "voice", "brain", "language"} }
 
 // robotAt is where the admin API has a robot.
@@ -77,23 +77,18 @@ func setCommand() *cobra.Command {
 
 // write shows a robot, a line for each thing that is known of it.
 func (d deviceLine) write(out io.Writer) {
-	line := func(key, value string) { writeLine(out, key, value) }
-	line("id", d.ID)
-	for i, value := range []string{d.Name, d.Persona, d.Voice, d.Brain, d.Language} {
-		line(robotKeys()[i], value)
-	}
-	line("board", d.Board)
-	line("firmware", d.Firmware)
-	line("address", d.Address)
-	line("seen", d.seen())
-	line("state", d.state())
-	line("senses", strings.Join(d.Senses, ", "))
-	line("note", strings.TrimSpace(d.advice()))
+	writeLines(out, [][2]string{
+		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
+		{"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.seen()}, {"state", d.state()},
+		{"senses", strings.Join(d.Senses, ", ")}, {"note", strings.TrimSpace(d.advice())},
+	})
 }
 
-// writeLine shows a value under its name, if there is one.
-func writeLine(out io.Writer, key, value string) {
-	if value != "" {
-		fmt.Fprintf(out, "%-9s %s\n", key, device.Plain(value))
+// writeLines shows values, each under its name, where there is one.
+func writeLines(out io.Writer, lines [][2]string) {
+	for _, line := range lines {
+		if line[1] != "" {
+			fmt.Fprintf(out, "%-9s %s\n", line[0], device.Plain(line[1]))
+		}
 	}
 }

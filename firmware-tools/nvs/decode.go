@@ -21,7 +21,7 @@ func Decode(image []byte) (*Partition, error) {
 	for _, p := range d.sorted {
 		d.page(p)
 	}
-	if d.bad > 0 && len(d.entries) == 0 {
+	if d.bad && len(d.entries) == 0 {
 		return nil, fmt.Errorf("%w: no entry has its checksum; it is encrypted, or not NVS", ErrFormat)
 	}
 	return &Partition{records: d.assemble(), damaged: d.damaged}, nil
@@ -31,7 +31,7 @@ func Decode(image []byte) (*Partition, error) {
 type decoder struct {
 	sorted  []page
 	entries []entry
-	bad     int // with a wrong checksum
+	bad     bool // one has a wrong checksum
 	damaged []string
 }
 
@@ -44,13 +44,17 @@ type page struct {
 
 // entry is an item in its encoded form on a page.
 type entry struct {
+	entryName
+	data   []byte // of the entry itself, 8 bytes
+	behind []byte // of strings and blobs
+	raw    []byte // all of its bytes
+}
+
+type entryName struct {
 	namespace byte
-	kind      Type
-	chunk     byte
 	key       string
-	data      []byte // of the entry itself, 8 bytes
-	behind    []byte // of strings and blobs
-	raw       []byte // all of its bytes
+	kind      Type
+	chunk     byte // of a blob's data
 }
 
 func (d *decoder) complain(format string, values ...any) {
@@ -92,15 +96,12 @@ func (d *decoder) page(p page) {
 			continue
 		}
 		e, span, why := p.entry(n)
-		switch {
-		case why == "":
+		if why == "" {
 			d.entries = append(d.entries, e)
-		case why == badChecksum:
-			d.bad++
-			fallthrough
-		default:
+		} else {
 			d.complain("page %d, entry %d: %s", p.number, n, why)
 		}
+		d.bad = d.bad || why == badChecksum
 		n += span
 	}
 }
@@ -113,7 +114,10 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
 		return e, 1, badChecksum
 	}
-	e = entry{namespace: b[0], kind: Type(b[1]), chunk: b[3], data: b[24:]}
+	e = entry{entryName: entryName{namespace: b[0], kind: Type(b[1])}, data: b[24:]}
+	if e.kind == blobData {
+		e.chunk = b[3]
+	}
 	name, _, ended := bytes.Cut(b[8:24], []byte{0})
 	if !ended {
 		return e, 1, "its key has no end"
@@ -143,32 +147,16 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	return e, span, ""
 }
 
-// entryName identifies an entry.
-type entryName struct {
-	namespace byte
-	key       string
-	kind      Type
-	chunk     byte // of a blob's data
-}
-
-func (e entry) name() entryName {
-	n := entryName{namespace: e.namespace, key: e.key, kind: e.kind}
-	if e.kind == blobData {
-		n.chunk = e.chunk
-	}
-	return n
-}
-
 // assemble makes records of the entries. If a name is written twice, the power
 // failed before the older entry was erased, and the newer one counts.
 func (d *decoder) assemble() []record {
 	newest := map[entryName]int{}
 	for n, e := range d.entries {
-		newest[e.name()] = n
+		newest[e.entryName] = n
 	}
 	var records []record
 	for n, e := range d.entries {
-		if e.kind == blobData || newest[e.name()] != n {
+		if e.kind == blobData || newest[e.entryName] != n {
 			continue
 		}
 		r := record{namespace: e.namespace, key: e.key, value: Value{e.kind, nil}}

@@ -1,6 +1,7 @@
 package nvs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -34,10 +35,7 @@ func (p *Partition) Encode(size int) ([]byte, error) {
 	if size < MinSize || size > MaxSize || size%PageSize != 0 {
 		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)
 	}
-	e := &encoder{image: make([]byte, size)}
-	for i := range e.image {
-		e.image[i] = 0xFF
-	}
+	e := &encoder{image: bytes.Repeat([]byte{0xFF}, size)}
 	e.begin()
 	for _, r := range p.records {
 		if err := e.record(r); err != nil {
@@ -56,7 +54,6 @@ type encoder struct {
 
 func (e *encoder) at(offset int) []byte { return e.image[e.page*PageSize+offset:] }
 
-// begin writes the header of a page.
 func (e *encoder) begin() {
 	header := e.at(0)[:32]
 	binary.LittleEndian.PutUint32(header, pageActive)
@@ -104,12 +101,10 @@ func (e *encoder) record(r record) error {
 
 // head returns an entry: its names, its type and eight bytes of data.
 func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []byte {
-	b := make([]byte, entrySize)
+	b := bytes.Repeat([]byte{0xFF}, entrySize)
 	b[0], b[1], b[2], b[3] = r.namespace, byte(t), byte(span), chunk
-	copy(b[8:24], r.key)
-	for i := copy(b[24:], data) + 24; i < entrySize; i++ {
-		b[i] = 0xFF
-	}
+	clear(b[copy(b[8:24], r.key)+8 : 24])
+	copy(b[24:], data)
 	binary.LittleEndian.PutUint32(b[4:], crc(b[:4], b[8:]))
 	return b
 }

@@ -92,11 +92,8 @@ func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 // Get returns a value.
 func (p *Partition) Get(namespace, key string) (Value, bool) {
 	index, there := p.index(namespace)
-	if !there {
-		return Value{}, false
-	}
 	at := p.find(index, key)
-	if at < 0 {
+	if !there || at < 0 {
 		return Value{}, false
 	}
 	return p.records[at].value.clone(), true

@@ -144,7 +144,7 @@ func TestOtherKeysStay(t *testing.T) {
 		t.Errorf("uuid %v", v)
 	}
 	if _, there := p.Get("board", "ssid"); there {
-		t.Error("a key is found in a namespace that has it not")
+		t.Error("a key is found in a namespace without it")
 	}
 }
 

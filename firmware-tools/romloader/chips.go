@@ -7,8 +7,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// model holds the differences between chips. The addresses are from the chips'
-// technical reference manuals.
+// model is what differs between chips. Addresses are from their reference manuals.
 type model struct {
 	chip       espimage.Chip
 	bootLoader int64  // address of its boot loader in the flash
@@ -36,8 +35,7 @@ const (
 	block2       = 0x5C
 )
 
-// models returns the supported chips. Others have similar loaders, for which this
-// was not checked.
+// models returns the supported chips. Similar loaders of others were not checked.
 func models() []model {
 	newer := func(base uint32) spiRegisters {
 		return spiRegisters{base, base + 0x18, base + 0x20, base + 0x28, base + 0x58}

@@ -16,25 +16,15 @@ type Resetter interface {
 }
 
 // Unreachable is the error for a robot that did not enter its loader.
-type Unreachable struct {
-	Runs bool // it started its firmware instead
-	Deaf bool // its loader sends, but does not receive
-	Dark bool // the port has no lines for a reset
-}
+type Unreachable struct{ why string }
 
-func (u *Unreachable) Error() string {
-	const hold = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try " +
+func (u *Unreachable) Error() string { return u.why }
+
+const (
+	byHand = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and try " +
 		"again"
-	switch {
-	case u.Deaf:
-		return "the robot waits in its loader, but what is sent to it does not arrive: try another cable or adapter"
-	case u.Runs:
-		return "the robot starts its firmware in place of its loader: " + hold
-	case u.Dark:
-		return "the port cannot reset the robot, and no loader answers there: " + hold
-	}
-	return "no robot answers there: is it this port, and a cable with data lines? If so, " + hold
-}
+	noReset = "the port cannot reset the robot, and no loader answers there: " + byHand
+)
 
 // attempts is how often a robot is reset before Connect gives up.
 const attempts = 7
@@ -83,15 +73,8 @@ func (l *Loader) enter(ctx context.Context) error {
 			dark = true // a pseudo terminal, or an adapter without those lines
 		}
 		for range 5 {
-			err := l.sync(ctx)
-			if err == nil {
-				return nil
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !lost(err) {
-				return err
+			if err := l.sync(ctx); !lost(err) {
+				return err // or nil
 			}
 			if pause(ctx, 50*time.Millisecond) != nil {
 				return ctx.Err()
@@ -104,9 +87,16 @@ func (l *Loader) enter(ctx context.Context) error {
 // unreachable finds the cause in the boot log of the last start.
 func (l *Loader) unreachable(dark bool) error {
 	l.keep(l.in.packet)
-	waits := bytes.Contains(l.noise, []byte("waiting for download"))
 	_, log, started := strings.Cut(string(l.noise), "boot:0x")
-	return &Unreachable{Deaf: waits, Runs: !waits && started && log != "", Dark: dark && !waits && !started}
+	switch {
+	case bytes.Contains(l.noise, []byte("waiting for download")):
+		return &Unreachable{"the robot waits in its loader, but what is sent to it does not arrive: try another cable or adapter"}
+	case started && log != "":
+		return &Unreachable{"the robot starts its firmware in place of its loader: " + byHand}
+	case dark && !started: // the port has no lines for a reset
+		return &Unreachable{noReset}
+	}
+	return &Unreachable{"no robot answers there: is it this port, and a cable with data lines? If so, " + byHand}
 }
 
 // reset brings the chip into its loader. A bridge's lines control the chip's pins
@@ -128,8 +118,7 @@ func (l *Loader) reset(ctx context.Context, attempt int) error {
 	})
 }
 
-// resetUSB enters the loader by a chip's own USB. Both lines must not be off in
-// between.
+// resetUSB enters the loader by the chip's USB, without both lines off in between.
 func (l *Loader) resetUSB(ctx context.Context) error {
 	const wait = 100 * time.Millisecond
 	dtr, rts := l.resetter.SetDTR, l.resetter.SetRTS
@@ -189,8 +178,7 @@ func (l *Loader) quieten(ctx context.Context) error {
 	return nil
 }
 
-// Restart lets the robot start its firmware. The error is an *Unreachable if
-// the port has no lines for it.
+// Restart starts the firmware. Without lines the error is an *Unreachable.
 func (l *Loader) Restart(ctx context.Context) error {
 	if l.model.efuse != 0 && l.model.chip == 9 && !l.Security.Download {
 		// The ESP32-S3 remembers that USB has asked for its loader.
@@ -204,7 +192,7 @@ func (l *Loader) Restart(ctx context.Context) error {
 		wait *= 2
 	}
 	if pull(ctx, []pulled{{line: l.resetter.SetDTR}, {l.resetter.SetRTS, true, wait}, {l.resetter.SetRTS, false, wait}}) != nil {
-		return &Unreachable{Dark: true}
+		return &Unreachable{noReset}
 	}
 	return nil
 }

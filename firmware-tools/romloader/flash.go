@@ -196,8 +196,7 @@ func (l *Loader) step(ctx context.Context, o op, data []byte, sum byte, timeout 
 	return err
 }
 
-// Faster changes the speed of a UART, in bits a second: the loader's, and then
-// the port's by set.
+// Faster changes the speed in bits a second: the loader's, and then the port's by set.
 func (l *Loader) Faster(ctx context.Context, baud int, set func(baud int) error) error {
 	asked, err := l.speed(ctx, baud)
 	if err == nil {

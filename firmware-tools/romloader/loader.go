@@ -21,8 +21,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Line is a serial line. A read returns 0 bytes if none has come within the
-// timeout.
+// Line is a serial line. A read returns 0 bytes after a silent timeout.
 type Line interface {
 	io.ReadWriter
 	SetReadTimeout(d time.Duration) error
@@ -62,8 +61,7 @@ const (
 	tries          = 3 // of a command whose answer was lost
 )
 
-// command sends a command and returns its answer, whose payload has a known
-// length.
+// command sends a command and returns its answer, with a payload of known length.
 func (l *Loader) command(ctx context.Context, o op, data []byte, answer int) (payload []byte, value uint32, err error) {
 	err = l.ask(ctx, o, data, commandTimeout, func(r response) (err error) {
 		payload, err = r.payload(answer)
@@ -101,7 +99,6 @@ func lost(err error) bool {
 	return errors.Is(err, errSilent) || errors.Is(err, errDamaged) || refused && (f.Code == badChecksum || f.Code == invalidMessage)
 }
 
-// once sends a command and waits for its answer.
 func (l *Loader) once(ctx context.Context, o op, data []byte, sum byte, timeout time.Duration) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err
@@ -176,8 +173,7 @@ func (l *Loader) fill(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// drain discards what arrives, until the line was silent for so long or a limit is
-// reached.
+// drain discards what arrives until a silence, for ten times its length at most.
 func (l *Loader) drain(ctx context.Context, silence time.Duration) {
 	end := time.Now().Add(10 * silence)
 	l.keep(l.in.packet)
@@ -237,6 +233,7 @@ func unknownChip(name string) error {
 func (l *Loader) identify(ctx context.Context) error {
 	l.Revision = -1
 	info, err := l.securityInfo(ctx)
+	fault, refused := errors.AsType[*Fault](err)
 	switch {
 	case err == nil && len(info) >= 20:
 		chip := espimage.Chip(min(binary.LittleEndian.Uint32(info[12:]), uint32(espimage.NoChip)))
@@ -247,7 +244,7 @@ func (l *Loader) identify(ctx context.Context) error {
 		l.model = m
 	case err == nil: // only the ESP32-S2's has this length
 		l.model, _ = findModel(func(m model) bool { return m.chip == 2 })
-	case unsupported(err), errors.Is(err, errSilent):
+	case refused && fault.Code == invalidMessage, errors.Is(err, errSilent): // it has no such command
 		return l.identifyOld(ctx)
 	default:
 		return err

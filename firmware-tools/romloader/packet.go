@@ -24,15 +24,11 @@ const (
 )
 
 func (o op) String() string {
-	names := map[op]string{
+	return map[op]string{
 		flashBegin: "begin to write", flashData: "write", syncUp: "answer", writeReg: "write a register", readReg: "read a register",
 		spiSetParams: "take the size of the flash", spiAttach: "attach the flash", readFlashSlow: "read the flash",
 		changeBaud: "change the speed", spiFlashMD5: "sum up the flash", getSecurityInfo: "report its security",
-	}
-	if name, known := names[o]; known {
-		return name
-	}
-	return fmt.Sprintf("carry out command %#02x", byte(o))
+	}[o]
 }
 
 // request is a command packet: direction, command, length, checksum, data.
@@ -99,21 +95,12 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("the robot's loader refused to %v: %s (%#02x)", f.did, reason, f.Code)
 }
 
-// unsupported reports whether a loader has no such command.
-func unsupported(err error) bool {
-	f, refused := errors.AsType[*Fault](err)
-	return refused && f.Code == invalidMessage
-}
-
 var (
 	errSilent  = errors.New("the robot does not answer any more: is the cable still in?")
 	errDamaged = errors.New("what the robot answers arrives damaged: another cable, or a lower --baud, may help")
 )
 
 func words(all ...uint32) []byte {
-	b := make([]byte, 0, 4*len(all))
-	for _, w := range all {
-		b = binary.LittleEndian.AppendUint32(b, w)
-	}
+	b, _ := binary.Append(nil, binary.LittleEndian, all) // numbers do not fail
 	return b
 }

@@ -98,8 +98,7 @@ func reasonOf(err error) error {
 // writeTimeout is the limit of a write.
 const writeTimeout = 10 * time.Second
 
-// Write gives up on a port that accepts nothing. The system alone would wait
-// forever.
+// Write gives up on a port that accepts nothing; the system would wait forever.
 func (p *Port) Write(b []byte) (int, error) {
 	written := make(chan error, 1)
 	data := slices.Clone(b)

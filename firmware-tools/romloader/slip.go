@@ -13,7 +13,6 @@ const (
 // bytes; what is longer is the boot log, or noise.
 const mostFrame = 2048
 
-// appendFrame appends an encoded packet.
 func appendFrame(to, packet []byte) []byte {
 	to = append(to, slipEnd)
 	for _, c := range packet {
@@ -37,8 +36,7 @@ type unframer struct {
 	broken  bool // not a packet: too long, or with an unknown escape
 }
 
-// next takes a byte. It returns a packet if the byte ends one; the packet is valid
-// until the next call.
+// next takes a byte, and returns the packet that it ends, valid until the next call.
 func (u *unframer) next(c byte) (packet []byte, ended bool) {
 	switch {
 	case c == slipEnd:

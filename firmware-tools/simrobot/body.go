@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// body is what the robot's tools can see and move, except for the content of its
-// flash.
+// body is what the robot's tools can see and move, except for its flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder
@@ -29,11 +28,11 @@ type reminder struct {
 
 // ring removes the reminders that are due, and sets the repeating ones again. The
 // robot rings by itself, with or without a channel.
-func (b *body) ring(now time.Time) (rung []Reminded) {
-	kept := b.reminders[:0]
-	for _, m := range b.reminders {
+func (r *Robot) ring(now time.Time) {
+	kept := r.body.reminders[:0]
+	for _, m := range r.body.reminders {
 		if !now.Before(m.due) {
-			rung = append(rung, Reminded{ID: m.ID, Message: m.Message})
+			r.o.Observe(Reminded{ID: m.ID, Message: m.Message})
 			if !m.Repeat {
 				continue
 			}
@@ -41,8 +40,7 @@ func (b *body) ring(now time.Time) (rung []Reminded) {
 		}
 		kept = append(kept, m)
 	}
-	b.reminders = kept
-	return rung
+	r.body.reminders = kept
 }
 
 // due is when the next reminder rings, and the zero time if there is none.
@@ -53,13 +51,6 @@ func (b *body) due() (due time.Time) {
 		}
 	}
 	return due
-}
-
-// ring reports the reminders that are due.
-func (r *Robot) ring(now time.Time) {
-	for _, m := range r.body.ring(now) {
-		r.o.Observe(m)
-	}
 }
 
 func status(s *session, _ time.Time, _ values) (string, error) {

@@ -97,8 +97,7 @@ func (r *Robot) keep(b *Bootstrap, o object) {
 	}
 }
 
-// upgrade compares versions as the firmware does, which aborts on
-// parts that std::stoi rejects.
+// upgrade compares versions as the firmware does. It aborts where std::stoi throws.
 func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	version, hasVersion := o.text("version")
 	link, hasURL := o.text("url")
@@ -130,10 +129,8 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 func parseVersion(text string) ([]int, error) {
 	var parts []int
 	// std::getline yields no part for an empty text or after a final dot.
-	for part := range strings.SplitSeq(strings.TrimSuffix(text, "."), ".") {
-		if text == "" {
-			break
-		}
+	for part, rest := "", text; rest != ""; {
+		part, rest, _ = strings.Cut(rest, ".")
 		digits := strings.TrimLeft(part, " \t\n\v\f\r")
 		end := strings.TrimLeft(strings.TrimLeft(digits, "+-"), "0123456789")
 		n, err := strconv.ParseInt(strings.TrimSuffix(digits, end), 10, 32)

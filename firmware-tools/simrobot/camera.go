@@ -13,8 +13,7 @@ import (
 	"net/textproto"
 )
 
-// picture is what the camera sees, and what the screen shows: a JPEG of a
-// gradient.
+// picture is what the camera sees and the screen shows: a JPEG of a gradient.
 func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -34,9 +33,7 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
 	}
-	h := http.Header{}
-	h.Set("Device-Id", r.id.MAC())
-	h.Set("Client-Id", r.flash.UUID)
+	h := http.Header{"Device-Id": {r.id.MAC()}, "Client-Id": {r.flash.UUID}}
 	if r.body.visionToken != "" {
 		h.Set("Authorization", "Bearer "+r.body.visionToken)
 	}

@@ -60,11 +60,7 @@ func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 // upgradeHeader returns the headers of the firmware's upgrade request: no
 // User-Agent, no Origin, and a Host without its port.
 func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
-	h := http.Header{}
-	h.Set("User-Agent", "")
-	h.Set("Protocol-Version", strconv.Itoa(int(framing)))
-	h.Set("Device-Id", r.id.MAC())
-	h.Set("Client-Id", r.flash.UUID)
+	h := http.Header{"User-Agent": {""}, "Protocol-Version": {strconv.Itoa(int(framing))}, "Device-Id": {r.id.MAC()}, "Client-Id": {r.flash.UUID}}
 	if u, err := url.Parse(r.flash.WebSocket.URL); err == nil {
 		h.Set("Host", u.Hostname())
 	}
@@ -108,13 +104,12 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 // message may be read. It may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.deaf.Store(true) }
 
-// sendText sends a message. The firmware writes only single frames with a 16-bit
-// length.
+// sendText sends a message, as the firmware in a single frame with a 16-bit length.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
 	}
-	s.r.script.write(now, "robot", true, text)
+	s.r.note(now, "robot", true, text)
 	if err := s.ch.SendText(text); err != nil {
 		return &gone{err}
 	}
@@ -125,11 +120,10 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 	return s.sendText(now, xiaozhi.AppendFromRobot(nil, s.id, m))
 }
 
-// sendAudio sends a packet of the microphone. Only framing 2 has a field for
-// the timestamp.
+// sendAudio sends a packet of the microphone. Only framing 2 has a timestamp.
 func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
-	s.r.script.write(now, "robot", false, s.frame)
+	s.r.note(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {
 		return &gone{err}
 	}
@@ -141,10 +135,9 @@ func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 }
 
 // unopened is the error for a channel that could not be opened.
-type unopened struct{ cause error }
+type unopened struct{ error }
 
-func (u *unopened) Error() string { return u.cause.Error() }
-func (u *unopened) Unwrap() error { return u.cause }
+func (u *unopened) Unwrap() error { return u.error }
 
 // gone is the error for a channel that the server closed, or that broke.
 type gone struct{ cause error }

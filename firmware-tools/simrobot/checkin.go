@@ -47,14 +47,20 @@ func (r *Robot) Boot(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.o.Upgrades {
-			rebooted, err := r.takeUpgrade(ctx, b)
-			if err != nil {
-				return err
-			}
-			if rebooted {
-				continue
-			}
+		rebooted := false
+		switch {
+		case !r.o.Upgrades:
+		case b.Upgrade == "": // which confirms the present image
+			r.flash.Pending, r.flashed = false, 0
+			err = r.flash.save()
+		default:
+			rebooted, err = r.install(ctx, b.Upgrade)
+		}
+		if err != nil {
+			return err
+		}
+		if rebooted {
+			continue
 		}
 		if b.Code == "" && b.Challenge == "" {
 			return nil
@@ -98,15 +104,13 @@ func (r *Robot) post(ctx context.Context, to, body string) (status int, text []b
 		return 0, nil, err
 	}
 	req.Close = true
-	for k, v := range map[string]string{
-		"Activation-Version": "1", // without a serial number in the chip
-		"Device-Id":          r.id.MAC(),
-		"Client-Id":          r.flash.UUID,
-		"User-Agent":         r.firmware.board + "/" + r.firmware.version,
-		"Accept-Language":    language,
-		"Content-Type":       "application/json",
-	} {
-		req.Header.Set(k, v)
+	req.Header = http.Header{
+		"Activation-Version": {"1"}, // without a serial number in the chip
+		"Device-Id":          {r.id.MAC()},
+		"Client-Id":          {r.flash.UUID},
+		"User-Agent":         {r.firmware.board + "/" + r.firmware.version},
+		"Accept-Language":    {language},
+		"Content-Type":       {"application/json"},
 	}
 	answer, err := r.http.Do(req)
 	if err != nil {

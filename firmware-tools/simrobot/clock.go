@@ -10,8 +10,7 @@ const (
 	tick = 30 * time.Second
 )
 
-// staleAt is when the channel will count as closed, and the zero time if it does
-// already.
+// staleAt is when the channel will count as closed; zero if it does already.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}
@@ -33,7 +32,7 @@ func (s *session) keepTime(now time.Time) error {
 	}
 	if !s.idleAt.IsZero() && !now.Before(s.idleAt) {
 		s.idleAt = time.Time{}
-		s.mic.open, s.draining = false, false
+		s.mic.next, s.draining = time.Time{}, false
 		s.enter(Idle)
 	}
 	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {

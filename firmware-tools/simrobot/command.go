@@ -38,8 +38,7 @@ func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: 
 // stop, and then listens. A listening one ignores it.
 func (r *Robot) Press() { r.command(command{do: doPress}) }
 
-// Release releases the button. A listening robot stops, and keeps the channel open
-// for the answer.
+// Release releases the button. A listening robot stops, and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
 // Sense makes the robot send an event. Dotty's build opens a channel for it.
@@ -52,7 +51,6 @@ func (r *Robot) command(c command) {
 	}
 }
 
-// obey carries out a command.
 func (s *session) obey(now time.Time, c command) error {
 	switch c.do {
 	case doWake:
@@ -147,7 +145,7 @@ func (s *session) release(now time.Time) error {
 	if s.state != Listening {
 		return nil
 	}
-	s.mic.open, s.draining = false, false
+	s.mic.next, s.draining = time.Time{}, false
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err

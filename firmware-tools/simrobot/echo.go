@@ -10,8 +10,7 @@ import (
 	"perch/voice"
 )
 
-// AEC is where the echo of the robot's own voice is cancelled. A build of the
-// firmware has one of the choices.
+// AEC is where a build of the firmware cancels the echo of the robot's own voice.
 type AEC string
 
 // The choices of the firmware.
@@ -165,24 +164,4 @@ func (s *stamps) next() (stamp uint32) {
 	}
 	*s = (*s)[1:]
 	return stamp
-}
-
-// speaker is where the player's sound goes.
-type speaker struct {
-	record *recorder
-	echo   *echo   // nil without an echo
-	stamps *stamps // nil if packets do not name them
-}
-
-// listened reports whether the sound itself is needed.
-func (s speaker) listened() bool { return s.record.on || s.record.heard != nil || s.echo != nil }
-
-func (s speaker) play(at time.Time, rate int, f frame) {
-	s.record.play(at, rate, f.pcm)
-	if s.echo != nil {
-		s.echo.play(at, rate, f.pcm)
-	}
-	if s.stamps != nil {
-		s.stamps.played(f.stamp)
-	}
 }

@@ -29,10 +29,7 @@ func TestEchoOfTheRoom(t *testing.T) {
 			e := newEcho(room, seed)
 			start := time.Now()
 			var played, heard []int16
-			m, err := newMic(seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must(newMic(seed))(t)
 			for n := range 50 {
 				at := start.Add(time.Duration(n) * voice.FrameDuration)
 				if n < 30 {
@@ -154,10 +151,7 @@ func (s *server) drain(t *testing.T) (all []uplink) {
 			if err != nil {
 				t.Fatalf("%q: %v", m.text, err)
 			}
-			pcm, err := s.decoder.Decode(a.Opus)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pcm := must(s.decoder.Decode(a.Opus))(t)
 			all = append(all, uplink{a.Timestamp, append([]int16(nil), pcm...)})
 		default:
 			return all

@@ -79,8 +79,7 @@ func findFirmware(name string) (firmware, error) {
 	return firmware{}, fmt.Errorf("firmware %q: there are %s", name, strings.Join(Firmwares(), ", "))
 }
 
-// face returns what the robot shows for an emotion. An avatar shows an unknown
-// one as neutral.
+// face returns what the robot shows for an emotion; an unknown one is neutral.
 func (f firmware) face(emotion string) string {
 	if slices.Contains(f.faces, emotion) {
 		return emotion

@@ -36,8 +36,7 @@ type build struct {
 	ELF     string `json:"elf_sha256"`
 }
 
-// webSocket is namespace "websocket". A key that a bootstrap leaves out keeps
-// its value.
+// webSocket is namespace "websocket". Keys missing in a bootstrap keep their values.
 type webSocket struct {
 	URL     string          `json:"url"`
 	Token   string          `json:"token"`

@@ -20,8 +20,7 @@ func Flash(app []byte) []byte {
 	return out
 }
 
-// PartitionTable returns the table of Flash, as ESP-IDF's gen_esp32part.py writes
-// it.
+// PartitionTable returns the table of Flash, as ESP-IDF's gen_esp32part.py does.
 func PartitionTable() []byte {
 	var out []byte
 	for _, p := range []struct {

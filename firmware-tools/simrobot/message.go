@@ -12,7 +12,7 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	if a.err != nil {
 		return false, &gone{a.err}
 	}
-	s.r.script.write(a.at, "server", a.isText, a.data)
+	s.r.note(a.at, "server", a.isText, a.data)
 	s.lastIn, s.stale = a.at, false
 	if !a.isText {
 		return false, s.hear(a)
@@ -49,8 +49,7 @@ func (s *session) welcome(o object) (bool, error) {
 	return true, s.play.open(s.r.audio)
 }
 
-// hear queues a packet of sound, if the robot speaks. The firmware trusts the
-// sizes in a frame.
+// hear queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
 func (s *session) hear(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
@@ -102,7 +101,11 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 			s.r.o.Observe(EmotionShown{Emotion: emotion, Emoji: emoji, Face: s.r.firmware.face(emotion)})
 		}
 	case "system":
-		s.system(now, o)
+		if command, _ := o.text("command"); command != "reboot" {
+			s.puzzled("system command %q", command)
+			return nil
+		}
+		s.reboot(now)
 	case "alert":
 		s.alert(o)
 	default:
@@ -143,14 +146,6 @@ func (s *session) tts(now time.Time, o object) error {
 		return s.stopSpeaking(now)
 	}
 	return nil
-}
-
-func (s *session) system(now time.Time, o object) {
-	if command, _ := o.text("command"); command != "reboot" {
-		s.puzzled("system command %q", command)
-		return
-	}
-	s.reboot(now)
 }
 
 // reboot reboots in a second, as the firmware does.

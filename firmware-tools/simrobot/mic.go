@@ -17,9 +17,8 @@ const (
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
-	echo    *echo // nil without an echo
-	open    bool
-	next    time.Time // when the frame being recorded is full
+	echo    *echo     // nil without an echo
+	next    time.Time // when the frame being recorded is full; zero while it is closed
 
 	speech  []int16 // of the person, at present
 	at      int     // recorded so far
@@ -38,9 +37,9 @@ func newMic(seed uint64) (*mic, error) {
 	return &mic{encoder: e, rand: rand.New(rand.NewPCG(seed, 1))}, nil
 }
 
-func (m *mic) start(now time.Time) {
-	m.open, m.next = true, now.Add(voice.FrameDuration)
-}
+func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
+
+func (m *mic) open() bool { return !m.next.IsZero() }
 
 // say begins the speech of a person: silence, the speech, silence.
 func (m *mic) say(pcm []int16, lead, tail time.Duration) {
@@ -71,7 +70,7 @@ func (m *mic) hush(now time.Time) {
 
 // advance records until now, and emits the packets.
 func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
-	for m.open && !now.Before(m.next) {
+	for m.open() && !now.Before(m.next) {
 		frame := make([]int16, voice.MicFrame)
 		for i := range frame {
 			frame[i] = int16(m.rand.IntN(2*noise+1) - noise)
@@ -114,11 +113,3 @@ func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 
 // prerolled is how many packets the firmware keeps for that: 2 s.
 const prerolled = 33
-
-// due is when the next frame is full, and the zero time while it is closed.
-func (m *mic) due() time.Time {
-	if !m.open {
-		return time.Time{}
-	}
-	return m.next
-}

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// object is a JSON object as the firmware's parser, cJSON, sees it: in order, with
-// duplicate keys.
+// object is a JSON object as cJSON parses it: in order, with duplicate keys.
 type object []member
 
 type member struct {
@@ -40,8 +39,7 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// get looks a key up as cJSON_GetObjectItem does: the first that is equal,
-// ignoring case.
+// get finds a key as cJSON_GetObjectItem does: the first, ignoring case.
 func (o object) get(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {

@@ -1,16 +1,25 @@
 package simrobot
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"perch/device/xiaozhi"
 	"perch/ota/espimage"
 )
 
-// Observation is an event that an observer of the robot would notice. The set is closed: the
-// types below. Options.Observe is called on the goroutine that runs the
+// Observation is an event that an observer of the robot would notice. The set is
+// closed: the types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
-type Observation interface{ observation() }
+type Observation interface{ line() Line }
+
+// Line is an observation in words, for a log. It is zero for what a log leaves out.
+type Line struct{ Who, Does, Words string }
+
+// LineOf returns an observation in words.
+func LineOf(o Observation) Line { return o.line() }
 
 // CheckedIn is a check-in that succeeded.
 type CheckedIn struct {
@@ -24,8 +33,7 @@ type AwaitsAdoption struct{ Code, Message string }
 // Upgraded is an image that was installed and booted, but not confirmed yet.
 type Upgraded struct{ Version string }
 
-// NotUpgraded is an image that the robot could not download, or refused. It keeps
-// its firmware.
+// NotUpgraded is an image that failed or was refused. The robot keeps its firmware.
 type NotUpgraded struct{ Why string }
 
 // Fetched are assets that the robot downloaded at its start.
@@ -73,8 +81,7 @@ type Woken struct{ Phrase string }
 // WakeLost is a wake word that a fault of the build loses.
 type WakeLost struct{ Phrase string }
 
-// WentStale is an open channel that was quiet for so long that the robot takes it
-// for closed.
+// WentStale is an open channel that the robot takes for closed after a long quiet.
 type WentStale struct{}
 
 // Reminded is a reminder that is due; the robot rings by itself.
@@ -116,30 +123,83 @@ type HungUp struct {
 	Why      string
 }
 
-func (CheckedIn) observation()      {}
-func (AwaitsAdoption) observation() {}
-func (Upgraded) observation()       {}
-func (NotUpgraded) observation()    {}
-func (Fetched) observation()        {}
-func (NotFetched) observation()     {}
-func (RolledBack) observation()     {}
-func (Welcomed) observation()       {}
-func (Entered) observation()        {}
-func (Listed) observation()         {}
-func (Called) observation()         {}
-func (VolumeChanged) observation()  {}
-func (HeadMoved) observation()      {}
-func (Woken) observation()          {}
-func (WakeLost) observation()       {}
-func (WentStale) observation()      {}
-func (Reminded) observation()       {}
-func (Spoken) observation()         {}
-func (Sensed) observation()         {}
-func (Transcript) observation()     {}
-func (EmotionShown) observation()   {}
-func (SentenceShown) observation()  {}
-func (Alerted) observation()        {}
-func (Stopped) observation()        {}
-func (MessageIgnored) observation() {}
-func (TurnEnded) observation()      {}
-func (HungUp) observation()         {}
+func (CheckedIn) line() Line     { return Line{} } // it takes more than one
+func (Entered) line() Line       { return Line{} }
+func (h Upgraded) line() Line    { return Line{"robot", "runs", "version " + h.Version + " now"} }
+func (h NotUpgraded) line() Line { return Line{"robot", "keeps", "what it has: " + h.Why} }
+func (h Fetched) line() Line {
+	return Line{"robot", "fetches", fmt.Sprintf("assets: %d files", len(h.Assets.Files))}
+}
+func (h NotFetched) line() Line { return Line{"robot", "lacks", "the assets it was told of: " + h.Why} }
+func (h RolledBack) line() Line { return Line{"robot", "goes back", "from " + h.From + " to " + h.To} }
+func (h Listed) line() Line     { return Line{"robot", "lists", fmt.Sprintf("%d tools", h.Tools)} }
+func (h VolumeChanged) line() Line {
+	return Line{"robot", "sets", fmt.Sprintf("its volume to %d", h.Volume)}
+}
+func (h HeadMoved) line() Line {
+	return Line{"robot", "moves", fmt.Sprintf("its head to yaw %d, pitch %d", h.Yaw, h.Pitch)}
+}
+func (h Woken) line() Line { return Line{"robot", "wakes", "by " + strconv.Quote(h.Phrase)} }
+func (h WakeLost) line() Line {
+	return Line{"robot", "misses", strconv.Quote(h.Phrase) + ", a fault of this build"}
+}
+func (WentStale) line() Line {
+	return Line{"robot", "forgets", "its channel, quiet for more than 120 s"}
+}
+func (h Reminded) line() Line { return Line{"robot", "rings", h.Message} }
+func (h Spoken) line() Line   { return Line{"robot", "says", strconv.Quote(h.Text)} }
+func (h Sensed) line() Line {
+	return Line{"robot", "senses", h.Event.Name + " " + string(h.Event.Data)}
+}
+func (h Transcript) line() Line    { return Line{"perch", "heard", h.Text} }
+func (h SentenceShown) line() Line { return Line{"perch", "says", h.Text} }
+func (h Alerted) line() Line {
+	return Line{"perch", "alerts", h.Status + ": " + h.Message + " (" + h.Emotion + ")"}
+}
+func (h MessageIgnored) line() Line { return Line{"robot", "ignores", h.Why} }
+
+func (h AwaitsAdoption) line() Line {
+	return Line{"robot", "waits", "for its owner, and shows the code " + h.Code + " (" + h.Message + ")"}
+}
+
+func (h Welcomed) line() Line {
+	after := h.Latency.Round(100 * time.Microsecond)
+	return Line{"perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, after)}
+}
+
+func (h Called) line() Line {
+	if h.Err != "" {
+		return Line{"robot", "tool", h.Name + " " + h.Arguments + " -> error: " + h.Err}
+	}
+	return Line{"robot", "tool", h.Name + " " + h.Arguments + " -> " + h.Result}
+}
+
+func (h EmotionShown) line() Line {
+	words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
+	if h.Face != h.Emotion {
+		words += " (this robot shows " + h.Face + ")"
+	}
+	return Line{"perch", "feels", words}
+}
+
+func (h Stopped) line() Line {
+	if h.Cut == 0 {
+		return Line{}
+	}
+	return Line{"robot", "cuts off", fmt.Sprintf("%d packets that it had not played", h.Cut)}
+}
+
+func (h TurnEnded) line() Line {
+	if !h.Turn.Answered {
+		return Line{"robot", "waited", "no answer"}
+	}
+	first, length := h.Turn.FirstAudio.Seconds(), h.Turn.Length.Round(100*time.Millisecond).Seconds()
+	return Line{"robot", "waited", fmt.Sprintf("first sound after %.1f s, %.1f s long", first, length)}
+}
+
+func (h HungUp) line() Line {
+	if h.ByServer {
+		return Line{"perch", "hangs up", ""}
+	}
+	return Line{"robot", "hangs up", h.Why}
+}

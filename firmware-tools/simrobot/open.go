@@ -46,8 +46,7 @@ func (s *session) hello() []byte {
 		`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`, s.framing, features, font)
 }
 
-// opened runs when the channel is open. Events are sent first, then the robot acts
-// on the opening.
+// opened runs when the channel is open: events first, then the robot's action.
 func (s *session) opened(now time.Time) error {
 	s.enter(Idle)
 	s.lastText = now
@@ -82,9 +81,8 @@ func (s *session) firstEvents() []xiaozhi.Event {
 		return s.how.events
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
-	switch phrase := s.how.phrase; {
-	case s.how.do != doWake, phrase == "face", phrase == "head_pet_hold": // these have their own events
-	default:
+	phrase := s.how.phrase
+	if s.how.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these have their own events
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
 	}
@@ -101,8 +99,7 @@ func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	return nil
 }
 
-// wakeUp reports the wake word, and listens. The two seconds before it are sent
-// first, at once.
+// wakeUp sends the two seconds before the wake word at once, reports it, and listens.
 func (s *session) wakeUp(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
 	var pcm []int16

@@ -115,7 +115,7 @@ func TestWakeWordWhileIdle(t *testing.T) {
 				return
 			}
 			s.quiet(time.Second)
-			r.WakeWord("robot") // nor this one: it listens for wake words no more
+			r.WakeWord("robot") // this one is lost, too: it does not listen for wake words any more
 			s.quiet(time.Second)
 			s.text(ttsStart, sentence) // speaking it does, with an AFE wake word
 			time.Sleep(20 * time.Millisecond)

@@ -13,8 +13,7 @@ const (
 	lastWords = 2 * time.Second        // of quiet, after which a robot without sentences hangs up
 )
 
-// person says the sentences to the robot, each when the previous one is answered.
-// It outlives a channel.
+// person says each sentence when the previous one is answered, over all channels.
 type person struct {
 	sentences []Sentence
 	next      int
@@ -75,7 +74,7 @@ func (s *session) personActs(now time.Time) error {
 // manual mode, when it has been quiet for a breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
-	listens := s.state == Listening && s.mic.open && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
+	listens := s.state == Listening && s.mic.open() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
 	switch {
 	case p.next == len(p.sentences) || !listens || !s.play.silent():
 		p.speakAt = time.Time{}
@@ -91,8 +90,7 @@ func (s *session) maybeSpeak(now time.Time) error {
 	return s.begin(now)
 }
 
-// begin starts the next sentence: a listening robot hears it, else the person
-// presses the button.
+// begin starts the next sentence, after a press if the robot does not listen.
 func (s *session) begin(now time.Time) error {
 	p := &s.r.person
 	sentence := p.sentences[p.next]

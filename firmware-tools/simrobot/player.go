@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"slices"
 	"time"
 
 	"perch/device/xiaozhi"
@@ -11,7 +12,7 @@ import (
 // the frame that is being played. The caller passes the time.
 type player struct {
 	stats   *Stats
-	out     speaker
+	out     *speaker
 	ready   int // decoded frames it may hold
 	size    int // of the queue, in packets of any length
 	params  xiaozhi.AudioParams
@@ -31,17 +32,12 @@ type frame struct {
 	stamp uint32
 }
 
-// open sets the player up for the server's sound. A robot whose decoder
-// cannot be opened plays nothing.
+// open prepares for the server's sound. Without a decoder a robot plays nothing.
 func (p *player) open(a xiaozhi.AudioParams) error {
-	switch a.FrameDuration {
-	case 5, 10, 20, 40, 60, 80, 100, 120:
-	default:
+	if !slices.Contains([]int{5, 10, 20, 40, 60, 80, 100, 120}, a.FrameDuration) {
 		return crash("hello with a frame_duration of %d ms, for which the robot has no decoder", a.FrameDuration)
 	}
-	switch a.SampleRate {
-	case 8000, 12000, 16000, 24000, 48000:
-	default:
+	if !slices.Contains([]int{8000, 12000, 16000, 24000, 48000}, a.SampleRate) {
 		return crash("hello with a sample_rate of %d Hz, which is none of Opus", a.SampleRate)
 	}
 	if p.params == a {
@@ -123,8 +119,7 @@ func (p *player) reset() int {
 	return n
 }
 
-// drained reports whether the queue is empty; the last frame may still be playing,
-// as in the firmware.
+// drained reports whether the queue is empty; the last frame may still be playing.
 func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
 
 // silent reports whether the last frame has been played.

@@ -11,7 +11,7 @@ import (
 
 func newPlayer(stats *Stats) *player {
 	return &player{
-		stats: stats, out: speaker{record: &recorder{}}, ready: 2, size: 40, frame: 60 * time.Millisecond,
+		stats: stats, out: &speaker{}, ready: 2, size: 40, frame: 60 * time.Millisecond,
 		params: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 }
@@ -100,7 +100,7 @@ func TestPlayerKeepsTheClock(t *testing.T) {
 // TestBadPackets are noise, and sound longer than the hello announced.
 func TestBadPackets(t *testing.T) {
 	var stats Stats
-	p := &player{stats: &stats, out: speaker{record: &recorder{on: true}}, ready: 2, size: 40}
+	p := &player{stats: &stats, out: &speaker{on: true}, ready: 2, size: 40}
 	if err := p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}); err != nil {
 		t.Fatal(err)
 	}

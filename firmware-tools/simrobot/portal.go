@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -36,7 +37,7 @@ type Portal struct {
 
 // NewPortal returns a portal.
 func NewPortal(o PortalOptions) *Portal {
-	p := &Portal{o: o, mux: http.NewServeMux(), ota: o.OTA, saved: o.Saved}
+	p := &Portal{o: o, mux: http.NewServeMux(), ota: o.OTA, saved: append([]string{}, o.Saved...)}
 	p.mux.HandleFunc("GET /advanced/config", p.config)
 	p.mux.HandleFunc("POST /advanced/submit", p.advanced)
 	p.mux.HandleFunc("GET /saved/list", p.list)
@@ -60,7 +61,7 @@ func (p *Portal) OTA() string {
 func (p *Portal) Saved() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string{}, p.saved...)
+	return slices.Clone(p.saved)
 }
 
 // Left reports whether it has left configuration mode.
@@ -70,9 +71,12 @@ func (p *Portal) Left() bool {
 	return p.left
 }
 
-// ServeHTTP implements http.Handler. A portal that was left does not answer.
+// ServeHTTP implements http.Handler. As on a robot, one request is answered at a
+// time. A portal that was left does not answer.
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p.Left() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
 		panic(http.ErrAbortHandler)
 	}
 	p.mux.ServeHTTP(w, r)
@@ -107,8 +111,8 @@ func reply(w http.ResponseWriter, v any) {
 
 func (p *Portal) config(w http.ResponseWriter, _ *http.Request) {
 	c := map[string]any{"max_tx_power": 0, "remember_bssid": false, "sleep_mode": true}
-	if ota := p.OTA(); ota != "" {
-		c["ota_url"] = ota
+	if p.ota != "" {
+		c["ota_url"] = p.ota
 	}
 	reply(w, c)
 }
@@ -120,14 +124,12 @@ func (p *Portal) advanced(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ota, isText := f["ota_url"].(string); isText {
-		p.mu.Lock()
 		p.ota = ota
-		p.mu.Unlock()
 	}
 	reply(w, map[string]any{"success": true})
 }
 
-func (p *Portal) list(w http.ResponseWriter, _ *http.Request) { reply(w, p.Saved()) }
+func (p *Portal) list(w http.ResponseWriter, _ *http.Request) { reply(w, p.saved) }
 
 // Space for a network's name and its password in wifi_config_t, in bytes.
 const (
@@ -148,29 +150,21 @@ func (p *Portal) submit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(password) > roomPassword {
-		p.crash(fmt.Sprintf("a password of %d bytes is copied into room for %d", len(password), roomPassword))
+		if p.o.Crash != nil {
+			p.o.Crash(fmt.Sprintf("a password of %d bytes is copied into room for %d", len(password), roomPassword))
+		}
+		panic(http.ErrAbortHandler)
 	}
 	if right, there := p.o.Networks[ssid]; !there || right != password || ssid == "" || len(ssid) > roomSSID {
 		reply(w, map[string]any{"success": false, "error": "无法连接到 WiFi"})
 		return
 	}
-	p.mu.Lock()
 	p.saved = append(p.saved, ssid)
-	p.mu.Unlock()
 	reply(w, map[string]any{"success": true})
-}
-
-func (p *Portal) crash(why string) {
-	if p.o.Crash != nil {
-		p.o.Crash(why)
-	}
-	panic(http.ErrAbortHandler)
 }
 
 // leave ends configuration mode, after the answer.
 func (p *Portal) leave(w http.ResponseWriter, _ *http.Request) {
 	reply(w, map[string]any{"success": true})
-	p.mu.Lock()
 	p.left = true
-	p.mu.Unlock()
 }

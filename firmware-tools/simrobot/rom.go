@@ -82,7 +82,6 @@ func NewROM(o ROMOptions) *ROM {
 	return r
 }
 
-// start starts the chip after a reset.
 func (r *ROM) start(download bool) {
 	r.starting, r.download = false, download
 	r.attached, r.limit, r.write = false, 4<<20, romWrite{}
@@ -112,8 +111,7 @@ func (r *ROM) Boots() int {
 	return r.booted
 }
 
-// Running reports whether it runs its firmware: it is neither in its loader
-// nor held in reset.
+// Running reports whether it runs its firmware, neither in its loader nor in reset.
 func (r *ROM) Running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,18 +180,17 @@ func (r *ROM) settle() {
 
 // Serve answers on a serial line until it is closed.
 func (r *ROM) Serve(line io.ReadWriter) error {
-	out, done := make(chan []byte, 256), make(chan struct{})
-	go func() {
-		defer close(done)
-		broken := false
+	out := make(chan []byte, 256)
+	var sends sync.WaitGroup
+	sends.Go(func() {
+		var broken error
 		for b := range out {
-			if !broken {
-				_, err := line.Write(b)
-				broken = err != nil
+			if broken == nil {
+				_, broken = line.Write(b)
 			}
 		}
-	}()
-	defer func() { close(out); <-done }()
+	})
+	defer func() { close(out); sends.Wait() }()
 	var frame []byte
 	inside, escaped := false, false
 	piece := make([]byte, 4096)
@@ -230,7 +227,6 @@ func (r *ROM) take() bool {
 	return r.o.Lose == nil || !r.o.Lose(r.took)
 }
 
-// answer carries out a command.
 func (r *ROM) answer(frame []byte, out chan<- []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,7 +263,6 @@ func (r *ROM) answer(frame []byte, out chan<- []byte) {
 	}
 }
 
-// romPacket encodes an answer.
 func romPacket(op byte, value uint32, data []byte) []byte {
 	p := []byte{1, op}
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(data)))

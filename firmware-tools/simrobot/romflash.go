@@ -73,8 +73,7 @@ func (r *ROM) security() (data []byte, fault byte) {
 	return binary.LittleEndian.AppendUint32(data, 0), 0
 }
 
-// setRegister also runs commands of the flash controller: of these, the flash
-// answers the one that reads its id.
+// setRegister also runs the flash controller's command that reads the flash's id.
 func (r *ROM) setRegister(address, value, mask uint32) {
 	r.registers[address] = r.registers[address]&^mask | value&mask
 	controllers := map[uint32][2]uint32{ // its second command word, and its data
@@ -118,8 +117,7 @@ func (r *ROM) begin(size, blocks, block, at int64, length int) byte {
 	return 0
 }
 
-// data writes the next block. As in all flash, a bit that is 0 stays 0 until it is
-// erased.
+// data writes the next block. In flash, a bit stays 0 until it is erased.
 func (r *ROM) data(body []byte, sum byte) byte {
 	if len(body) < 16 || int64(binary.LittleEndian.Uint32(body)) != int64(len(body)-16) {
 		return romBadLength

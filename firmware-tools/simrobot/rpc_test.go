@@ -118,10 +118,7 @@ func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pag
 	for cursor := ""; ; {
 		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor,
 			withUserTools))[0]
-		m, err := xiaozhi.ParseFromRobot([]byte(answer))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(xiaozhi.ParseFromRobot([]byte(answer)))(t)
 		r, err := xiaozhi.ParseResponse(m.(xiaozhi.FromMCP).Payload)
 		if err != nil || r.Error != nil || len(r.Result) > pageSize {
 			t.Fatalf("page of %d bytes: %v, %v", len(r.Result), err, r.Error)
@@ -130,9 +127,7 @@ func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pag
 			Tools      []device.Tool `json:"tools"`
 			NextCursor string        `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(r.Result, &page); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(r.Result, &page))
 		tools, pages = append(tools, page.Tools...), pages+1
 		if cursor = page.NextCursor; cursor == "" {
 			return tools, pages

@@ -13,8 +13,7 @@ import (
 // while sound goes straight to its queue.
 const mainLoopLag = 5 * time.Millisecond
 
-// session is one channel, from the tap that opens it until it is gone. The
-// goroutine in Talk owns it.
+// session is one channel, from its opening to its end. Talk's goroutine owns it.
 type session struct {
 	r     *Robot
 	how   opening
@@ -80,7 +79,8 @@ func newSession(r *Robot, how opening) (*session, error) {
 	if r.o.Mode == xiaozhi.Manual {
 		s.usual = r.o.AEC.mode()
 	}
-	out := speaker{record: &r.speaker}
+	out := &r.speaker
+	out.echo, out.stamps = nil, nil
 	if r.o.AEC == AECServer {
 		out.stamps = &s.stamps
 	}
@@ -133,7 +133,6 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	return err
 }
 
-// greet sends hello and waits for the server's.
 func (s *session) greet(ctx context.Context) error {
 	began := time.Now()
 	if err := s.sendText(began, s.hello()); err != nil {
@@ -161,7 +160,6 @@ func (s *session) greet(ctx context.Context) error {
 	}
 }
 
-// run holds the talk until it ends.
 func (s *session) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -192,7 +190,6 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
-// advance does all that is due.
 func (s *session) advance(now time.Time) error {
 	if err := s.keepTime(now); err != nil {
 		return err
@@ -243,10 +240,9 @@ func (s *session) maybeEnd(now time.Time) error {
 	return nil
 }
 
-// due is when there is something to do next.
 func (s *session) due() time.Time {
 	due := time.Now().Add(time.Minute)
-	for _, t := range []time.Time{s.play.due(), s.mic.due(), s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
+	for _, t := range []time.Time{s.play.due(), s.mic.next, s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
 		s.deafAt} {
 		if !t.IsZero() && t.Before(due) {
 			due = t

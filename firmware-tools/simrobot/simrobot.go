@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -91,12 +92,11 @@ type Robot struct {
 	tools    []tool
 	person   person
 	stats    Stats
-	speaker  recorder
+	speaker  speaker
 	audio    xiaozhi.AudioParams // of the last server hello; outlives a channel
 	commands chan command
 	deaf     atomic.Bool // does not read its socket
 	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
-	script   *transcript
 }
 
 // checkIns is the state of a robot's check-ins.
@@ -125,7 +125,7 @@ func New(o Options) (*Robot, error) {
 	}
 	r := &Robot{
 		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
-		person: person{sentences: o.Say}, commands: make(chan command, 8), script: &transcript{o.Transcript},
+		person: person{sentences: o.Say}, commands: make(chan command, 8),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
 	r.runs(kept.Running)
@@ -136,18 +136,12 @@ func New(o Options) (*Robot, error) {
 
 // complete fills in the defaults, and refuses contradictions.
 func (o *Options) complete() error {
-	switch o.AEC {
-	case "":
-		o.AEC = AECOff
-	case AECOff, AECDevice, AECServer:
-	default:
+	o.AEC = cmp.Or(o.AEC, AECOff)
+	if !slices.Contains([]AEC{AECOff, AECDevice, AECServer}, o.AEC) {
 		return fmt.Errorf("AEC %q: there are off, device and server", o.AEC)
 	}
-	switch o.Mode {
-	case "":
-		o.Mode = o.AEC.mode()
-	case xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime:
-	default:
+	o.Mode = cmp.Or(o.Mode, o.AEC.mode())
+	if !slices.Contains([]xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}, o.Mode) {
 		return fmt.Errorf("mode %q: there are auto, manual and realtime", o.Mode)
 	}
 	if o.Framing != 0 && !o.Framing.Valid() {

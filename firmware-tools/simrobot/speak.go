@@ -34,8 +34,7 @@ func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	return ReadWAV(file)
 }
 
-// ReadWAV reads a 16-bit PCM WAV file of any rate as 16 kHz mono, the format of a
-// microphone.
+// ReadWAV reads a 16-bit PCM WAV file of any rate as a microphone's 16 kHz mono.
 func ReadWAV(file string) ([]int16, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -11,10 +11,7 @@ import (
 )
 
 func TestSpeak(t *testing.T) {
-	pcm, err := Speak(t.Context(), "what time is it", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pcm := must(Speak(t.Context(), "what time is it", ""))(t)
 	length := time.Duration(len(pcm)) * time.Second / voice.MicRate
 	if length < 500*time.Millisecond || length > 3*time.Second || loudest(pcm) < 3000 {
 		t.Errorf("%v of sound, at most %d loud", length, loudest(pcm))
@@ -30,21 +27,14 @@ func TestSpeakWithoutFlite(t *testing.T) {
 
 func TestReadWAV(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.wav")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := voice.WriteWAV(f, 48000, sine(48000, 48000)); err != nil {
-		t.Fatal(err)
-	}
+	f := must(os.Create(file))(t)
+	noError(t, voice.WriteWAV(f, 48000, sine(48000, 48000)))
 	f.Close()
 	pcm, err := ReadWAV(file)
 	if n := len(pcm); err != nil || n < 15900 || n > 16000 || loudest(pcm) < 7000 {
 		t.Errorf("a second at 48 kHz became %d samples, %v", n, err)
 	}
-	if err := os.WriteFile(file, []byte("RIFFnonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte("RIFFnonsense"), 0o600))
 	for _, bad := range []string{file, file + ".not"} {
 		if _, err := ReadWAV(bad); err == nil {
 			t.Errorf("%s was read", bad)

@@ -33,7 +33,7 @@ func (s *session) enter(state State) {
 // its end first.
 func (s *session) listen(now time.Time) error {
 	s.enter(Listening)
-	if s.mic.open {
+	if s.mic.open() {
 		return nil
 	}
 	if s.mode == xiaozhi.Auto && s.r.firmware.drains && !s.play.drained() {
@@ -43,15 +43,14 @@ func (s *session) listen(now time.Time) error {
 	return s.openMic(now)
 }
 
-// openMic starts the audio processor, which empties the queue: so the older builds
-// lose the end of a speech.
+// openMic starts the audio processor. It empties the queue: older builds lose sound.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {
 		return err
 	}
 	s.cut += s.empty()
-	if !s.mic.open {
+	if !s.mic.open() {
 		s.mic.start(now)
 	}
 	return nil
@@ -76,7 +75,7 @@ func (s *session) speak(now time.Time) {
 	s.enter(Speaking)
 	s.draining = false
 	if s.mode != xiaozhi.Realtime {
-		s.mic.open = false
+		s.mic.next = time.Time{}
 	}
 	s.empty()
 	s.bargedIn, s.late, s.r.person.cutIn = false, false, time.Time{}
@@ -84,7 +83,6 @@ func (s *session) speak(now time.Time) {
 	s.interrupted(now)
 }
 
-// stopSpeaking handles tts stop.
 func (s *session) stopSpeaking(now time.Time) error {
 	if s.state != Speaking {
 		return nil

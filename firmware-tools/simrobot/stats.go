@@ -58,8 +58,7 @@ type Turn struct {
 	QuietAfter  time.Duration // from there to the server's tts stop; 0 without one
 }
 
-// Quantile returns the value that share q (0 to 1) of d do not exceed, by nearest
-// rank; 0 if d is empty.
+// Quantile returns the value that share q (0 to 1) of d do not exceed, by nearest rank, or 0.
 func Quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0

@@ -37,8 +37,7 @@ func (r *Robot) Talk(ctx context.Context) error {
 	}
 }
 
-// next waits for the next opening of a channel. Between two channels is a second,
-// or a boot.
+// next waits a second, or for a boot, and returns the next opening of a channel.
 func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error) {
 	var err error
 	switch {

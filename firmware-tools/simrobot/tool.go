@@ -1,6 +1,7 @@
 package simrobot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,8 +81,7 @@ func (t tool) json() string {
 	return text + `}`
 }
 
-// bind takes the arguments by name, ignoring case, if their type is right; it
-// ignores others. Errors are the firmware's.
+// bind takes the arguments of the right type, ignoring case. Errors are the firmware's.
 func (t tool) bind(given object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {
@@ -139,10 +139,7 @@ func foreign(d device.Tool) tool {
 			arg.limits = []int{*a.Minimum, *a.Maximum}
 		}
 		if arg.fallback == "" && !slices.Contains(d.Schema.Required, name) {
-			arg.fallback = map[string]string{"boolean": "false", "integer": "0"}[a.Type]
-			if arg.fallback == "" {
-				arg.fallback = strconv.Quote("")
-			}
+			arg.fallback = cmp.Or(map[string]string{"boolean": "false", "integer": "0"}[a.Type], `""`)
 		}
 		t.arguments = append(t.arguments, arg)
 	}

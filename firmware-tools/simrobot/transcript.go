@@ -2,18 +2,14 @@ package simrobot
 
 import (
 	"encoding/json"
-	"io"
 	"regexp"
 	"time"
 )
 
-// secret matches secrets. It works on the text, because some messages of the
-// firmware are not JSON.
+// secret matches secrets in text: some messages of the firmware are not JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
-// transcript writes frames as lines of JSON.
-type transcript struct{ w io.Writer }
-
+// line is a frame in a transcript.
 type line struct {
 	At    string          `json:"at"`
 	From  string          `json:"from"` // "robot" or "server"
@@ -22,9 +18,9 @@ type line struct {
 	Bytes *int            `json:"bytes,omitempty"` // of a binary frame
 }
 
-// write records a frame. An error does not end the talk.
-func (t *transcript) write(at time.Time, from string, isText bool, data []byte) {
-	if t.w == nil {
+// note writes a frame to the transcript. An error does not end the talk.
+func (r *Robot) note(at time.Time, from string, isText bool, data []byte) {
+	if r.o.Transcript == nil {
 		return
 	}
 	l := line{At: at.UTC().Format("2006-01-02T15:04:05.000Z"), From: from}
@@ -39,6 +35,6 @@ func (t *transcript) write(at time.Time, from string, isText bool, data []byte) 
 	}
 	text, err := json.Marshal(l)
 	if err == nil {
-		_, _ = t.w.Write(append(text, '\n'))
+		_, _ = r.o.Transcript.Write(append(text, '\n'))
 	}
 }

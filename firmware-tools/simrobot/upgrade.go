@@ -42,16 +42,6 @@ func (r *Robot) rollBack() {
 	r.o.Observe(RolledBack{From: from, To: r.firmware.version})
 }
 
-// takeUpgrade handles the answer to a check-in as the firmware does. An answer
-// without a newer image confirms the present one.
-func (r *Robot) takeUpgrade(ctx context.Context, b Bootstrap) (rebooted bool, err error) {
-	if b.Upgrade == "" {
-		r.flash.Pending, r.flashed = false, 0
-		return false, r.flash.save()
-	}
-	return r.install(ctx, b.Upgrade)
-}
-
 // install downloads an image and boots it.
 func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err error) {
 	if r.flashed++; r.flashed > mostFlashes {

@@ -119,17 +119,13 @@ func TestAnUpgradeIsKept(t *testing.T) {
 	boot := func() {
 		r := newRobot(t, o)
 		r.http.Transport = u
-		if err := r.Boot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, r.Boot(t.Context()))
 	}
 	boot()
 	boot()
 	r := newRobot(t, o)
 	r.flash.Pending = true // as if the answer had not come
-	if err := r.flash.save(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, r.flash.save())
 	u.offer = "1.2"
 	boot()
 	if !slices.Equal(got, []string{"runs 1.3", "back to 1.2.4"}) || !slices.Equal(u.seen, []string{"1.2.4", "1.3", "1.3", "1.2.4"}) {

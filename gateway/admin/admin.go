@@ -56,11 +56,6 @@ type talk interface {
 	Lost() int
 }
 
-// notifier takes notifications for people, and delivers them.
-type notifier interface {
-	Notify(n notice.Notification) (notice.Notification, error)
-}
-
 // memory is what its owner has the appliance remember.
 type memory interface {
 	Search(query string, now time.Time) []agent.Entry
@@ -69,45 +64,30 @@ type memory interface {
 	Forget(id string) error
 }
 
-// notices are the notifications.
-type notices interface {
-	Open(now time.Time) []notice.Notification
-}
-
-// conversations are what was spoken before, which brains are given.
-type conversations interface {
-	// Forget has one begin anew. It is no error where there is none.
-	Forget(conversation string) error
-}
-
-// senses are what robots notice.
-type senses interface {
-	// Senses are in a few words each, and nil where nothing is known.
-	Senses(id device.ID, now time.Time) []string
-}
-
 // Options are what the door shows and acts on.
 type Options struct {
-	Robots        registry
-	Talk          talk
-	Notifier      notifier
-	Memory        memory
-	Notices       notices
-	Questions     questions
-	Conversations conversations
-	Senses        senses
-	Firmware      firmware
-	Refused       func() []ota.Refusal // the check-ins that were last refused, newest first
-	Archives      archives
-	Board         *agent.Board
-	Bus           *event.Bus
-	Turns         func(most int) any
-	Parts         func() []Part
-	Counters      []Counter
-	Gauges        []Gauge
-	Version       string
-	ID            string
-	Started       time.Time
+	Robots    registry
+	Talk      talk
+	Memory    memory
+	Questions questions
+	Firmware  firmware
+	Archives  archives
+	Board     *agent.Board
+	Bus       *event.Bus
+	Notify    func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
+	Notices   func(now time.Time) []notice.Notification              // those that are open
+	// ForgetConversation has one begin anew. It is no error where there is none.
+	ForgetConversation func(conversation string) error
+	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
+	Senses   func(id device.ID, now time.Time) []string
+	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
+	Turns    func(most int) any
+	Parts    func() []Part
+	Counters []Counter
+	Gauges   []Gauge
+	Version  string
+	ID       string
+	Started  time.Time
 }
 
 // Counter is what another part counts, for the metrics.
@@ -202,7 +182,7 @@ func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now
 
 // waiting counts the notifications that have not been delivered.
 func (d *Door) waiting(now time.Time) (n int) {
-	for _, one := range d.o.Notices.Open(now) {
+	for _, one := range d.o.Notices(now) {
 		if one.State == notice.Received {
 			n++
 		}
@@ -224,7 +204,7 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
-		Senses: d.o.Senses.Senses(r.ID, now),
+		Senses: d.o.Senses(r.ID, now),
 	}
 	switch {
 	case r.Claim != nil && r.Bound:
@@ -307,7 +287,7 @@ func (d *Door) forgetConversation(name string) error {
 	if id, err := d.o.Robots.Find(name); err == nil {
 		name = string(id)
 	}
-	return d.o.Conversations.Forget(name)
+	return d.o.ForgetConversation(name)
 }
 
 // notify takes a notification's JSON and returns the id it goes by.
@@ -322,7 +302,7 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		}
 	}
 	if err == nil {
-		n, err = d.o.Notifier.Notify(n)
+		n, err = d.o.Notify(n)
 	}
 	return n.ID, err
 }

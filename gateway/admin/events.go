@@ -53,16 +53,12 @@ func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
 			return next(ctx)
 		}
 		first = false
-		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: d.snap(states, time.Now())}, nil
+		shown, now := snapshot{States: []shownState{}}, time.Now()
+		for _, s := range states {
+			shown.States = append(shown.States, shownState{s, d.o.Robots.Settings(s.Robot).Name, s.At(now)})
+		}
+		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: shown}, nil
 	}
-}
-
-func (d *Door) snap(states []agent.State, now time.Time) snapshot {
-	shown := snapshot{States: []shownState{}}
-	for _, s := range states {
-		shown.States = append(shown.States, shownState{s, d.o.Robots.Settings(s.Robot).Name, s.At(now)})
-	}
-	return shown
 }
 
 func (d *Door) follow(r *event.Reader) func(context.Context) (door.Message, error) {

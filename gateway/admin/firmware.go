@@ -90,18 +90,14 @@ func (d *Door) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, e
 	if err != nil {
 		return Taken{}, err
 	}
-	if !d.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
+	_, can := device.FindTool(d.o.Talk.Tools(r.ID), upgradeTool)
+	if !can || !d.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
 		return Taken{OK: true, Queued: true}, nil
 	}
-	for _, t := range d.o.Talk.Tools(r.ID) {
-		if t.Name == upgradeTool {
-			// The robot answers before it begins, if it does: it may also go
-			// quiet, and its next check-in then shows which.
-			ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
-			defer cancel()
-			_, err := d.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})
-			return Taken{OK: true, Queued: err != nil}, nil
-		}
-	}
-	return Taken{OK: true, Queued: true}, nil
+	// The robot answers before it begins, if it does: it may also go quiet, and
+	// its next check-in then shows which.
+	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	defer cancel()
+	_, err = d.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})
+	return Taken{OK: true, Queued: err != nil}, nil
 }

@@ -170,8 +170,9 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Notifier: notifier{h.notices}, Memory: h.memory, Notices: h.notices, Board: h.states, Bus: h.bus,
-		Questions: h.questions, Conversations: h.mind, Senses: h, Firmware: h.firmware, Refused: func() []ota.Refusal { return []ota.Refusal{} },
+		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
+		Questions: h.questions, ForgetConversation: h.mind.Forget, Senses: h.Senses, Firmware: h.firmware,
+		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"perch/event"
@@ -22,15 +23,14 @@ type Metrics struct {
 	door    *Door
 	handler http.Handler
 
-	stages   map[string]prometheus.Observer
-	turns    map[string]prometheus.Counter // by end
-	heard    prometheus.Counter
-	misheard prometheus.Counter
-	tools    map[string]prometheus.Counter // by status
-	sessions prometheus.Counter
-	faults   *prometheus.CounterVec
-	sensed   prometheus.Counter
-	missed   prometheus.Counter
+	stages     map[string]prometheus.Observer
+	turns      map[string]prometheus.Counter // by end
+	utterances map[string]prometheus.Counter // by result
+	tools      map[string]prometheus.Counter // by status
+	sessions   prometheus.Counter
+	faults     *prometheus.CounterVec
+	sensed     prometheus.Counter
+	missed     prometheus.Counter
 
 	// Of the goroutine of Run.
 	parts map[string]bool   // that faults are counted for by name
@@ -59,7 +59,7 @@ func stageBuckets() []float64 {
 func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()
 	m := &Metrics{door: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
-	m.count(registry)
+	m.count(promauto.With(registry))
 	m.look(registry)
 	// A part that cannot be looked at hides no other. It is counted, and not
 	// shown: the error holds a stack.
@@ -70,15 +70,12 @@ func NewMetrics(o Options) *Metrics {
 }
 
 // count registers what the bus is counted into.
-func (m *Metrics) count(registry *prometheus.Registry) {
+func (m *Metrics) count(registered promauto.Factory) {
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		registry.MustRegister(c)
-		return c
+		return registered.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	counters := func(name, help, label string, values ...string) (*prometheus.CounterVec, map[string]prometheus.Counter) {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		registry.MustRegister(v)
+		v := registered.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 		each := map[string]prometheus.Counter{}
 		for _, value := range values {
 			each[value] = v.WithLabelValues(value) // from 0, so that the first is a rise
@@ -87,19 +84,17 @@ func (m *Metrics) count(registry *prometheus.Registry) {
 	}
 	_, m.turns = counters("perch_turns_total", "Turns that ended, by how.", "end",
 		event.EndDone, event.EndCancelled, event.EndFailed, event.EndHangUp, event.EndSleep, other)
-	_, utterances := counters("perch_utterances_total", "Utterances, by whether they were understood.", "result", "heard", "misheard")
-	m.heard, m.misheard = utterances["heard"], utterances["misheard"]
+	_, m.utterances = counters("perch_utterances_total", "Utterances, by whether they were understood.", "result", "heard", "misheard")
 	_, m.tools = counters("perch_tool_calls_total", "Calls to tools that ended, by how.", "status", event.ToolDone, event.ToolFailed)
 	m.faults, _ = counters("perch_faults_total", "Times a part did not do its work.", "part", "turn", other)
 	m.sessions = counter("perch_sessions_total", "Channels that robots have opened.")
 	m.sensed = counter("perch_perceived_total", "Events that robots have sensed, or somebody for them.")
 	m.missed = counter("perch_events_missed_total", "Events that were lost to these metrics, because they came too fast.")
 
-	stages := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	stages := registered.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "perch_turn_stage_seconds",
 		Help: "What the stages of turns took; first_packet is from the end of speech to the first sound.", Buckets: stageBuckets(),
 	}, []string{"stage"})
-	registry.MustRegister(stages)
 	m.stages = map[string]prometheus.Observer{}
 	for _, name := range event.Stages() {
 		m.stages[name] = stages.WithLabelValues(name)
@@ -155,9 +150,9 @@ func (m *Metrics) take(e event.Envelope) {
 	case event.RobotOnline:
 		m.sessions.Inc()
 	case event.Heard:
-		m.heard.Inc()
+		m.utterances["heard"].Inc()
 	case event.Misheard:
-		m.misheard.Inc()
+		m.utterances["misheard"].Inc()
 	case event.ToolStatus:
 		m.tool(toolCall{e.Session, what.ID}, what.Status)
 	case event.TurnEnded:

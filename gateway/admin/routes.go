@@ -59,7 +59,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), b.Replace)
 		return d.show(robot, time.Now()), err
 	}))
-	api.GET("/notifications", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Notices.Open(time.Now()), nil }))
+	api.GET("/notifications", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Notices(time.Now()), nil }))
 	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
 		if err != nil {

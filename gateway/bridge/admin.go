@@ -198,23 +198,16 @@ func (d *Door) hasAsset(o *command) (err error) {
 }
 
 func (d *Door) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	name, err := baseName(strings.TrimSpace(o.Asset), d.o.Root)
-	if err != nil {
-		return err
-	}
+	name, _ := baseName(strings.TrimSpace(o.Asset), d.o.Root) // which hasAsset has checked
 	a.Asset = o.Asset
 	return d.play(ctx, id, name)
 }
 
 // devices are the robots that are connected.
-type devices struct {
-	Devices []string `json:"devices"`
-}
-
-func (d *Door) devices() devices {
-	list := devices{[]string{}}
+func (d *Door) devices() []string {
+	list := []string{}
 	for _, id := range d.o.Talk.Open() {
-		list.Devices = append(list.Devices, id.MAC())
+		list = append(list, id.MAC())
 	}
 	return list
 }

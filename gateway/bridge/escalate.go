@@ -60,8 +60,7 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}
 	}
 	var text string
-	err := within(ctx, most, e.Tool, func(ctx context.Context) error {
-		var err error
+	err := within(ctx, most, e.Tool, func(ctx context.Context) (err error) {
 		text, err = run(ctx, e)
 		return err
 	})

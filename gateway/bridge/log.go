@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"iter"
-	"strings"
 	"sync"
 	"time"
 )
@@ -40,8 +39,7 @@ func NewLog(kept table, most int) *Log {
 	l := &Log{kept: kept, most: max(most, 0)}
 	for key := range kept.All() {
 		l.keys = append(l.keys, key)
-		text, _, _ := strings.Cut(key, "-")
-		if at, err := time.Parse(keyTime, text); err == nil && at.After(l.last) {
+		if at, err := time.Parse(keyTime, key); err == nil {
 			l.last = at
 		}
 	}

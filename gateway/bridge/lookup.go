@@ -45,7 +45,7 @@ func (d *Door) lookUp(query string) string {
 			tell: func() string { return line(e.Body) + on(e.Created, now) },
 		})
 	}
-	for _, t := range d.talks() {
+	for _, t := range append(d.o.Spoken(), d.o.Log.all()...) {
 		all = append(all, document{
 			at: t.At, weight: 1, sought: [5]string{t.User, t.Assistant},
 			tell: func() string {
@@ -62,11 +62,6 @@ func (d *Door) lookUp(query string) string {
 		fmt.Fprintf(&b, "- %s\n", f.tell())
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// talks are all turns that are known of.
-func (d *Door) talks() []Turn {
-	return append(d.o.Spoken(), d.o.Log.all()...)
 }
 
 // on is a day, where it is known.

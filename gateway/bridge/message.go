@@ -52,8 +52,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text}
 	var said agent.Spoken
-	err = within(ctx, messageWithin, "the answer", func(ctx context.Context) error {
-		var err error
+	err = within(ctx, messageWithin, "the answer", func(ctx context.Context) (err error) {
 		said, err = d.ask(ctx, &turn)
 		return err
 	})

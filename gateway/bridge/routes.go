@@ -61,7 +61,7 @@ func (d *Door) Admin(r gin.IRouter) {
 		} {
 			g.POST(path, post(func(ctx context.Context, body []byte) (commandResult, error) { return d.run(ctx, body, o.check, o.do) }))
 		}
-		g.GET("/devices", answer(func(*gin.Context) (any, error) { return d.devices(), nil }))
+		g.GET("/devices", answer(func(*gin.Context) (any, error) { return gin.H{"devices": d.devices()}, nil }))
 		g.GET("/songs", answer(func(*gin.Context) (any, error) { return d.songs(), nil }))
 	}
 }

@@ -40,11 +40,6 @@ func baseName(asset, root string) (string, error) {
 		return "", door.BadBody("asset is needed, the name of a sound")
 	case len(asset) > mostAsset || strings.ContainsAny(asset, "\\\x00"):
 		return "", errOutside
-	case !strings.Contains(asset, "/"):
-		if strings.HasPrefix(asset, ".") {
-			return "", errOutside
-		}
-		return asset, nil
 	}
 	if !filepath.IsAbs(asset) {
 		asset = filepath.Join(root, asset)

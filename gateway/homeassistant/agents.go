@@ -1,6 +1,8 @@
 package homeassistant
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -116,6 +118,16 @@ func (a *agents) begins(e event.Envelope) bool {
 	return false
 }
 
+// called is the view of an id, or nil.
+func (a *agents) called(id string) *agentView {
+	for _, v := range a.views {
+		if v.id == id {
+			return v
+		}
+	}
+	return nil
+}
+
 // takeAgent brings in an event of a session without a robot.
 func (h *hub) takeAgent(e event.Envelope) {
 	changes := h.states.Take(e)
@@ -191,12 +203,9 @@ func oneQuestion(text string) string {
 // silent longest gives way, one that asks nothing first.
 func (h *hub) enterAgent(session string, at time.Time) *agentView {
 	if len(h.agents.views) >= mostAgents {
-		var oldest *agentView
-		for _, v := range h.agents.views {
-			if oldest == nil || v.ends().Before(oldest.ends()) || v.ends().Equal(oldest.ends()) && v.id < oldest.id {
-				oldest = v
-			}
-		}
+		oldest := slices.MinFunc(slices.Collect(maps.Values(h.agents.views)), func(a, b *agentView) int {
+			return cmp.Or(a.ends().Compare(b.ends()), strings.Compare(a.id, b.id))
+		})
 		h.removeAgent(oldest.session, oldest.id, at)
 	}
 	v := &agentView{session: session, id: agentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
@@ -258,26 +267,10 @@ func (h *hub) beginAgents(now time.Time) {
 			h.settleAgent(v, now)
 		}
 	}
-	here := map[string]bool{}
-	for _, v := range h.agents.views {
-		here[v.id] = true
-	}
-	var gone []string
-	for key := range h.o.Announced.All() {
-		if id, is := strings.CutPrefix(key, agentPrefix); is && !here[id] {
-			gone = append(gone, id)
+	for _, key := range h.announcedKeys() {
+		if id, is := strings.CutPrefix(key, agentPrefix); is && h.agents.called(id) == nil {
+			h.removeAgent("", id, now)
 		}
-	}
-	for _, id := range gone {
-		h.removeAgent("", id, now)
-	}
-}
-
-// recoverAgents reads the questions anew after events were lost.
-func (h *hub) recoverAgents(now time.Time) {
-	for _, v := range h.agents.views {
-		h.askedBefore(v, now)
-		h.settleAgent(v, now)
 	}
 }
 
@@ -309,16 +302,6 @@ func (h *hub) settleAgent(v *agentView, at time.Time) {
 func (h *hub) showAgent(v *agentView, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.agentTopic(v.id, "state"), v.document(), true, 1)
-}
-
-// waitingAgents is how many wait for a person.
-func (h *hub) waitingAgents() (n int) {
-	for _, v := range h.agents.views {
-		if v.shown == agent.Notification {
-			n++
-		}
-	}
-	return n
 }
 
 // tickAgents does what is due.

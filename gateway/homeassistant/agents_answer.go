@@ -72,12 +72,7 @@ func (h *hub) refuseAnswer(id string, now time.Time, why error) {
 
 // answerTo is the question that an answer is for.
 func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question string, allow bool, err error) {
-	var v *agentView
-	for _, one := range h.agents.views {
-		if one.id == id {
-			v = one
-		}
-	}
+	v := h.agents.called(id)
 	switch {
 	case m.retained:
 		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -53,20 +54,23 @@ func (h *hub) tools(v *view) []device.Tool {
 
 // bridge publishes the appliance's own discovery and its bridge/info.
 func (h *hub) bridge() {
-	messages, ids := h.names.bridgeDiscovery(bridgeCard{Version: h.o.Version, URL: h.o.URL()}, h.announcedBefore("bridge"))
+	messages, ids := h.names.bridgeDiscovery(h.o.Version, h.o.URL(), h.announcedBefore("bridge"))
 	if last := messages[len(messages)-1].payload; !slices.Equal(last, h.bridged) {
 		h.bridged = last
 		h.publishDiscovery(messages)
 		h.remember("bridge", ids)
 	}
-	online := 0
+	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
 	for _, v := range h.views {
 		if v.state.Online {
-			online++
+			info.Robots++
 		}
 	}
-	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Robots: online, Strangers: h.strangers.count(time.Now()),
-		Waiting: h.waitingAgents(), Started: h.o.Started.UTC().Truncate(time.Second)}
+	for _, v := range h.agents.views {
+		if v.shown == agent.Notification {
+			info.Waiting++
+		}
+	}
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info
@@ -102,19 +106,16 @@ func (h *hub) remember(key string, ids []string) {
 
 // forgetUnknown removes the devices of robots that were forgotten while MQTT was off.
 func (h *hub) forgetUnknown() {
-	var gone []device.ID
-	for key := range h.o.Announced.All() {
-		id, err := device.ParseID(key)
-		if err != nil {
-			continue // the bridge, or an agent
-		}
-		if !h.o.Robots.Trusts(id) {
-			gone = append(gone, id)
+	for _, key := range h.announcedKeys() {
+		if id, err := device.ParseID(key); err == nil && !h.o.Robots.Trusts(id) { // others are the bridge's, or an agent's
+			h.forget(id)
 		}
 	}
-	for _, id := range gone {
-		h.forget(id)
-	}
+}
+
+// announcedKeys are a list, because forgetting one changes the table.
+func (h *hub) announcedKeys() []string {
+	return slices.Sorted(maps.Keys(maps.Collect(h.o.Announced.All())))
 }
 
 // forget removes a robot from the broker and from Home Assistant.

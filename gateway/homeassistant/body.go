@@ -63,14 +63,11 @@ func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 
 // turned keeps where a head was turned to that cannot be asked.
 func (r *readings) turned(to turn) {
-	for _, axis := range []struct {
-		to   *int
-		kept **float64
-	}{{to.yaw, &r.HeadYaw}, {to.pitch, &r.HeadPitch}} {
-		if axis.to != nil {
-			f := float64(*axis.to)
-			*axis.kept = &f
-		}
+	if to.yaw != nil {
+		r.HeadYaw = new(float64(*to.yaw))
+	}
+	if to.pitch != nil {
+		r.HeadPitch = new(float64(*to.pitch))
 	}
 }
 
@@ -81,8 +78,7 @@ func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error
 		return nil, h.without(ctx, id, "lights")
 	}
 	if *want.State == "ON" && want.Color == nil {
-		c := colour{255, 255, 255}
-		want.Color = &c
+		want.Color = &colour{255, 255, 255}
 	}
 	arguments := map[string]any{}
 	for i, level := range want.levels() {
@@ -100,8 +96,7 @@ func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error
 	}
 	want.ColorMode = "rgb"
 	if want.Brightness == nil {
-		full := 255
-		want.Brightness = &full
+		want.Brightness = new(255)
 	}
 	return &want, nil
 }

@@ -48,32 +48,23 @@ func (h *hub) command(ctx context.Context, m incoming) {
 		return
 	}
 	v := h.views[id]
-	if m.retained {
-		h.refuse(v, now, thing,
-			errors.New("it was published retained, and such a command would be given again at every connection; publish it without"))
-		m.kept()
-		return
-	}
 	c, err := parseCommand(id, thing, m.payload, h.o.Robots.Find)
+	if m.retained {
+		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without")
+	}
 	if err != nil {
 		h.refuse(v, now, thing, err)
 		m.kept()
 		return
 	}
-	if v.state.Online && !lasts(c) {
-		m.kept() // it is of this moment, and a slow robot must not hold up the others' messages
+	switch c.(type) {
+	case say, notify: // worth being carried out later, whatever the robot does now
+	default:
+		if v.state.Online {
+			m.kept() // it is of this moment, and a slow robot must not hold up the others' messages
+		}
 	}
 	h.enqueue(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
-}
-
-// lasts reports whether a command is worth being carried out later, whatever
-// the robot does now.
-func lasts(c command) bool {
-	switch c.(type) {
-	case say, notify:
-		return true
-	}
-	return false
 }
 
 // enqueue queues an order with its robot.
@@ -127,10 +118,8 @@ func (h *hub) reported(ctx context.Context, r report) {
 		}
 		return
 	}
-	if r.readings != nil {
-		if v.take(*r.readings) {
-			h.announce(v)
-		}
+	if r.readings != nil && v.take(*r.readings) {
+		h.announce(v)
 	}
 	if r.order != nil {
 		h.done(ctx, v, r, now)

@@ -134,12 +134,11 @@ func (c *connection) offlineWord() message {
 // nothing, not even a will: it returns nil when there is no appliance left to keep
 // off from, and wraps errOtherAppliance while there is.
 func (c *connection) once(ctx context.Context, watching bool) error {
-	will := c.offlineWord()
 	c.other.forget()
 	defer c.setHolding(false)
 	s := session{clean: watching, take: c.take} // while it keeps off, the broker keeps nothing for it
 	if !watching {
-		s.will = &will
+		s.will = new(c.offlineWord())
 	}
 	l, err := c.dialer.dial(ctx, s)
 	if err != nil {

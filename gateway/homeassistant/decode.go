@@ -217,8 +217,7 @@ func parseHeadTurn(text string) (command, error) {
 		if math.Abs(*a.from) > mostNumber {
 			return nil, fmt.Errorf("%g is no angle or speed", *a.from)
 		}
-		n := int(math.Round(*a.from))
-		*a.to = &n
+		*a.to = new(int(math.Round(*a.from)))
 	}
 	return t, nil
 }

@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -41,12 +40,6 @@ type robotCard struct {
 	// "temperature", "face", "identity", "touch", "perception", "booted"; and
 	// "firmware" where there is a catalogue that can offer it an image.
 	Senses map[string]bool
-}
-
-// bridgeCard is what discovery needs to know of the appliance.
-type bridgeCard struct {
-	Version string
-	URL     string // of the page its owner can open; empty is none
 }
 
 // announcement is the payload of one device. Home Assistant refuses the whole
@@ -118,17 +111,17 @@ func (n names) robotDiscovery(c robotCard, before []string) (messages []message,
 }
 
 // bridgeDiscovery announces the appliance, which robots are behind: it has to
-// be announced before them.
-func (n names) bridgeDiscovery(c bridgeCard, before []string) (messages []message, ids []string) {
+// be announced before them. url is the page its owner can open; empty is none.
+func (n names) bridgeDiscovery(version, url string, before []string) (messages []message, ids []string) {
 	components := n.bridgeComponents()
 	d := map[string]any{
 		"identifiers": []string{n.bridgeIdentifier()},
 		"name":        "Perch",
 		"model":       "Perch",
 	}
-	putText(d, "sw_version", oneLine(c.Version))
-	putText(d, "configuration_url", pageOf(c.URL))
-	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin(c.Version), Components: components, QoS: 1}, before)
+	putText(d, "sw_version", oneLine(version))
+	putText(d, "configuration_url", pageOf(url))
+	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin(version), Components: components, QoS: 1}, before)
 }
 
 // origin is the program that announces.
@@ -158,15 +151,11 @@ func announce(topic string, a announcement, before []string) (messages []message
 			gone = append(gone, id)
 		}
 	}
+	ids = append(ids, gone...)
 	for len(gone) > 0 {
 		var step announcement
 		step, gone = a.without(gone)
 		messages = append(messages, step.message(topic))
-	}
-	for _, id := range before {
-		if _, _, ok := splitID(id); ok {
-			ids = append(ids, id)
-		}
 	}
 	slices.Sort(ids)
 	return append(messages, a.message(topic)), slices.Compact(ids)
@@ -192,12 +181,7 @@ func (a announcement) without(gone []string) (step announcement, left []string) 
 }
 
 func (a announcement) message(topic string) message {
-	payload, err := json.Marshal(a)
-	if err != nil {
-		// Strings, numbers and lists of them can always be written.
-		panic(err)
-	}
-	return message{topic: topic, payload: payload, retained: true, qos: 1}
+	return message{topic: topic, payload: encode(a), retained: true, qos: 1}
 }
 
 // componentID is how a component is remembered: with its platform, which has

@@ -203,7 +203,7 @@ func TestAForgottenRobotVanishes(t *testing.T) {
 }
 
 func TestTheApplianceIsADevice(t *testing.T) {
-	messages, ids := discoveryNames().bridgeDiscovery(bridgeCard{Version: "1.0", URL: "http://perch.local:8003/"}, []string{"sensor/old"})
+	messages, ids := discoveryNames().bridgeDiscovery("1.0", "http://perch.local:8003/", []string{"sensor/old"})
 	if len(messages) != 2 || messages[0].topic != "homeassistant/device/perch_bridge/config" || !slices.Contains(ids, "sensor/old") {
 		t.Fatalf("%+v", messages)
 	}
@@ -320,7 +320,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		}
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
 		robot, ids := n.robotDiscovery(c, before)
-		bridge, _ := n.bridgeDiscovery(bridgeCard{Version: c.Firmware, URL: c.BaseURL}, before)
+		bridge, _ := n.bridgeDiscovery(c.Firmware, c.BaseURL, before)
 		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
 			"session")), c.Firmware, before)
 		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID)) {

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,40 +137,40 @@ func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 	}
 }
 
-// await returns where the broker is reached from here once it is there, and how
-// often it had ended by then. It waits no longer than a start may take.
-func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err error) {
-	late := time.NewTimer(brokerUpIn)
-	defer late.Stop()
+// until returns the runs once that holds of them, or as they are after so long or
+// at the end of ctx.
+func (k *brokerSupervisor) until(ctx context.Context, holds func(brokerRuns) bool, within time.Duration) brokerRuns {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	for {
 		k.mu.Lock()
-		tried, address, ends, err, news := k.tried, k.address, k.ends, k.err, k.news
+		runs, news := k.brokerRuns, k.news
 		k.mu.Unlock()
-		switch {
-		case tried && err == nil:
-			return reachable(address), ends, nil
-		case tried && address == "":
-			return "", ends, err // the port is taken
+		if holds(runs) {
+			return runs
 		}
 		select {
 		case <-news:
-		case <-late.C:
-			if err == nil {
-				err = errors.New("the embedded broker has yet to start")
-			}
-			return "", ends, err
 		case <-ctx.Done():
-			return "", ends, ctx.Err()
+			return runs
 		}
 	}
 }
 
+// await returns where the broker is reached from here once it is there, and how
+// often it had ended by then. It waits no longer than a start may take, and not
+// while the port is taken.
+func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err error) {
+	runs := k.until(ctx, func(r brokerRuns) bool { return r.tried && (r.err == nil || r.address == "") }, brokerUpIn)
+	if runs.tried && runs.err == nil {
+		return reachable(runs.address), runs.ends, nil
+	}
+	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, errors.New("the embedded broker has yet to start"))
+}
+
 // reachable is where a listener of this machine is reached from within it.
 func reachable(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
+	host, port, _ := net.SplitHostPort(address) // as a listener writes it
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
@@ -179,21 +180,11 @@ func reachable(address string) string {
 // blame returns why a connection was lost that began when the broker had ended
 // so often: the broker's own end, where it has ended since.
 func (k *brokerSupervisor) blame(lost error, before int) error {
-	noticed := time.NewTimer(noticedIn)
-	defer noticed.Stop()
-	for {
-		k.mu.Lock()
-		ends, last, news := k.ends, k.last, k.news
-		k.mu.Unlock()
-		if ends > before {
-			return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", last)
-		}
-		select {
-		case <-news:
-		case <-noticed.C:
-			return lost
-		}
+	runs := k.until(context.Background(), func(r brokerRuns) bool { return r.ends > before }, noticedIn)
+	if runs.ends > before {
+		return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", runs.last)
 	}
+	return lost
 }
 
 // ended is how often the broker has ended, and when and why it did so last.

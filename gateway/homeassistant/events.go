@@ -129,18 +129,17 @@ func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 		return
 	}
 	news := v.senses.learn("perception", true)
-	yes, no := true, false
 	switch p.Name {
 	case "face_detected":
-		v.face, v.dirty = &yes, true
+		v.face, v.dirty = new(true), true
 		news = v.senses.learn("face", true) || news
 	case "face_lost":
-		v.face, v.identity, v.dirty = &no, nil, true
+		v.face, v.identity, v.dirty = new(false), nil, true
 		news = v.senses.learn("face", true) || news
 	case "face_recognized":
 		var who struct{ Identity string }
 		if json.Unmarshal(p.Data, &who) == nil && len(who.Identity) <= mostIdentity {
-			v.face, v.identity, v.dirty = &yes, known(who.Identity), true
+			v.face, v.identity, v.dirty = new(true), known(who.Identity), true
 			news = v.senses.learn("identity", true) || news
 		}
 	case "head_pet_started", "head_pet_ended":

@@ -114,8 +114,7 @@ func (h *hub) update(v *view) update {
 		u.Latest = latest
 	}
 	if !v.download.until.IsZero() {
-		percent := v.download.percent
-		u.InProgress, u.Percentage = true, &percent
+		u.InProgress, u.Percentage = true, new(v.download.percent)
 	}
 	return u
 }
@@ -141,13 +140,4 @@ func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error
 	// The robot may go quiet instead of answering; the version it comes back with shows the end.
 	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
 	return err != nil, nil
-}
-
-// fetch takes an image from elsewhere into the catalogue.
-func (h *hub) fetch(ctx context.Context, r request) (any, error) {
-	version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, nil
 }

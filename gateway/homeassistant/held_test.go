@@ -123,7 +123,7 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	whole := stackChan()
 	whole.Senses["firmware"] = true
 	robot, _ := n.robotDiscovery(whole, nil)
-	bridge, _ := n.bridgeDiscovery(bridgeCard{Version: "1"}, nil)
+	bridge, _ := n.bridgeDiscovery("1", "", nil)
 	agent, _ := n.agentDiscovery("coding-1", "1", nil)
 	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 19 {
 		t.Errorf("%d entities set something", got)

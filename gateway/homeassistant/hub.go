@@ -42,7 +42,7 @@ type hub struct {
 
 func newHub(m *Mirror) *hub {
 	return &hub{Mirror: m, views: map[device.ID]*view{}, notices: recentNotices{byID: map[string]publishedNotice{}},
-		refused: newRefusals(m.o.Log), kept: newKept(m.o.Kept), waiting: map[string]bool{},
+		refused: refusals{m.o.Log, map[device.ID]*allowance{}}, kept: newKept(m.o.Kept), waiting: map[string]bool{},
 		strangers: strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}}, agents: agents{views: map[string]*agentView{}}}
 }
 
@@ -187,7 +187,10 @@ func (h *hub) recover(lost event.Missed, e event.Envelope) {
 			v.state = c.State
 		}
 	}
-	h.recoverAgents(e.At)
+	for _, v := range h.agents.views {
+		h.askedBefore(v, e.At)
+		h.settleAgent(v, e.At)
+	}
 	h.rereadNotices(e.At)
 	h.bridge()
 }
@@ -247,8 +250,7 @@ func (h *hub) show(v *view, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
 	if _, found := findLights(h.tools(v)); found {
-		unknown := &light{}
-		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, unknown), true, 1)
+		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, &light{}), true, 1) // unknown where nil
 	}
 }
 

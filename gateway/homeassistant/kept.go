@@ -51,15 +51,11 @@ func (k kept) keep(id device.ID, w Waiting) error {
 // take returns what waits for a robot, which then waits no more. A reboot
 // comes last, or it would cut off the others.
 func (k kept) take(id device.ID) []Waiting {
-	list := slices.Clone(k.here[id])
+	list := k.here[id]
 	k.drop(id)
-	rank := func(w Waiting) int {
-		if w.Thing == "reboot" {
-			return 1
-		}
-		return 0
+	if i := slices.IndexFunc(list, func(w Waiting) bool { return w.Thing == "reboot" }); i >= 0 {
+		list = append(slices.Delete(slices.Clone(list), i, i+1), list[i])
 	}
-	slices.SortStableFunc(list, func(a, b Waiting) int { return rank(a) - rank(b) })
 	return list
 }
 

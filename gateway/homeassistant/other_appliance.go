@@ -67,7 +67,7 @@ func (r *otherAppliance) info(payload []byte) {
 		r.other = bridgeInfo{}
 	default:
 		r.other = b
-		r.poke()
+		poke(r.news)
 	}
 }
 
@@ -83,14 +83,7 @@ func (r *otherAppliance) status(word string) {
 		r.offline = time.Now()
 	}
 	if r.ours {
-		r.poke() // another program's message, in our name
-	}
-}
-
-func (r *otherAppliance) poke() {
-	select {
-	case r.news <- struct{}{}:
-	default: // it is known already
+		poke(r.news) // another program's message, in our name
 	}
 }
 

@@ -127,7 +127,7 @@ func (o *outbox) push(p parcel) {
 	} else {
 		o.queue = append(o.queue, p)
 	}
-	o.poke()
+	poke(o.wake)
 }
 
 // all queues what is retained, and the notifications that waited.
@@ -141,10 +141,11 @@ func (o *outbox) all() {
 	o.notices = nil
 }
 
-func (o *outbox) poke() {
+// poke wakes the reader of a channel that holds one, if it is not awake.
+func poke(reader chan<- struct{}) {
 	select {
-	case o.wake <- struct{}{}:
-	default: // the publisher has yet to see the last one
+	case reader <- struct{}{}:
+	default: // it has yet to see the last one
 	}
 }
 
@@ -157,7 +158,7 @@ func (o *outbox) republish(topics ...string) {
 	}
 	if len(topics) == 0 {
 		o.all()
-		o.poke()
+		poke(o.wake)
 	}
 	for _, topic := range topics {
 		o.again(topic)
@@ -171,7 +172,7 @@ func (o *outbox) connected() (dropped int) {
 	defer o.mu.Unlock()
 	o.open, o.queue = true, nil
 	o.all()
-	o.poke()
+	poke(o.wake)
 	dropped, o.dropped = o.dropped, 0
 	return dropped
 }

@@ -45,10 +45,6 @@ func (a *allowance) take(now time.Time) bool {
 	return true
 }
 
-func newRefusals(log *slog.Logger) refusals {
-	return refusals{log, map[device.ID]*allowance{}}
-}
-
 // log writes a line, and reports whether there was room for it. Only robots
 // that are known are named.
 func (r refusals) log(id device.ID, now time.Time, what string, more ...any) bool {

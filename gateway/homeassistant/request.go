@@ -151,7 +151,8 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		robot, err := h.o.Robots.Adopt(r.names(text), time.Now())
 		return map[string]device.ID{"robot": robot.ID}, err
 	case "firmware":
-		return h.fetch(ctx, r)
+		version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
+		return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, err
 	case "forget":
 		id, err := h.o.Robots.Find(r.names(text))
 		if err == nil {

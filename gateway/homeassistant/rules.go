@@ -15,16 +15,6 @@ type rule struct {
 	check    func(c map[string]any) error
 }
 
-// keys are all that a component of the platform may have.
-func (r rule) keys() []string {
-	return slices.Concat(commonKeys(), r.required, r.optional)
-}
-
-func commonKeys() []string {
-	return []string{"platform", "unique_id", "name", "icon", "entity_category", "device_class", "availability", "availability_mode",
-		"json_attributes_topic", "qos"}
-}
-
 // rules of the platforms that robots are shown with, for the keys and the device
 // classes that we announce. Home Assistant has more.
 func rules() map[string]rule {
@@ -53,16 +43,13 @@ func rules() map[string]rule {
 // checkEntity holds a component, whole, against its platform's rules and those
 // for all.
 func checkEntity(platform string, r rule, c, device map[string]any) error {
-	if err := onlyKeys(platform, c, r.keys()); err != nil {
+	required := append([]string{"platform", "unique_id", "name"}, r.required...)
+	optional := append([]string{"icon", "entity_category", "device_class", "availability", "availability_mode", "json_attributes_topic", "qos"},
+		r.optional...)
+	if err := checkFields(platform, c, required, optional); err != nil {
 		return err
 	}
-	for _, key := range append([]string{"unique_id"}, r.required...) {
-		if _, there := c[key]; !there {
-			return fmt.Errorf("required key not provided: %s", key)
-		}
-	}
-	err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkWords(c))
-	if err = cmp.Or(err, checkAvailability(c), checkQoS(c), checkClass(r, c)); err != nil {
+	if err := cmp.Or(checkID(c, device), checkName(c, device), checkPlace(platform, c), checkMode(c), checkClass(r, c)); err != nil {
 		return err
 	}
 	if r.check == nil {
@@ -75,10 +62,7 @@ func checkEntity(platform string, r rule, c, device map[string]any) error {
 // in no id of the device's entities is likely the same for all devices, and
 // Home Assistant would merge them.
 func checkID(c, device map[string]any) error {
-	id, err := textField(c, "unique_id")
-	if err != nil {
-		return err
-	}
+	id := c["unique_id"].(string)
 	ids, _ := textList(device, "identifiers") // checkDevice has found no fault in them
 	for _, own := range ids {
 		if !strings.HasPrefix(id, own+"_") {
@@ -89,10 +73,7 @@ func checkID(c, device map[string]any) error {
 }
 
 func checkName(c, device map[string]any) error {
-	name, err := textField(c, "name")
-	if err != nil {
-		return err
-	}
+	name := c["name"].(string)
 	if owner, _ := device["name"].(string); owner != "" && strings.HasPrefix(name, owner) {
 		return fmt.Errorf("entity name %q starts with the device name %q", name, owner)
 	}
@@ -110,62 +91,18 @@ func checkPlace(platform string, c map[string]any) error {
 	default:
 		return fmt.Errorf("entity_category is %v, not config or diagnostic", category)
 	}
-	if icon, there := c["icon"]; there {
-		if name, _ := icon.(string); !strings.Contains(name, ":") {
-			return fmt.Errorf("icon %v is not of the form prefix:name", icon)
-		}
-	}
-	return nil
-}
-
-// checkWords is about topics, templates, payloads and booleans, found by their keys.
-func checkWords(c map[string]any) error {
-	for key, value := range c {
-		word, isText := value.(string)
-		switch {
-		case strings.HasSuffix(key, "topic"):
-			if !isText {
-				return fmt.Errorf("%s is no text", key)
-			}
-			if err := legalTopic(word); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-		case strings.HasSuffix(key, "template"):
-			if !isText {
-				return fmt.Errorf("%s is no text", key)
-			}
-			if err := checkTemplate(key, word); err != nil {
-				return err
-			}
-		case strings.HasPrefix(key, "payload_"):
-			if !isText {
-				return fmt.Errorf("%s is %v, not a text", key, value)
-			}
-		case key == "brightness" || key == "flash" || key == "transition":
-			if _, ok := value.(bool); !ok {
-				return fmt.Errorf("%s is %v, not true or false", key, value)
-			}
-		}
-	}
 	return nil
 }
 
 // checkClass is about device classes and the units that go with them.
 func checkClass(r rule, c map[string]any) error {
-	value, there := c["device_class"]
-	if !there || value == nil {
-		return nil
-	}
-	class, _ := value.(string)
+	class, there := c["device_class"].(string)
 	units, known := r.classes[class]
-	if !known {
-		return fmt.Errorf("expected a device class of its platform, got %v", value)
-	}
-	if units == nil {
-		return nil
+	if there && !known {
+		return fmt.Errorf("expected a device class of its platform, got %s", class)
 	}
 	unit, _ := c["unit_of_measurement"].(string)
-	if !slices.Contains(units, unit) {
+	if units != nil && !slices.Contains(units, unit) {
 		return fmt.Errorf("the unit of measurement %q is not valid together with device class %s", unit, class)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package homeassistant
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,13 +9,15 @@ import (
 // mostText is what a state of Home Assistant's can hold, in characters.
 const mostText = 255
 
+// What checkFields has seen is right here: the lists are lists of texts, and the
+// limits are numbers.
+
 // checkOptions wants a list to choose from.
 func checkOptions(c map[string]any) error {
-	options, err := textList(c, "options")
-	if err == nil && len(options) == 0 {
-		err = errors.New("an empty options list is not allowed")
+	if options, _ := textList(c, "options"); len(options) == 0 {
+		return errors.New("an empty options list is not allowed")
 	}
-	return err
+	return nil
 }
 
 func checkSensor(c map[string]any) error {
@@ -40,21 +41,18 @@ func checkSensor(c map[string]any) error {
 }
 
 func checkEvent(c map[string]any) error {
-	types, err := textList(c, "event_types")
-	if err == nil && len(types) == 0 {
-		err = errors.New("event_types is empty: every event would be an invalid event type")
+	if types, _ := textList(c, "event_types"); len(types) == 0 {
+		return errors.New("event_types is empty: every event would be an invalid event type")
 	}
-	return err
+	return nil
 }
 
 func checkNumber(c map[string]any) error {
 	// Without limits Home Assistant has them from 1 to 100.
-	least, err1 := numberField(c, "min", 1)
-	most, err2 := numberField(c, "max", 100)
-	step, err3 := numberField(c, "step", 1)
-	switch err := cmp.Or(err1, err2, err3); {
-	case err != nil:
-		return err
+	least, _ := numberField(c, "min", 1)
+	most, _ := numberField(c, "max", 100)
+	step, _ := numberField(c, "step", 1)
+	switch {
 	case least >= most:
 		return fmt.Errorf("max must be greater than min, and %v is not greater than %v", most, least)
 	case step < 1e-3:
@@ -64,11 +62,9 @@ func checkNumber(c map[string]any) error {
 }
 
 func checkText(c map[string]any) error {
-	least, err1 := numberField(c, "min", 0)
-	most, err2 := numberField(c, "max", mostText)
-	switch err := cmp.Or(err1, err2); {
-	case err != nil:
-		return err
+	least, _ := numberField(c, "min", 0)
+	most, _ := numberField(c, "max", mostText)
+	switch {
 	case least < 0 || least >= most:
 		return fmt.Errorf("text length max must be greater than min, and %v is not greater than %v", most, least)
 	case most > mostText:
@@ -81,11 +77,11 @@ func checkLight(c map[string]any) error {
 	if c["schema"] != "json" {
 		return fmt.Errorf("schema is %v; the lights here speak json", c["schema"])
 	}
-	modes, err := textList(c, "supported_color_modes")
-	if err == nil && slices.ContainsFunc(modes, func(m string) bool { return m != "rgb" }) {
-		err = fmt.Errorf("supported_color_modes is %v; the lights here have rgb", modes)
+	modes, _ := textList(c, "supported_color_modes")
+	if slices.ContainsFunc(modes, func(m string) bool { return m != "rgb" }) {
+		return fmt.Errorf("supported_color_modes is %v; the lights here have rgb", modes)
 	}
-	return err
+	return nil
 }
 
 func checkUpdate(c map[string]any) error {

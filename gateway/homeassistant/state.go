@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"time"
@@ -74,15 +75,13 @@ func (v *view) document() document {
 		d.SessionID = known(v.state.Session)
 	}
 	if !v.robot.Booted.IsZero() {
-		booted := v.robot.Booted.UTC().Truncate(time.Second)
-		d.Booted = &booted
+		d.Booted = new(v.robot.Booted.UTC().Truncate(time.Second))
 	}
 	if d.Battery != nil && (*d.Battery < 0 || *d.Battery > 100) {
 		d.Battery = nil // it does not know either
 	}
 	for _, s := range d.sliders(v.tools) {
-		n := min(max(**s.value, s.least), s.most)
-		*s.value = &n
+		*s.value = new(min(max(**s.value, s.least), s.most))
 	}
 	return d
 }
@@ -92,8 +91,7 @@ func degrees(angle *float64) *int {
 	if angle == nil {
 		return nil
 	}
-	n := int(math.Round(min(max(*angle, -mostNumber), mostNumber)))
-	return &n
+	return new(int(math.Round(min(max(*angle, -mostNumber), mostNumber))))
 }
 
 // slider is a number with an announced range. Home Assistant refuses one outside:
@@ -163,13 +161,6 @@ func parseHead(text string, r *readings) {
 
 // reported brings in an event's values; what it does not hold stays.
 func (r *readings) reported(e event.RobotStatus) {
-	r.Volume, r.Brightness, r.Battery = newer(r.Volume, e.Volume), newer(r.Brightness, e.Brightness), newer(r.Battery, e.Battery)
-	r.Charging, r.Signal = newer(r.Charging, e.Charging), newer(r.Signal, known(e.Signal))
-}
-
-func newer[T any](old, reported *T) *T {
-	if reported == nil {
-		return old
-	}
-	return reported
+	r.Volume, r.Brightness, r.Battery = cmp.Or(e.Volume, r.Volume), cmp.Or(e.Brightness, r.Brightness), cmp.Or(e.Battery, r.Battery)
+	r.Charging, r.Signal = cmp.Or(e.Charging, r.Charging), cmp.Or(known(e.Signal), r.Signal)
 }

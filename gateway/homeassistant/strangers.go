@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"maps"
 	"time"
 
 	"perch/device"
@@ -31,11 +32,7 @@ type strangers struct {
 // are takes over which there are.
 func (s *strangers) are(here map[device.ID]bool) {
 	s.here = here
-	for id := range s.noted {
-		if !here[id] {
-			delete(s.noted, id)
-		}
-	}
+	maps.DeleteFunc(s.noted, func(id device.ID, _ bool) bool { return !here[id] })
 }
 
 // count is the number as it is to be published now. A change within a second is

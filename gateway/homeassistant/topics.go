@@ -15,16 +15,10 @@ func (n names) commands() []string {
 
 // setTopic takes "<base>/<robot>/<thing>/set" apart.
 func (n names) setTopic(topic string) (robot, thing string, ok bool) {
-	rest, ok := strings.CutPrefix(topic, n.Base+"/")
-	if !ok {
-		return "", "", false
-	}
-	rest, ok = strings.CutSuffix(rest, "/set")
-	if !ok {
-		return "", "", false
-	}
+	rest, below := strings.CutPrefix(topic, n.Base+"/")
+	rest, set := strings.CutSuffix(rest, "/set")
 	robot, thing, ok = strings.Cut(rest, "/")
-	return robot, thing, ok && !strings.Contains(thing, "/")
+	return robot, thing, below && set && ok && !strings.Contains(thing, "/")
 }
 
 // requestTopic takes "<base>/bridge/request/<verb>" apart.

@@ -99,16 +99,12 @@ func parseObject(payload []byte) (map[string]any, error) {
 func sharedKeys() []string { return []string{"availability", "availability_mode", "qos"} }
 
 func checkDevicePayload(root map[string]any) error {
-	if err := onlyKeys("the message", root, append(sharedKeys(), "device", "origin", "components")); err != nil {
+	if err := checkFields("the message", root, []string{"device", "origin", "components"}, sharedKeys()); err != nil {
 		return err
 	}
-	device, err1 := objectField(root, "device")
-	origin, err2 := objectField(root, "origin")
-	components, err3 := objectField(root, "components")
-	if err := cmp.Or(err1, err2, err3); err != nil {
-		return err
-	}
-	if err := cmp.Or(checkDevice(device), checkOrigin(origin), checkAvailability(root), checkQoS(root)); err != nil {
+	device, components := root["device"].(map[string]any), root["components"].(map[string]any)
+	err := checkFields("origin", root["origin"].(map[string]any), []string{"name"}, []string{"sw_version"})
+	if err = cmp.Or(err, checkDevice(device), checkMode(root)); err != nil {
 		return err
 	}
 	if len(components) == 0 {
@@ -128,9 +124,9 @@ func checkComponents(device, components, shared map[string]any) error {
 		if !idPattern(key) {
 			return fmt.Errorf("component %q: the key may have letters, digits, _ and -", key)
 		}
-		platform, err := textField(c, "platform")
-		if err != nil {
-			return fmt.Errorf("component %s: %w", key, err)
+		platform, there := c["platform"].(string)
+		if !there {
+			return fmt.Errorf("component %s: required key not provided: platform", key)
 		}
 		rule, supported := all[platform]
 		if !supported {
@@ -158,28 +154,12 @@ func checkComponents(device, components, shared map[string]any) error {
 
 func checkDevice(d map[string]any) error {
 	known := []string{"identifiers", "connections", "model", "name", "sw_version", "via_device", "configuration_url"}
-	if err := onlyKeys("device", d, known); err != nil {
+	if err := checkFields("device", d, nil, known); err != nil {
 		return err
 	}
-	ids, err := textList(d, "identifiers")
-	if err != nil {
-		return fmt.Errorf("device: %w", err)
-	}
-	if err := checkConnections(d); err != nil {
-		return fmt.Errorf("device: %w", err)
-	}
+	ids, _ := textList(d, "identifiers")
 	if len(ids) == 0 && d["connections"] == nil {
 		return errors.New("device must have at least one identifying value in identifiers or connections")
-	}
-	for _, key := range known[2:] {
-		if _, there := d[key]; there {
-			if _, err := textField(d, key); err != nil {
-				return fmt.Errorf("device: %w", err)
-			}
-		}
-	}
-	if page, there := d["configuration_url"].(string); there && !isPage(page) {
-		return fmt.Errorf("device: configuration_url %q is no http, https or homeassistant URL", page)
 	}
 	if via, there := d["via_device"].(string); there && slices.Contains(ids, via) {
 		return fmt.Errorf("device: it is behind itself: via_device %q is one of its identifiers", via)
@@ -187,97 +167,11 @@ func checkDevice(d map[string]any) error {
 	return nil
 }
 
-var macPattern = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
-
-// checkConnections wants pairs of a kind and a value.
-func checkConnections(d map[string]any) error {
-	value, there := d["connections"]
-	if !there {
-		return nil
-	}
-	pairs, _ := value.([]any)
-	if len(pairs) == 0 {
-		return errors.New("connections is no list of pairs")
-	}
-	for _, p := range pairs {
-		pair, _ := p.([]any)
-		if len(pair) != 2 {
-			return fmt.Errorf("connections has %v, which is no pair", p)
-		}
-		kind, isText := pair[0].(string)
-		name, both := pair[1].(string)
-		if !isText || !both {
-			return fmt.Errorf("connections has %v, which is no pair of texts", p)
-		}
-		if kind == "mac" && !macPattern.MatchString(name) {
-			return fmt.Errorf("connections has %q, which is no MAC address in small letters with colons", name)
-		}
-	}
-	return nil
-}
-
-func checkOrigin(o map[string]any) error {
-	if err := onlyKeys("origin", o, []string{"name", "sw_version"}); err != nil {
-		return err
-	}
-	for key := range o {
-		if _, err := textField(o, key); err != nil {
-			return fmt.Errorf("unable to parse origin information: %w", err)
-		}
-	}
-	if o["name"] == nil {
-		return errors.New("unable to parse origin information: required key not provided: name")
-	}
-	return nil
-}
-
-// checkAvailability holds for a message and for a component with what it
-// inherits.
-func checkAvailability(c map[string]any) error {
-	mode := c["availability_mode"]
-	if mode != nil && mode != "all" {
-		return fmt.Errorf("availability_mode is %v, not all", mode)
-	}
-	list, there := c["availability"]
-	if !there {
-		return nil
-	}
-	refs, ok := list.([]any)
-	if !ok {
-		return fmt.Errorf("availability is %v, not a list", list)
-	}
-	for _, r := range refs {
-		ref, ok := r.(map[string]any)
-		if !ok {
-			return fmt.Errorf("availability has %v, which is no object", r)
-		}
-		if err := onlyKeys("availability", ref, []string{"topic", "value_template"}); err != nil {
-			return err
-		}
-		topic, err := textField(ref, "topic")
-		if err == nil {
-			err = legalTopic(topic)
-		}
-		if err != nil {
-			return fmt.Errorf("availability: %w", err)
-		}
-		if template, there := ref["value_template"]; there {
-			text, _ := template.(string)
-			if err := checkTemplate("availability", text); text == "" || err != nil {
-				return fmt.Errorf("availability: value_template %q: %w", template, cmp.Or(err, errors.New("it is no text")))
-			}
-		}
-	}
-	// With the default, latest, a second topic would undo the first's message.
-	if len(refs) > 1 && mode == nil {
+// checkMode holds for a message and for a component with what it inherits. With
+// the default, latest, a second topic would undo the first's message.
+func checkMode(c map[string]any) error {
+	if refs, _ := c["availability"].([]any); len(refs) > 1 && c["availability_mode"] == nil {
 		return errors.New("availability of several topics needs the mode all")
-	}
-	return nil
-}
-
-func checkQoS(c map[string]any) error {
-	if qos, there := c["qos"]; there && !slices.Contains([]any{0.0, 1.0, 2.0}, qos) {
-		return fmt.Errorf("qos is %v, not 0, 1 or 2", qos)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 
 // judged is what an answer means, and whether it means anything.
 func judged(a agent.Answer) (v verdict, understood bool) {
-	v.how, v.elsewhere = string(a.Outcome), a.Outcome == agent.AnswerAllowed || a.Outcome == agent.AnswerDenied
+	v.how = a.Outcome
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		v.allow = true

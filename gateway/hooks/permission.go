@@ -60,9 +60,8 @@ type held struct {
 
 // verdict is how a permission was answered, and by whom.
 type verdict struct {
-	allow     bool
-	how       string
-	elsewhere bool // not at the robot
+	allow bool
+	how   agent.Outcome
 }
 
 // permit holds a permission until it is answered. The answer is nil where the
@@ -95,14 +94,12 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 		return nil, nil
 	}
 	a := &decided{}
-	a.Output.Event = "PermissionRequest"
-	a.Output.Decision = decision{Behavior: "allow"}
+	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", d.phrases.denied}
 	switch {
 	case v.allow:
-	case v.elsewhere:
-		a.Output.Decision = decision{Behavior: "deny", Message: d.phrases.deniedElsewhere}
-	default:
-		a.Output.Decision = decision{Behavior: "deny", Message: d.phrases.denied}
+		a.Output.Decision = decision{Behavior: "allow"}
+	case v.how == agent.AnswerDenied:
+		a.Output.Decision.Message = d.phrases.deniedElsewhere
 	}
 	return a, nil
 }
@@ -219,7 +216,7 @@ func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, an
 	if answered = h.verdict != nil; answered {
 		v = *h.verdict
 	} else {
-		v.how = string(without)
+		v.how = without
 	}
 	after := d.table.asked(time.Now(), h.key, by, -1)
 	if s, known := after[h.key]; known && answered && !v.allow && h.call.id != "" {
@@ -227,7 +224,7 @@ func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, an
 	}
 	// What it has done meanwhile shows at once when this is answered.
 	d.change(after)
-	d.o.Bus.Publish("", h.question.Session, event.Answered{ID: h.question.ID, Answer: v.how})
+	d.o.Bus.Publish("", h.question.Session, event.Answered{ID: h.question.ID, Answer: string(v.how)})
 	return v, answered
 }
 
@@ -256,7 +253,7 @@ func (d *Door) Reply(id string, allow bool) error {
 	if allow {
 		how = agent.AnswerAllowed
 	}
-	if !h.answer(verdict{allow, string(how), true}) {
+	if !h.answer(verdict{allow, how}) {
 		return agent.ErrNoQuestion
 	}
 	return nil

@@ -69,7 +69,7 @@ func parseReport(by string, body []byte) (report, error) {
 	}
 	if s.State == "" && s.HookEvent != "" {
 		r.agent, r.sub, r.native = cmp.Or(clean(by, mostName), claude), clean(s.AgentID, mostID), true
-		r.state, _ = coded(s.HookEvent) // an event that stands for no state changes none
+		r.state = coded(s.HookEvent) // an event that stands for no state changes none
 		return r, nil
 	}
 	r.state = coding(s.State)

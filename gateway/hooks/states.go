@@ -66,31 +66,31 @@ func (c coding) shown() agent.Shown {
 }
 
 // coded is the state that an event of Claude Code's stands for, by its name in
-// the hook, and false for one that stands for none.
-func coded(event string) (coding, bool) {
+// the hook, and empty for one that stands for none.
+func coded(event string) coding {
 	switch event {
 	case "SessionStart", interrupt:
-		return idle, true
+		return idle
 	case userPromptSubmit:
-		return thinking, true
+		return thinking
 	case preToolUse, postToolUse, subagentStop:
-		return working, true
+		return working
 	case postToolUseFailure, stopFailure:
-		return failed, true
+		return failed
 	case stop, "PostCompact":
-		return attention, true
+		return attention
 	case subagentStart:
-		return juggling, true
+		return juggling
 	case "PreCompact":
-		return sweeping, true
+		return sweeping
 	case "Notification", "Elicitation", "PermissionRequest":
-		return notification, true
+		return notification
 	case "WorktreeCreate":
-		return carrying, true
+		return carrying
 	case sessionEnd:
-		return sleeping, true
+		return sleeping
 	}
-	return "", false
+	return ""
 }
 
 // Events that mean more than their state.

@@ -52,13 +52,7 @@ func Browse(ctx context.Context, found func(Found) bool) error { return Search{}
 // zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
 // python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more once anybody answered.
 func (s Search) Each(ctx context.Context, found func(Found) bool) error {
-	return s.each(ctx, nil, found)
-}
-
-// each is Each that also ends with enough.
-func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Found) bool) error {
-	kind := s.Type
-	kind = cmp.Or(kind, Service)
+	kind := cmp.Or(s.Type, Service)
 	if !isType(kind) {
 		return fmt.Errorf("browse %q: that is no service type", kind)
 	}
@@ -74,7 +68,7 @@ func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Fo
 	h := newBrowsing(kind + ".local.")
 	for wait := time.Second; ctx.Err() == nil; wait = min(2*wait, time.Hour) {
 		sock.multicast(func(link) *dns.Msg { return h.question() })
-		ended, err := s.receive(ctx, enough, sock, h, wait, found)
+		ended, err := s.receive(ctx, sock, h, wait, found)
 		if err != nil {
 			return fmt.Errorf("browse %s: %w", kind, err)
 		}
@@ -86,17 +80,13 @@ func (s Search) each(ctx context.Context, enough <-chan time.Time, found func(Fo
 }
 
 // receive takes the answers within that time, and asks once for what an answer left out.
-func (s Search) receive(ctx context.Context, enough <-chan time.Time, sock *socket, h *browsing, within time.Duration,
-	found func(Found) bool,
-) (ended bool, err error) {
+func (s Search) receive(ctx context.Context, sock *socket, h *browsing, within time.Duration, found func(Found) bool) (ended bool, err error) {
 	timer, chasing := time.NewTimer(within), make(<-chan time.Time)
 	defer timer.Stop()
 	chased := false
 	for {
 		select {
 		case <-ctx.Done():
-			return true, nil
-		case <-enough:
 			return true, nil
 		case err := <-sock.failed:
 			return false, err
@@ -125,11 +115,13 @@ func (s Search) receive(ctx context.Context, enough <-chan time.Time, sock *sock
 // All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits
 // for a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error.
 func (s Search) All(ctx context.Context) ([]Found, error) {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
 	var all []Found
-	quiet := time.NewTimer(more)
+	quiet := time.AfterFunc(more, enough)
 	quiet.Stop()
 	defer quiet.Stop()
-	err := s.each(ctx, quiet.C, func(f Found) bool {
+	err := s.Each(ctx, func(f Found) bool {
 		all = append(all, f)
 		quiet.Reset(more)
 		return true

@@ -62,12 +62,12 @@ func (h *browsing) receive(msg *dns.Msg, iface string) {
 		}
 	}
 	for _, q := range h.instances {
-		if _, known := h.hosts[lower(q.host)]; !known && q.host != "" && len(h.hosts) < 2*maxFound {
-			h.hosts[lower(q.host)] = nil
+		if _, known := h.hosts[dns.CanonicalName(q.host)]; !known && q.host != "" && len(h.hosts) < 2*maxFound {
+			h.hosts[dns.CanonicalName(q.host)] = nil
 		}
 	}
 	for _, rr := range rrs {
-		name := lower(rr.Header().Name)
+		name := dns.CanonicalName(rr.Header().Name)
 		addrs, wanted := h.hosts[name]
 		ip, ok := addressOf(rr, name)
 		if !ok || !wanted || rr.Header().Ttl == 0 || ip.IsUnspecified() || ip.IsMulticast() {
@@ -89,7 +89,7 @@ func (h *browsing) instance(name string, ttl uint32) *candidate {
 	if len(at) != 1+dns.CountLabel(h.kind) || !strings.EqualFold(name[at[1]:], h.kind) {
 		return nil
 	}
-	key := lower(name)
+	key := dns.CanonicalName(name)
 	q := h.instances[key]
 	switch {
 	case ttl == 0:
@@ -109,7 +109,7 @@ func (h *browsing) news() []Found {
 	var list []Found
 	for _, key := range h.order {
 		q := h.instances[key]
-		addrs := h.hosts[lower(q.host)]
+		addrs := h.hosts[dns.CanonicalName(q.host)]
 		if q.reported || q.host == "" || q.port == 0 || len(addrs) == 0 {
 			continue
 		}
@@ -139,7 +139,7 @@ func (h *browsing) missing() []dns.Question {
 		case q.reported || len(list) >= maxQuestions-2:
 		case q.host == "":
 			ask(key, dns.TypeSRV, dns.TypeTXT)
-		case len(h.hosts[lower(q.host)]) == 0:
+		case len(h.hosts[dns.CanonicalName(q.host)]) == 0:
 			ask(q.host, dns.TypeA, dns.TypeAAAA)
 		}
 	}
@@ -165,16 +165,6 @@ func readTXT(list []string) map[string]string {
 		}
 	}
 	return pairs
-}
-
-// lower makes names comparable as DNS does, which knows the case of ASCII letters only.
-func lower(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, name)
 }
 
 // unescape takes back what the DNS library does to a name or text: \. and \032 stand for the byte itself (RFC 1035

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -127,11 +128,7 @@ func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (f
 }
 
 func (s *socket) allLinks() []link {
-	links := make([]link, 0, len(s.links))
-	for _, l := range s.links {
-		links = append(links, l)
-	}
-	return links
+	return slices.Collect(maps.Values(s.links))
 }
 
 // judge returns what one packet shows about name. A record with one of the machine's own addresses is no conflict: it

@@ -111,10 +111,7 @@ func ownAddresses(links []link) map[netip.Addr]bool {
 			own[ip] = true
 		}
 	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return own
-	}
+	addrs, _ := net.InterfaceAddrs() // none where they cannot be had
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
 			own[p.Addr().Unmap().WithZone("")] = true

@@ -24,10 +24,8 @@ const (
 // server that is looked for. RFC 6762 sections 18.3 and 18.11: other operations and response codes are silently ignored.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
-	if err := msg.Unpack(b); err != nil {
-		if !msg.Response || !salvage(b, msg) {
-			return nil
-		}
+	if msg.Unpack(b) != nil && (!msg.Response || !salvage(b, msg)) {
+		return nil
 	}
 	if msg.Opcode != 0 || msg.Rcode != 0 {
 		return nil
@@ -56,33 +54,17 @@ func salvage(b []byte, msg *dns.Msg) bool {
 		to *[]dns.RR
 	}{{count(6), &msg.Answer}, {count(8), &msg.Ns}, {count(10), &msg.Extra}} {
 		for range section.n {
-			next := recordEnd(b, off)
-			if next < 0 {
+			if off >= len(b) {
 				return len(msg.Answer) > 0
 			}
-			if rr, _, err := dns.UnpackRR(b, off); err == nil {
+			rr, next, err := dns.UnpackRR(b, off) // next is behind a record it cannot read; where the length is wrong too, at the end
+			if err == nil {
 				*section.to = append(*section.to, rr)
 			}
 			off = next
 		}
 	}
 	return len(msg.Answer) > 0
-}
-
-// recordEnd is where the record at off ends by its length; negative where it does not fit the message.
-func recordEnd(b []byte, off int) int {
-	if off >= len(b) {
-		return -1
-	}
-	const fixed = 10 // type, class, TTL and the length of what follows
-	_, off, err := dns.UnpackDomainName(b, off)
-	if err != nil || off+fixed > len(b) {
-		return -1
-	}
-	if off += fixed + int(binary.BigEndian.Uint16(b[off+fixed-2:])); off > len(b) {
-		return -1
-	}
-	return off
 }
 
 // addressRecords are the A and AAAA records of name, a fully qualified one, without the flush bit.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -59,10 +58,7 @@ func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 
 // legacyQuery is the message lwIP sends, recursion desired and all.
 func legacyQuery(host string) *dns.Msg {
-	msg := new(dns.Msg)
-	msg.Id, msg.RecursionDesired = uint16(rand.Uint32()), true
-	msg.Question = []dns.Question{{Name: dns.Fqdn(host), Qtype: dns.TypeA, Qclass: dns.ClassINET}}
-	return msg
+	return new(dns.Msg).SetQuestion(dns.Fqdn(host), dns.TypeA)
 }
 
 // await reads until an answer, or until it is time to ask again. Of several faulty answers it returns the last fault.

@@ -386,6 +386,22 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 	}
 }
 
+// TestAFailureBeforeThePhrasesAreMade is spoken all the same: the synthesizer makes
+// the phrase then.
+func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) {
+			k.synthesizer.delay, k.recognizer.err = 2*time.Second, voice.ErrUnavailable
+		}, func(o *Options) { o.Phrases = func(name string) string { return "😢 " + name } })
+		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
+		k.channel.forget()
+		k.hears(xiaozhi.Auto, "x")
+		time.Sleep(4 * time.Second)
+		k.wantStory("face sad, tts start, sentence deaf, 7 packets, tts stop")
+		k.close()
+	})
+}
+
 // TestASecondSocketReplacesTheFirst without the robot going offline.
 func TestASecondSocketReplacesTheFirst(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {

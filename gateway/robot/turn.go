@@ -137,6 +137,11 @@ func (t *turn) greet(ctx context.Context, name string) error {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
+	return t.speakPhrase(ctx, name)
+}
+
+// speakPhrase speaks a phrase that is not synthesized ahead, as one sentence.
+func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	face, text := agent.SplitEmotion(t.session.Phrases(name))
 	if text == "" {
 		return nil
@@ -144,7 +149,10 @@ func (t *turn) greet(ctx context.Context, name string) error {
 	if err := t.playback.add(ctx, item{face: &face}); err != nil {
 		return err
 	}
-	return t.speakAll(ctx, text)
+	if err := t.speak(ctx, text); err != nil {
+		return err
+	}
+	return t.flush(ctx)
 }
 
 // listen has an utterance recognized while it is spoken. It answers a refused
@@ -241,11 +249,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 		}
 		switch {
 		case errors.Is(err, agent.ErrStranger):
-			face, text := agent.SplitEmotion(s.Phrases(phraseStranger))
-			_ = t.playback.add(ctx, item{face: &face})
-			if t.speak(ctx, text) == nil {
-				_ = t.flush(ctx)
-			}
+			_ = t.speakPhrase(ctx, phraseStranger) // the turn has failed already
 		case errors.Is(err, agent.ErrAway):
 			t.sayPhrase(ctx, phraseAway)
 		default:
@@ -336,7 +340,8 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 			p, ok = usual, true
 		}
 	}
-	if !ok {
+	if !ok { // the appliance has just started
+		_ = t.speakPhrase(ctx, name) // the turn has failed already
 		return
 	}
 	_ = t.playback.add(ctx, item{face: &p.face})

@@ -14,23 +14,18 @@ import (
 // completion is the head of an answer in OpenAI's shape, and of each chunk of
 // one.
 type completion struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	Choices []any  `json:"choices"`
+	ID      string    `json:"id"`
+	Object  string    `json:"object"`
+	Created int64     `json:"created"`
+	Model   string    `json:"model"`
+	Choices [1]choice `json:"choices"`
 }
 
 type choice struct {
 	Index   int     `json:"index"`
-	Message spoken  `json:"message"`
+	Message *spoken `json:"message,omitempty"` // whole
+	Delta   *spoken `json:"delta,omitempty"`   // of a chunk
 	Finish  *string `json:"finish_reason"`
-}
-
-type chunk struct {
-	Index  int     `json:"index"`
-	Delta  spoken  `json:"delta"`
-	Finish *string `json:"finish_reason"`
 }
 
 type spoken struct {
@@ -51,9 +46,8 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 		text.WriteString(more)
 		return nil
 	})
-	said, stop := text.String(), "stop"
 	c := newCompletion("chat.completion", q.model, time.Now())
-	c.Choices = []any{choice{Message: spoken{assistant, &said}, Finish: &stop}}
+	c.Choices[0] = choice{Message: &spoken{assistant, new(text.String())}, Finish: new("stop")}
 	return c, err
 }
 
@@ -63,15 +57,14 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	event := func(delta spoken, finish *string) string {
-		c.Choices = []any{chunk{Delta: delta, Finish: finish}}
+		c.Choices[0] = choice{Delta: &delta, Finish: finish}
 		return "data: " + string(encode(c)) + "\n\n"
 	}
 	s := newStream(w, event(spoken{Role: assistant}, nil))
 	err := d.chat(ctx, q, func(text string) error { return s.send(event(spoken{Content: &text}, nil)) })
 	defer s.end()
 	if err == nil {
-		stop := "stop"
-		if err := s.send(event(spoken{}, &stop)); err != nil {
+		if err := s.send(event(spoken{}, new("stop"))); err != nil {
 			return err
 		}
 		return s.send("data: [DONE]\n\n")

@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"perch/agent"
@@ -21,7 +20,6 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/socket"
 )
 
 // notifier accepts notifications, and has them shown and spoken.
@@ -85,18 +83,13 @@ type Door struct {
 	turns *turns
 	paces paces
 	began time.Time
-
-	mu      sync.Mutex
-	skins   map[*skin]bool
-	closed  bool
-	serving sync.WaitGroup
 }
 
 // New returns the door. Run has it push; what else it does works without.
 func New(o Options) *Door {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
 	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(mostSkins, mostOfOne), turns: &turns{busy: map[string]bool{}},
-		paces: usualPaces(), began: time.Now(), skins: map[*skin]bool{}}
+		paces: usualPaces(), began: time.Now()}
 }
 
 // goingAway is the reason that skins are sent when the appliance stops.
@@ -106,40 +99,12 @@ const goingAway = "the appliance is stopping"
 // closed with 1001, and Run returns when all are gone.
 func (d *Door) Run(ctx context.Context) {
 	d.feed.run(ctx)
-	d.mu.Lock()
-	d.closed = true
-	var closing sync.WaitGroup
-	for s := range d.skins {
-		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
-	}
-	d.mu.Unlock()
-	closing.Wait()
-	d.serving.Wait()
+	d.feed.close()
 }
 
 // Connected is how many skins there are.
 func (d *Door) Connected() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.skins)
-}
-
-// begin counts a skin in, unless the appliance is stopping.
-func (d *Door) begin(s *skin) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.skins[s] = true
-	d.serving.Add(2)
-	d.feed.join(s)
-	return true
-}
-
-func (d *Door) forget(s *skin) {
-	d.feed.leave(s)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.skins, s)
+	d.feed.mu.Lock()
+	defer d.feed.mu.Unlock()
+	return len(d.feed.skins)
 }

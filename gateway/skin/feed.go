@@ -10,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/socket"
 )
 
 // feed renders the bus for all skins at once: one reader, one follower of the
@@ -25,6 +26,8 @@ type feed struct {
 	views   map[string]*view // by agent.State.Key
 	notices []*waitingNotice // that were neither shown nor spoken, oldest first
 	reader  *event.Reader    // of the events after the states
+	closed  bool
+	serving sync.WaitGroup // two goroutines of each skin
 }
 
 // waitingNotice is a notification, until it was shown or spoken or is over.
@@ -217,13 +220,9 @@ const mostKept = 500
 
 // drop forgets a notification that was shown or spoken, or that is over.
 func (f *feed) drop(id string) (news bool) {
-	for i, n := range f.notices {
-		if n.ID == id {
-			f.notices = append(f.notices[:i], f.notices[i+1:]...)
-			return true
-		}
-	}
-	return false
+	before := len(f.notices)
+	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })
+	return len(f.notices) < before
 }
 
 // shown publishes that a skin has been sent a notification, once.
@@ -250,12 +249,30 @@ func (f *feed) each(pick func(*filter) *frame) {
 	}
 }
 
-// join adds a skin, and sends it a snapshot.
-func (f *feed) join(s *skin) {
+// join adds a skin, and sends it a snapshot, unless the appliance is stopping.
+func (f *feed) join(s *skin) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
 	f.skins[s] = true
+	f.serving.Add(2)
 	s.out.put(f.snapshot(&s.filter, time.Now())...)
+	return true
+}
+
+// close disconnects every skin, and returns when all are gone.
+func (f *feed) close() {
+	f.mu.Lock()
+	f.closed = true
+	var closing sync.WaitGroup
+	for s := range f.skins {
+		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
+	}
+	f.mu.Unlock()
+	closing.Wait()
+	f.serving.Wait()
 }
 
 func (f *feed) leave(s *skin) {

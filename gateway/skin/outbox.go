@@ -1,6 +1,9 @@
 package skin
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Bounds of what waits for one skin.
 const (
@@ -80,13 +83,12 @@ func relieve(waiting []*frame) (left []*frame, late bool) {
 		}
 		left = append(left, f)
 	}
-	for i := 0; i < len(left) && notices > mostNotices; {
-		if left[i].low || left[i].kind == kindStep {
-			left = append(left[:i], left[i+1:]...)
+	left = slices.DeleteFunc(left, func(f *frame) bool {
+		gives := notices > mostNotices && (f.low || f.kind == kindStep)
+		if gives {
 			notices--
-			continue
 		}
-		i++
-	}
+		return gives
+	})
 	return left, tools > mostTools || notices > mostNotices
 }

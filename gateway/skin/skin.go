@@ -57,18 +57,18 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := &skin{door: d, conn: conn, out: newOutbox(), ended: make(chan struct{}),
 		log: d.o.Log.With("address", r.RemoteAddr), filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
-	if !d.begin(s) {
+	if !d.feed.join(s) {
 		leave()
 		conn.Close(socket.GoingAway, goingAway)
 		return nil
 	}
 	go func() {
-		defer d.serving.Done()
+		defer d.feed.serving.Done()
 		defer leave()
 		s.read()
 	}()
 	go func() {
-		defer d.serving.Done()
+		defer d.feed.serving.Done()
 		s.write()
 	}()
 	return nil
@@ -78,7 +78,7 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 func (s *skin) read() {
 	defer s.conn.Drop() // which ends a frame on its way
 	defer close(s.ended)
-	defer s.door.forget(s)
+	defer s.door.feed.leave(s)
 	for {
 		isText, text, err := s.conn.Receive()
 		switch {
@@ -106,42 +106,29 @@ func (s *skin) run(text []byte) {
 	case subscribe:
 		s.door.feed.subscribe(s, c.filter)
 	case ack:
-		bad = s.acknowledge(c.id)
+		bad = s.refusal(s.door.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
 	case reply:
-		bad = s.reply(c)
+		bad = s.refusal(s.door.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
 	}
 	if bad != nil {
 		s.out.put(newErrorFrame(now, bad))
 	}
 }
 
-func (s *skin) acknowledge(id string) *wrong {
-	err := s.door.o.Notifier.Acknowledge(id)
+// refusal is what a skin is sent of an error. The log is told what failed where
+// the fault is the appliance's.
+func (s *skin) refusal(err error, failed string) *wrong {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, notice.ErrNotFound):
 		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
-	case err != nil:
-		s.log.Error("a notification was not acknowledged", "err", err)
-		return internal()
-	}
-	return nil
-}
-
-// reply answers a question. The first answer counts.
-func (s *skin) reply(c reply) *wrong {
-	err := s.door.o.Questions.Reply(c.id, c.allow)
-	switch {
 	case errors.Is(err, agent.ErrNoQuestion):
 		return &wrong{"unknown_question", "no question waits for an answer under that id; it was answered already, or its time is over"}
-	case err != nil:
-		s.log.Error("a question was not answered", "err", err)
-		return internal()
 	}
-	return nil
+	s.log.Error(failed, "err", err)
+	return &wrong{"internal", "internal error; the appliance's log says more"}
 }
-
-// internal is sent to a skin where the fault is the appliance's.
-func internal() *wrong { return &wrong{"internal", "internal error; the appliance's log says more"} }
 
 // write sends what waits until the connection ends, and asks for signs of life
 // meanwhile.

@@ -94,9 +94,9 @@ var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether there is a skin that cannot keep up.
 func (h *harness) someLate() bool {
-	h.door.mu.Lock()
-	defer h.door.mu.Unlock()
-	for s := range h.door.skins {
+	h.door.feed.mu.Lock()
+	defer h.door.feed.mu.Unlock()
+	for s := range h.door.feed.skins {
 		s.out.mu.Lock()
 		late := s.out.late
 		s.out.mu.Unlock()

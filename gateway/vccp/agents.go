@@ -23,9 +23,8 @@ type character interface {
 
 // registered is a model that has asked for a character.
 type registered struct {
-	session string
-	body    character // nil until one has come
-	robot   device.ID // where that is a robot's
+	body  character // nil until one has come
+	robot device.ID // where that is a robot's
 }
 
 // register has a session be an agent. Naming a robot gives it that one; naming
@@ -42,7 +41,7 @@ func (d *Door) register(session string, robot device.ID) (already, first bool, e
 	if known && robot == before.robot && before.body != nil && before.body.capability() != nil {
 		return true, false, nil
 	}
-	a := &registered{session: session, robot: robot}
+	a := &registered{robot: robot}
 	if robot != "" {
 		a.body = puppet{d, robot}
 	}

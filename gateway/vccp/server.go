@@ -2,6 +2,7 @@ package vccp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,10 +41,7 @@ func (d *Door) addTools() {
 	add("register-agent",
 		"Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
 		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, d.registerAgent)
-	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "",
-		func(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
-			return d.getCapability(s.ID()), nil
-		})
+	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "", d.getCapability)
 	add("get-perception", "What your character senses: the latest of one category, or an array of the latest of each.",
 		`"category":{"type":"string","description":"of what it senses; without it all are told"}`, d.getPerception)
 	add("play-action", "Has your character perform an action, as get-capability shows them.",
@@ -102,25 +100,20 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 
 // names lists the robots for an error.
 func (d *Door) names() string {
-	text := ""
+	var names []string
 	for _, id := range d.adopted() {
-		text += string(id) + " "
+		names = append(names, string(id))
 	}
-	if text == "" {
-		return "none"
-	}
-	return device.Clip(text[:len(text)-1], 500)
+	return device.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
 }
 
-func (d *Door) getCapability(session string) string {
-	body, known := d.body(session)
-	if !known || body == nil {
-		return "null"
+func (d *Door) getCapability(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
+	if body, _ := d.body(s.ID()); body != nil {
+		if can := body.capability(); can != nil {
+			return string(can), nil
+		}
 	}
-	if can := body.capability(); can != nil {
-		return string(can)
-	}
-	return "null"
+	return "null", nil
 }
 
 func (d *Door) getPerception(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {

@@ -1,6 +1,7 @@
 package vccp
 
 import (
+	"maps"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -55,11 +56,7 @@ func (d *Door) begin() bool {
 			idlest, since = s, u.last
 		}
 	}
-	for session := range d.used {
-		if !open[session] {
-			delete(d.used, session)
-		}
-	}
+	maps.DeleteFunc(d.used, func(session string, _ *use) bool { return !open[session] })
 	if staying+d.opening >= mostSessions {
 		if idlest == nil {
 			return false

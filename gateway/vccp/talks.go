@@ -147,9 +147,7 @@ func (t *Talk) Begin(ctx context.Context, tools *thinker.TurnTools) {
 			delete(t.offered, name)
 		}
 	}
-	if len(gone) > 0 {
-		t.server.RemoveTools(gone...)
-	}
+	t.server.RemoveTools(gone...)
 	for name, tool := range wanted {
 		if reflect.DeepEqual(t.offered[name], tool) {
 			continue

@@ -78,16 +78,12 @@ func (d *Door) follow() {
 	for name, before := range d.offered {
 		if now, still := wanted[name]; !still {
 			gone = append(gone, name)
+			delete(d.offered, name)
 		} else if reflect.DeepEqual(before, now) {
 			delete(wanted, name)
 		}
 	}
-	if len(gone) > 0 {
-		d.server.RemoveTools(gone...)
-	}
-	for _, name := range gone {
-		delete(d.offered, name)
-	}
+	d.server.RemoveTools(gone...)
 	for name, o := range wanted {
 		schema, err := json.Marshal(asObject(o.tool.Schema))
 		if err == nil && len(schema) > mostSchema {

@@ -47,13 +47,11 @@ const (
 // would show nothing of it or miss a file, and else the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
-	start := make([]byte, descOffset+descSize)
-	n, err := r.ReadAt(start[:min(int64(len(start)), a.Size)], 0)
-	if err != nil && err != io.EOF {
+	start, err := begin(r, a.Size)
+	if err != nil {
 		return a, fmt.Errorf("read the assets: %w", err)
 	}
-	start = start[:n]
-	if n < assetsHeader+assetsEntry {
+	if len(start) < assetsHeader+assetsEntry {
 		return a, refuse(NotAssets, "this is no asset file: it is shorter than the table of one")
 	}
 	if a.Size > MaxSize {
@@ -75,8 +73,7 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index of a container, which is
-// all of the reader.
+// read reads the table, the files' beginnings and the index of a container.
 func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
 		return err
@@ -106,26 +103,24 @@ func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	return a.checkIndex(index)
 }
 
-// sumUp checks the lower 16 bits of the sum of all bytes.
 func sumUp(r io.Reader, want int64) error {
-	var sum uint32
-	piece := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(piece)
-		for _, b := range piece[:n] {
-			sum += uint32(b)
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the assets: %w", err)
-		}
+	var sum byteSum
+	if _, err := io.Copy(&sum, r); err != nil {
+		return fmt.Errorf("read the assets: %w", err)
 	}
 	if int64(sum&0xFFFF) != want {
 		return refuse(BadChecksum, "the checksum is wrong: the file was damaged")
 	}
 	return nil
+}
+
+type byteSum uint32
+
+func (s *byteSum) Write(piece []byte) (int, error) {
+	for _, b := range piece {
+		*s += byteSum(b)
+	}
+	return len(piece), nil
 }
 
 // readAsset reads an entry of the table, and where in the data its file is.
@@ -178,7 +173,6 @@ func (a *Assets) checkIndex(r *io.SectionReader) error {
 	return nil
 }
 
-// filesOf returns the files that an index names.
 func filesOf(index map[string]any) (names []string) {
 	add := func(v any) {
 		if name, isText := v.(string); isText {
@@ -187,19 +181,15 @@ func filesOf(index map[string]any) (names []string) {
 	}
 	add(index["srmodels"])
 	add(index["text_font"])
-	if faces, isList := index["emoji_collection"].([]any); isList {
-		for _, face := range faces {
-			if f, isObject := face.(map[string]any); isObject {
-				add(f["file"])
-			}
-		}
+	faces, _ := index["emoji_collection"].([]any) // what is of another type names none
+	for _, each := range faces {
+		face, _ := each.(map[string]any)
+		add(face["file"])
 	}
-	if skin, isObject := index["skin"].(map[string]any); isObject {
-		for _, theme := range skin {
-			if t, isObject := theme.(map[string]any); isObject {
-				add(t["background_image"])
-			}
-		}
+	skin, _ := index["skin"].(map[string]any)
+	for _, each := range skin {
+		theme, _ := each.(map[string]any)
+		add(theme["background_image"])
 	}
 	return names
 }

@@ -12,8 +12,7 @@ type Chip uint16
 // NoChip is a chip that is not known.
 const NoChip Chip = 0xFFFF
 
-// named is a chip's name as ESP-IDF spells its targets, and the addresses that
-// it maps flash to, if they are known here.
+// named is a chip's name in ESP-IDF, and the addresses that it maps flash to.
 type named struct {
 	name string
 	maps []span

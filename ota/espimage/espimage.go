@@ -11,6 +11,7 @@
 package espimage
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -112,13 +113,11 @@ const (
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
-	start := make([]byte, descOffset+descSize)
-	n, err := r.ReadAt(start[:min(int64(len(start)), size)], 0)
-	if err != nil && err != io.EOF {
-		return i, fmt.Errorf("read the image: %w", err)
+	start, err := begin(r, size)
+	if err == nil {
+		i.Kind, err = kindOf(r, size, start)
 	}
-	start = start[:n]
-	if i.Kind, err = kindOf(r, size, start); err != nil {
+	if err != nil {
 		return i, fmt.Errorf("read the image: %w", err)
 	}
 	if i.Kind != Application {
@@ -134,12 +133,11 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	if n := int(start[1]); n == 0 || n > mostSegments {
 		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
 	}
-	w := &walk{image: &i, in: io.NewSectionReader(r, 0, size), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
+	w := &walk{image: &i, in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 64<<10), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
 	return i, w.run(int(start[1]))
 }
 
-// Target is the robot for an image. What is not known is NoChip, a negative revision,
-// or 0.
+// Target is the robot for an image. Unknown is NoChip, a negative revision, or 0.
 type Target struct {
 	Chip     Chip
 	Revision int   // major * 100 + minor

@@ -203,7 +203,7 @@ func TestWhatABootLoaderRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: each is told what it is, and refused.
+// TestOtherFiles: each is recognized, and refused.
 func TestOtherFiles(t *testing.T) {
 	app := stackChan().bytes()
 	nvs := table([]entry{{"nvs", 1, 2, 0x9000, 0x4000}}, false)[:32]

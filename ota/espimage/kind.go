@@ -2,6 +2,7 @@ package espimage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
@@ -9,13 +10,7 @@ import (
 
 // kindOf recognizes a file by its first bytes, and a merged image by its table.
 func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
-	word := func(at int) uint32 {
-		if len(start) < at+4 {
-			return 0
-		}
-		return binary.LittleEndian.Uint32(start[at:])
-	}
-	if len(start) == descOffset+descSize && start[0] == magic && word(descOffset) == descMagic {
+	if startsApp(start) {
 		return Application, nil
 	}
 	merged, err := hasTable(r, size)
@@ -38,6 +33,21 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 		return Archive, nil
 	}
 	return Unknown, nil
+}
+
+// begin reads what a kind is recognized by.
+func begin(r io.ReaderAt, size int64) ([]byte, error) {
+	start := make([]byte, min(AppStart, size))
+	n, err := r.ReadAt(start, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return start[:n], err
+}
+
+// startsApp reports whether an application with a description begins here.
+func startsApp(b []byte) bool {
+	return len(b) >= AppStart && b[0] == magic && field(b, descOffset) == descMagic
 }
 
 // hasTable looks for a partition table where a merged image may have one: at a
@@ -76,33 +86,27 @@ func isSettings(b []byte) bool {
 // isAssets recognizes a container of assets by its header: the number of files, a
 // checksum, and the length of the rest.
 func isAssets(b []byte, size int64) bool {
-	if len(b) < 12+44 {
+	if len(b) < assetsHeader+assetsEntry {
 		return false
 	}
-	count, length := int64(binary.LittleEndian.Uint32(b)), int64(binary.LittleEndian.Uint32(b[8:]))
-	return count > 0 && count*44 <= length && length == size-12 && binary.LittleEndian.Uint32(b[4:]) <= 0xFFFF
+	count, length := field(b, 0), field(b, 8)
+	return count > 0 && count*assetsEntry <= length && length == size-assetsHeader && field(b, 4) <= 0xFFFF
 }
 
 // refusal returns what to do with a file of another kind.
 func (k Kind) refusal(size int64) error {
-	what := "a file of another kind (" + string(k) + ")"
-	switch k {
-	case Unknown:
-		if size == 0 {
-			return refuse(NotAnApplication, "the file is empty")
-		}
+	switch {
+	case k == Unknown && size == 0:
+		return refuse(NotAnApplication, "the file is empty")
+	case k == Unknown:
 		return refuse(NotAnApplication, "this is no firmware image: an application begins with the byte 0xE9 and a description at byte 32")
-	case Archive:
+	case k == Archive:
 		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
-	case Merged:
-		what = "a merged image of a whole flash, for USB"
-	case AssetFile:
-		what = "an asset file, of fonts, faces or wake words"
-	case ELF:
-		what = "the ELF file of a build"
-	case BootLoader:
-		what = "a boot loader, or an application without a description"
 	}
-	return refuse(NotAnApplication,
-		"this is %s; a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder", what)
+	what := map[Kind]string{
+		Merged: "a merged image of a whole flash, for USB", AssetFile: "an asset file, of fonts, faces or wake words",
+		ELF: "the ELF file of a build", BootLoader: "a boot loader, or an application without a description",
+	}[k]
+	return refuse(NotAnApplication, "this is %s; a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder",
+		cmp.Or(what, "a file of another kind ("+string(k)+")"))
 }

@@ -38,8 +38,7 @@ type Partition struct {
 	Offset, Size  int64 // bytes
 }
 
-// IsApp reports whether a robot may start it: the factory's application, or a slot
-// for upgrades.
+// IsApp reports whether a robot may start it: the factory's application, or a slot.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
 // IsSettings reports whether a robot keeps its settings there.
@@ -101,10 +100,8 @@ func (t Table) check() (Table, error) {
 
 // End is where the last partition ends.
 func (t Table) End() int64 {
-	if len(t) == 0 {
-		return 0
-	}
-	return t[len(t)-1].Offset + t[len(t)-1].Size
+	last := t[len(t)-1] // there is one: ParseTable refuses an empty table
+	return last.Offset + last.Size
 }
 
 func (t Table) find(is func(p Partition) bool) (Partition, bool) {
@@ -139,8 +136,7 @@ func (t Table) slots() []Partition {
 	return all
 }
 
-// ChoiceRecord is the length of a record of otadata, in bytes. One record is at its
-// beginning, and one a sector later.
+// ChoiceRecord is the length of the record in each of otadata's two sectors, in bytes.
 const ChoiceRecord = 32
 
 // States of a record that a boot loader skips: an image that was started and not
@@ -155,12 +151,7 @@ const (
 // slot of the higher valid number; without one, the factory's application or the
 // first slot.
 func (t Table) Starts(first, second []byte) (Partition, bool) {
-	slots, best := t.slots(), uint32(0)
-	for _, record := range [][]byte{first, second} {
-		if n, valid := chosen(record); valid && n > best {
-			best = n
-		}
-	}
+	slots, best := t.slots(), max(chosen(first), chosen(second))
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
 	}
@@ -171,15 +162,18 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 }
 
 // chosen reads esp_ota_select_entry_t: number, label, state, and the number's checksum.
-func chosen(record []byte) (number uint32, valid bool) {
+// It returns 0 for a record that a boot loader skips.
+func chosen(record []byte) uint32 {
 	if len(record) < ChoiceRecord {
-		return 0, false
+		return 0
 	}
-	number = binary.LittleEndian.Uint32(record)
-	state := binary.LittleEndian.Uint32(record[24:])
+	number, state := binary.LittleEndian.Uint32(record), binary.LittleEndian.Uint32(record[24:])
 	sum := crc32.Update(0xFFFFFFFF, crc32.IEEETable, record[:4])
-	good := number != 0 && number != 0xFFFFFFFF && binary.LittleEndian.Uint32(record[28:]) == sum
-	return number, good && state != pendingVerify && state != invalidImage && state != abortedImage
+	if number == 0xFFFFFFFF || binary.LittleEndian.Uint32(record[28:]) != sum ||
+		state == pendingVerify || state == invalidImage || state == abortedImage {
+		return 0
+	}
+	return number
 }
 
 // Choose returns the two sectors of otadata with which a robot starts that partition.

@@ -1,7 +1,6 @@
 package espimage
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -24,7 +23,6 @@ type walk struct {
 }
 
 func (w *walk) run(segments int) error {
-	w.in = bufio.NewReaderSize(w.in, 64<<10)
 	if _, err := w.take(headerSize, "header"); err != nil {
 		return err
 	}
@@ -178,12 +176,9 @@ func readApp(b []byte) App {
 	}
 }
 
-// text returns a C string of a field, without control characters: it goes into logs
-// and onto terminals.
+// text returns a C string without control characters, for logs and terminals.
 func text(b []byte) string {
-	if end := bytes.IndexByte(b, 0); end >= 0 {
-		b = b[:end]
-	}
+	b, _, _ = bytes.Cut(b, []byte{0})
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			return -1

@@ -71,15 +71,13 @@ func checkPart(b []byte, p Partition, t Target) error {
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
 		err = i.Fits(t)
 	}
-	var r *Refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[*Refusal](err); is {
 		return refuse(r.Word, "in the partition %s of the image: %s", p.Name, r.Sentence)
 	}
 	return err
 }
 
-// CheckBootLoader checks that it is a boot loader for this chip. The error is a
-// *Refusal.
+// CheckBootLoader checks for a boot loader of this chip. The error is a *Refusal.
 func CheckBootLoader(b []byte, t Target) error {
 	if len(b) < headerSize || b[0] != magic || len(b) >= descOffset+4 && binary.LittleEndian.Uint32(b[descOffset:]) == descMagic {
 		return refuse(WrongBootLoader, "there is no boot loader where the robot's chip (%v) looks for one", t.Chip)
@@ -95,7 +93,7 @@ const AppStart = descOffset + descSize
 
 // AppOf reads only the description of the application that begins there.
 func AppOf(start []byte) (App, bool) {
-	if len(start) < AppStart || start[0] != magic || binary.LittleEndian.Uint32(start[descOffset:]) != descMagic {
+	if !startsApp(start) {
 		return App{}, false
 	}
 	return readApp(start[descOffset:]), true

@@ -150,8 +150,8 @@ func oneLine(s string) string {
 // lost meanwhile.
 type Backup struct {
 	Manifest Manifest
-	text     []byte // of the manifest
-	files    []*os.File
+	text     []byte              // of the manifest
+	files    map[string]*os.File // by the names in it
 }
 
 func (p *Backup) Close() {
@@ -182,12 +182,12 @@ func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	if err == nil {
 		_, err = t.Write(p.text)
 	}
-	for i, f := range p.Manifest.Files {
+	for _, f := range p.Manifest.Files {
 		if err == nil {
 			err = head(f.Name, f.Size)
 		}
 		if err == nil {
-			_, err = io.CopyN(t, contextReader{ctx, io.NewSectionReader(p.files[i], 0, f.Size)}, f.Size)
+			_, err = io.CopyN(t, contextReader{ctx, io.NewSectionReader(p.files[f.Name], 0, f.Size)}, f.Size)
 		}
 	}
 	if err == nil {

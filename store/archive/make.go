@@ -26,102 +26,93 @@ const backupTries = 3
 // Running makes a backup while an appliance uses the directory, whose database
 // is open.
 func (d Directory) Running(ctx context.Context, db *store.DB) (*Backup, error) {
-	return d.pack(ctx, func(w io.Writer) error {
-		_, err := db.Backup(w)
-		return err
-	})
+	return d.pack(ctx, db.Backup)
 }
 
 // Stopped makes a backup while no appliance uses the directory.
 func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
-	return d.pack(ctx, func(w io.Writer) error {
-		_, err := store.BackupFile(DatabasePath(d.Path), lockWithin, w)
-		return err
-	})
+	return d.pack(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockWithin, w) })
 }
 
 // pack makes a backup with what database writes as the database. An image's file is there before its record and goes after it, so
 // the folder is looked through before and after the database is copied.
 func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
 	for try := 1; ; try++ {
-		files := map[string]*os.File{}
-		p, lost, err := d.collect(ctx, files, database)
-		switch {
-		case err != nil:
-			closeAll(files)
+		p := &Backup{files: map[string]*os.File{}}
+		lost, err := d.collect(ctx, p, database)
+		if err != nil {
+			p.Close()
 			return nil, err
-		case len(lost) > 0 && try < backupTries: // an image came or went
-			closeAll(files)
-			continue
-		case len(lost) > 0:
-			d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
 		}
-		return p, nil
+		if len(lost) == 0 {
+			return p, nil
+		}
+		if try == backupTries {
+			d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
+			return p, nil
+		}
+		p.Close() // an image came or went
 	}
 }
 
-// collect opens into files what belongs into a backup. lost are the images that
-// the database knows and whose files are not there.
-func (d Directory) collect(ctx context.Context, files map[string]*os.File, database func(io.Writer) error) (p *Backup, lost []string, err error) {
-	if err := openFirmwareFiles(d.Path, files); err != nil {
-		return nil, nil, err
+// collect opens what belongs into a backup. lost are the images that the database
+// knows and whose files are not there.
+func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writer) error) (lost []string, err error) {
+	if err := openFirmwareFiles(d.Path, p.files); err != nil {
+		return nil, err
 	}
 	spool, err := unnamedFile(d.Path)
 	if err != nil {
-		return nil, nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
+		return nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
 	}
-	files[databaseName] = spool
+	p.files[databaseName] = spool
 	if err := database(spool); err != nil {
-		return nil, nil, diskFault(err)
+		return nil, diskFault(err)
 	}
-	if err := openFirmwareFiles(d.Path, files); err != nil {
-		return nil, nil, err
+	if err := openFirmwareFiles(d.Path, p.files); err != nil {
+		return nil, err
 	}
-	m := Manifest{Format: archiveFormat, Perch: d.Perch, Created: time.Now().UTC().Truncate(time.Second)}
+	p.Manifest = Manifest{Format: archiveFormat, Perch: d.Perch, Created: time.Now().UTC().Truncate(time.Second)}
 	found, err := store.Check(spool, store.Options{Migrations: d.Migrations}, func(table, key string, value []byte) error {
 		switch {
 		case table == "appliance" && key == "id":
-			return json.Unmarshal(value, &m.Appliance)
-		case table == "firmware" && files[imagePath(key)] == nil:
+			return json.Unmarshal(value, &p.Manifest.Appliance)
+		case table == "firmware" && p.files[imagePath(key)] == nil:
 			lost = append(lost, key)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("check the copy of the database: %w", err)
+		return nil, fmt.Errorf("check the copy of the database: %w", err)
 	}
-	m.Schema = found.Schema
-	p, err = inventory(ctx, m, files, d.Log)
-	return p, lost, err
+	p.Manifest.Schema = found.Schema
+	return lost, p.inventory(ctx, d.Log)
 }
 
 func imagePath(sha string) string { return firmwareName + "/" + sha + ".bin" }
 
 // inventory adds the files to the manifest, the database first.
-func inventory(ctx context.Context, m Manifest, files map[string]*os.File, log *slog.Logger) (*Backup, error) {
-	p := &Backup{Manifest: m}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == databaseName })
+func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.files)), func(name string) bool { return name == databaseName })
 	names = append([]string{databaseName}, names...)
 	for _, name := range names {
 		hash := sha256.New()
-		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(files[name], 0, 1<<62)})
+		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(p.files[name], 0, 1<<62)})
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return fmt.Errorf("read %s: %w", name, err)
 		}
 		f := File{Name: name, Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))}
 		if err := f.check(); err != nil {
 			log.Warn("a file is not in the backup, for it is damaged; remove it, and publish it again", "file", name, "err", err)
-			_ = files[name].Close() // it was only read
 			continue
 		}
-		p.Manifest.Files, p.files = append(p.Manifest.Files, f), append(p.files, files[name])
+		p.Manifest.Files = append(p.Manifest.Files, f)
 	}
 	if err := p.Manifest.check(); err != nil {
-		return nil, err
+		return err
 	}
-	var err error
 	p.text, err = json.MarshalIndent(p.Manifest, "", "  ")
-	return p, err
+	return err
 }
 
 // openFirmwareFiles opens the images and the asset files that are not open yet.
@@ -161,12 +152,6 @@ func unnamedFile(data string) (*os.File, error) {
 		err = os.Remove(f.Name())
 	}
 	return f, err
-}
-
-func closeAll(files map[string]*os.File) {
-	for _, f := range files {
-		_ = f.Close() // it was only read
-	}
 }
 
 // WriteFile writes a backup into a file that only its owner can read, and

@@ -110,11 +110,11 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 		if tries == 1 {
 			comes, _ = add("comes")
 			both, sha := add("comes and goes")
-			_, err := db.Backup(w)
+			err := db.Backup(w)
 			remove(both, sha)
 			return err
 		}
-		_, err := db.Backup(w)
+		err := db.Backup(w)
 		remove(goes, goesSHA)
 		return err
 	})
@@ -129,7 +129,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	p, err = at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
 		tries++
 		comes, _ = add("comes later")
-		_, err := db.Backup(w)
+		err := db.Backup(w)
 		return err
 	})
 	if err != nil {

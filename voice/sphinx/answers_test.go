@@ -1,6 +1,7 @@
 package sphinx
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -213,33 +214,36 @@ func TestAGrammarWithoutAnswers(t *testing.T) {
 func TestAnswersCostLittle(t *testing.T) {
 	without := homeGrammar
 	without.Answer = nil // the dictionary has their words all the same
-	p, err := newPair(Model, without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.free()
 	pcm := speak(t, "slt", "yes please")
-	hear := func(answer bool) {
-		if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
+	least := math.Inf(1) // the whole process is measured, in which other things grow as well
+	for range 3 {
+		p, err := newPair(Model, without)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	hear(false)
-	before := residentMB(t)
-	if err := p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)); err != nil {
-		t.Fatal(err)
-	}
-	p.answers = true
-	hear(true)
-	took := residentMB(t) - before
-	began := time.Now()
-	for range 1000 {
-		if err := p.commands.use(answerGrammar); err != nil {
+		defer p.free() // not sooner: its memory would be the next pair's
+		hear := func(answer bool) {
+			if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hear(false)
+		before := residentMB(t)
+		if err := p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)); err != nil {
 			t.Fatal(err)
 		}
+		p.answers = true
+		hear(true)
+		least = min(least, residentMB(t)-before)
+		began := time.Now()
+		for range 1000 {
+			if err := p.commands.use(answerGrammar); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("changing to the grammar of answers takes %v", time.Since(began)/1000)
 	}
-	t.Logf("the grammar of answers takes %.1f MB, and changing to it %v", took, time.Since(began)/1000)
-	if took > 2 {
-		t.Errorf("the grammar of answers takes %.1f MB, want at most 2", took)
+	if t.Logf("the grammar of answers takes %.1f MB", least); least > 2 {
+		t.Errorf("the grammar of answers takes %.1f MB, want at most 2", least)
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/acp"
 	"perch/agent/notice"
+	"perch/agent/thinker"
 	"perch/event"
 	"perch/gateway/vccp"
 	"perch/perception"
 	"perch/store"
-	"perch/voice"
 	"perch/voice/sounds"
 )
 
@@ -30,43 +29,34 @@ type agents struct {
 	sounds     *sounds.Library
 }
 
-// newAgents makes the engines, and the Mind of its brains. find looks for Wyoming
-// servers on the network, lend opens the tools of a turn to a coding agent, and
-// recognizers are used instead of those configured, where there are any.
-func newAgents(b basics, k *kept, find func(context.Context) ([]string, error), lend func() acp.ToolEndpoint, recognizers voice.Recognizers) (*agents,
-	error) {
-	bus := event.NewBusFor(k.Robots.Trusts)
-	g := &agents{Bus: bus, board: agent.NewBoard(), talks: vccp.NewTalks(b.Log), sounds: sounds.Open(b.soundsDirectory()),
-		Senses: senses{perception.NewIntake(bus, k.Robots, b.Log), perception.NewStates(store.NewTable[perception.State](k.DB, "perception"))}}
-	for _, id := range g.Senses.Board.Known() { // from before, when strangers' senses were kept
-		if !k.Robots.Trusts(id) {
-			g.Senses.Board.Forget(id)
+// newAgents makes the engines, or takes those recognizers that the options name,
+// and the Mind of its brains.
+func (a *Appliance) newAgents() (err error) {
+	bus := event.NewBusFor(a.Robots.Trusts)
+	a.agents = &agents{Bus: bus, board: agent.NewBoard(), talks: vccp.NewTalks(a.Log), sounds: sounds.Open(a.soundsDirectory()),
+		Senses: senses{perception.NewIntake(bus, a.Robots, a.Log), perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))}}
+	for _, id := range a.Senses.Board.Known() { // from before, when strangers' senses were kept
+		if !a.Robots.Trusts(id) {
+			a.Senses.Board.Forget(id)
 		}
 	}
-	g.notifier = notice.New(notice.Options{Store: k.Notices, Timers: k.Timers, Bus: bus, Log: b.Log})
-	options := BrainOptions{k.Memory, k.Timers, g.notifier.NotifyAll, g.Senses, k.Robots.Trusts, lend}
-	var err error
-	if g.Engines, err = NewEngines(b.Config, options, find, func(e event.Event) { bus.Publish("", "", e) }, b.Log); err != nil {
-		return g, err
+	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
+	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses}
+	tell := func(e event.Event) { bus.Publish("", "", e) }
+	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools}, a.findWyoming, tell, a.Log)
+	if err != nil {
+		return err
 	}
-	if recognizers != nil {
-		g.Engines.recognizers, g.Engines.sphinx = recognizers, nil
+	if a.Recognizers != nil {
+		a.Engines.recognizers, a.Engines.sphinx = a.Recognizers, nil
 	}
-	g.Mind = agent.NewMind(g.Engines.brains, k.Memory, bus, b.Log)
-	g.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](k.DB, "conversations")))
-	if g.Characters, err = newCharacters(b.Config, k.Robots, b.Data, b.Log); err != nil {
-		return g, err
+	a.Mind = agent.NewMind(a.Engines.brains, a.Memory, bus, a.Log)
+	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](a.DB, "conversations")))
+	if a.Characters, err = newCharacters(a.Config, a.Robots, a.Data, a.Log); err != nil {
+		return err
 	}
-	g.Mind.Complete(g.Characters.Complete)
-	return g, nil
-}
-
-// close releases the engines and ends the bus.
-func (g *agents) close() {
-	if g.Engines != nil {
-		g.Engines.Close()
-	}
-	g.Bus.Close()
+	a.Mind.Complete(a.Characters.Complete)
+	return nil
 }
 
 // warm loads the recognizer and synthesizes the appliance's own sentences when

@@ -11,55 +11,44 @@ import (
 	"perch/gateway/mdns"
 )
 
-// announcement publishes the appliance on the network.
-type announcement struct {
-	of     basics
-	id     string
-	doors  *doors
-	also   []mdns.Offer    // besides the robots' door
-	mdns   *mdns.Announcer // nil where nothing is announced
-	silent string          // why not
-}
-
-// open makes the announcer, where there is something to announce.
-func (a *announcement) open() error {
-	port, reachable := a.doors.announced()
+// openAnnouncer makes the announcer, where there is something to announce.
+func (a *Appliance) openAnnouncer() (err error) {
+	port, reachable := a.Doors.announced()
 	switch {
-	case !a.of.Config.MDNS.Enabled:
+	case !a.Config.MDNS.Enabled:
 		a.silent = "turned off by mdns.enabled"
 		return nil
 	case !reachable:
 		a.silent = "only this machine can reach the addresses in listen"
 		return nil
 	}
-	var err error
-	a.mdns, err = mdns.New(mdns.Options{
-		Name: a.of.Config.Name, ID: a.id, Version: a.of.version, Port: port, Also: a.also, Interfaces: a.of.Config.MDNS.Interfaces, Log: a.of.Log,
+	a.announcer, err = mdns.New(mdns.Options{
+		Name: a.Config.Name, ID: a.ID, Version: a.Version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
 	})
 	return err
 }
 
-// run announces until ctx ends.
-func (a *announcement) run(ctx context.Context) error {
-	if a.mdns == nil {
+// announce publishes the appliance on the network until ctx ends.
+func (a *Appliance) announce(ctx context.Context) error {
+	if a.announcer == nil {
 		return nil
 	}
-	return a.mdns.Run(ctx)
+	return a.announcer.Run(ctx)
 }
 
 // findWyoming looks for Wyoming servers on the network that are not this one.
-func (a *announcement) findWyoming(ctx context.Context) ([]string, error) {
-	own := mdns.Options{Name: a.of.Config.Name, ID: a.id}.Instance()
-	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.of.Config.MDNS.Interfaces}.Targets(ctx)
+func (a *Appliance) findWyoming(ctx context.Context) ([]string, error) {
+	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
+	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
 }
 
 // host is the name the appliance goes by on the network, and the one it was to
 // have where another machine has that.
-func (a *announcement) host() (host, taken string) {
-	if a.mdns == nil {
+func (a *Appliance) host() (host, taken string) {
+	if a.announcer == nil {
 		return "", ""
 	}
-	s := a.mdns.Status()
+	s := a.announcer.Status()
 	if s.By != mdns.ByNobody {
 		host = s.Host
 	}
@@ -71,15 +60,15 @@ func (a *announcement) host() (host, taken string) {
 
 // address is where a browser on the owner's network finds this appliance, and
 // empty where none can.
-func (a *announcement) address() string {
-	if a.of.Config.PublicURL != "" {
-		return a.of.Config.PublicURL
+func (a *Appliance) address() string {
+	if a.Config.PublicURL != "" {
+		return a.Config.PublicURL
 	}
-	port, reachable := a.doors.announced()
-	if !reachable || !a.of.Config.MDNS.Enabled {
+	port, reachable := a.Doors.announced()
+	if !reachable || !a.Config.MDNS.Enabled {
 		return ""
 	}
-	host := a.of.Config.Name + ".local"
+	host := a.Config.Name + ".local"
 	if found, _ := a.host(); found != "" {
 		host = found
 	}
@@ -89,12 +78,12 @@ func (a *announcement) address() string {
 // NotAnnounced begins the note of an appliance that is not to be found.
 const NotAnnounced = "not announced: "
 
-// condition is the condition of the name.
-func (a *announcement) condition() admin.Part {
-	if a.mdns == nil {
+// announced is the condition of the name.
+func (a *Appliance) announced() admin.Part {
+	if a.announcer == nil {
 		return admin.Part{Name: "mdns", OK: true, Note: NotAnnounced + a.silent}
 	}
-	return nameOf(a.mdns.Status())
+	return nameOf(a.announcer.Status())
 }
 
 // nameOf is the condition of a name. A name that another machine has does

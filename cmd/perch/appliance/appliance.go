@@ -3,9 +3,6 @@
 package appliance
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
@@ -29,31 +26,20 @@ import (
 // Appliance is everything that perch serve runs. It is made with New, which opens
 // everything that can fail, and runs until its context ends.
 type Appliance struct {
-	core
-	*gateways
-	*announcement
-
-	restart chan struct{} // has an element once a restart was asked for
-	next    Next
-}
-
-// core is everything below the gateways. A gateway is made of it, and of what else
-// its constructor names.
-type core struct {
 	basics
 	*kept
 	*agents
 	*robots
+	*gateways
+
+	restart chan struct{} // has an element once a restart was asked for
 }
 
 // basics are the values that every part of one run is given.
 type basics struct {
+	Options
 	Config  *config.Config
-	Log     *slog.Logger
-	Data    string // the data directory
 	Started time.Time
-	version string // of this program
-	built   time.Time
 	zone    *time.Location // of the household
 }
 
@@ -77,11 +63,15 @@ type gateways struct {
 	Doors   *doors          // the listeners, and what is served behind each
 	wyoming *wyoming.Server // nil where it is off
 	At      net.Addr        // of the Wyoming server
+
+	announcer *mdns.Announcer // nil where nothing is announced
+	silent    string          // why not
+	also      []mdns.Offer    // is announced besides the robots' door
 }
 
 // Options are what a start is given besides the configuration.
 type Options struct {
-	Data        string
+	Data        string // the data directory
 	Log         *slog.Logger
 	Recognizers voice.Recognizers // instead of those configured, to measure all the rest; else nil
 
@@ -99,57 +89,29 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := basics{Config: c, Log: o.Log, Data: o.Data, Started: time.Now(), version: o.Version, built: o.Built, zone: zone}
-	a := &Appliance{core: core{basics: b, robots: &robots{}}, gateways: &gateways{}, restart: make(chan struct{}, 1), next: o.Next}
-	if err := a.build(o); err != nil {
-		a.Close()
-		return nil, err
+	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
+	for _, next := range []func() error{a.openKept, a.newAgents, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.openGateways,
+		a.openWyoming, a.newMirror, a.openAnnouncer} {
+		if err := next(); err != nil {
+			a.Close()
+			return nil, err
+		}
 	}
 	return a, nil
 }
 
-// build opens one part after the other and leaves off at the first error.
-func (a *Appliance) build(o Options) (err error) {
-	if a.kept, err = openKept(a.basics, o.NewDatabase); err != nil {
-		return err
-	}
-	a.announcement = &announcement{of: a.basics, id: a.ID}
-	if a.agents, err = newAgents(a.basics, a.kept, a.findWyoming, a.lendTools, o.Recognizers); err != nil {
-		return err
-	}
-	for _, next := range []func() error{a.newBehaviours, a.newRobots, a.openGateways, a.openWyoming, a.openMirror, a.announcement.open} {
-		if err := next(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openGateways makes the doors, and opens the listeners for them.
-func (a *Appliance) openGateways() (err error) {
-	if a.bridge, err = newBridge(a.core); err != nil {
-		return err
-	}
-	if err := a.newSkins(); err != nil {
-		return err
-	}
+// openGateways makes the owner's door, and opens the listeners for all doors.
+func (a *Appliance) openGateways() error {
 	a.newAdmin()
 	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
 		return err
 	}
-	a.Doors, err = openDoors(a)
-	a.announcement.doors = a.Doors
-	return err
-}
-
-// openMirror connects the appliance to Home Assistant.
-func (a *Appliance) openMirror() (err error) {
-	a.Mirror, err = newMirror(a.core, a.hooks, a.announcement, a.askRestart)
-	return err
+	a.Doors = &doors{log: a.Log}
+	return a.Doors.open(a)
 }
 
 // newRobots makes the server of robots, and the service where they check in.
-func (a core) newRobots() error {
+func (a *Appliance) newRobots() error {
 	c := a.Config
 	a.Talk = robot.NewServer(robot.Options{
 		Robots: a.Robots, Bus: a.Bus, Senses: a.Senses.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
@@ -157,33 +119,33 @@ func (a core) newRobots() error {
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
 		Phrases:  a.Engines.Book.Phrase,
-		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.version,
+		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.Version,
 		Log: a.Log,
 	})
 	if err := a.openFirmware(); err != nil {
 		return err
 	}
 	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
-		Framing: c.Robots.Framing, Earliest: earliest(a.built), Log: a.Log})
+		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Log: a.Log})
 	return nil
 }
 
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
-		Robots: a.OwnedRobots(), Talk: a.control(), Notifier: a.notifier, Memory: a.Memory, Notices: a.Notices, Board: a.board, Bus: a.Bus,
-		Senses:    a.Senses,
-		Questions: questions{a.hooks, a.Talk}, Conversations: a.Mind,
+		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Notices: a.Notices.Open, Board: a.board, Bus: a.Bus,
+		Senses:    a.Senses.Senses,
+		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused:  a.ota.Refused,
-		Archives: &archives{dir: Directory(a.Data, a.version, a.Log), db: a.DB, restart: a.askRestart, busy: make(chan struct{}, 1)},
-		Version:  a.version, ID: a.ID, Started: a.Started,
+		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
+		Version:  a.Version, ID: a.ID, Started: a.Started,
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
 }
 
 // OwnedRobots are the robots as their owner adopts and forgets them.
-func (a core) OwnedRobots() ownedRobots {
+func (a *Appliance) OwnedRobots() ownedRobots {
 	return ownedRobots{a.Robots, a.Talk, a.Senses.Board, a.Mind, a.Memory, a.Bus, a.Characters}
 }
 
@@ -200,7 +162,7 @@ func (a *Appliance) openWyoming() error {
 		return ListenError(address, "wyoming.listen", err)
 	}
 	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Language: a.Config.Language, Zone: a.zone,
-		Sorry: a.Engines.Book.Phrase("failed"), Name: a.Config.Name, ID: a.ID, Version: a.version, Log: a.Log}
+		Sorry: a.Engines.Book.Phrase("failed"), Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
 	if len(a.Engines.sphinx) > 0 {
 		o.Recognizer = a.Engines.sphinx[0]
 	}
@@ -215,20 +177,6 @@ func (a *Appliance) openWyoming() error {
 		a.also = append(a.also, mdns.Offer{Type: mdns.Wyoming, Port: port})
 	}
 	return nil
-}
-
-// serveWyoming serves until ctx ends.
-func (a *Appliance) serveWyoming(ctx context.Context) error {
-	if a.wyoming == nil {
-		return nil
-	}
-	return a.wyoming.Run(ctx)
-}
-
-func (a *Appliance) closeWyoming() {
-	if a.wyoming != nil {
-		a.wyoming.Close()
-	}
 }
 
 // ErrRestart ends a run after which another is wanted.
@@ -253,15 +201,22 @@ func (a *Appliance) Close() {
 	if a.Doors != nil {
 		a.Doors.stop()
 	}
-	a.closeWyoming()
+	if a.wyoming != nil {
+		a.wyoming.Close()
+	}
 	if a.Talk != nil {
 		a.Talk.Close()
 	}
 	if a.agents != nil {
-		a.agents.close()
+		if a.Engines != nil {
+			a.Engines.Close()
+		}
+		a.Bus.Close()
 	}
 	if a.kept != nil {
-		a.kept.close(a.Log)
+		if err := a.DB.Close(); err != nil {
+			a.Log.Error("the last changes may not have been stored", "err", err)
+		}
 	}
 }
 
@@ -270,11 +225,4 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// newID is a new appliance's id: 8 hex digits.
-func newID() string {
-	id := make([]byte, 4)
-	rand.Read(id) //nolint:errcheck // never fails, by its documentation
-	return hex.EncodeToString(id)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"perch/gateway/admin"
 	"perch/gateway/door"
@@ -18,19 +19,15 @@ type archives struct {
 	dir     archive.Directory
 	db      *store.DB
 	restart func()
-	busy    chan struct{} // holds a token while one is made or taken
+	busy    sync.Mutex // while one is made or taken
 }
 
 func (a *archives) begin() error {
-	select {
-	case a.busy <- struct{}{}:
+	if a.busy.TryLock() {
 		return nil
-	default:
-		return &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
 	}
+	return &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
 }
-
-func (a *archives) end() { <-a.busy }
 
 // Backup makes a backup that can be sent.
 func (a *archives) Backup(ctx context.Context) (admin.Backup, error) {
@@ -39,14 +36,14 @@ func (a *archives) Backup(ctx context.Context) (admin.Backup, error) {
 	}
 	p, err := a.dir.Running(ctx, a.db)
 	if err != nil {
-		a.end()
+		a.busy.Unlock()
 		return admin.Backup{}, err
 	}
 	return admin.Backup{
 		Name:  fmt.Sprintf("perch-%s-%s.tar", p.Manifest.Appliance, p.Manifest.Created.Format("20060102-150405")),
 		Size:  p.Size(),
 		Write: func(w io.Writer) error { return p.Write(ctx, w) },
-		Close: func() { p.Close(); a.end() },
+		Close: func() { p.Close(); a.busy.Unlock() },
 	}, nil
 }
 
@@ -55,7 +52,7 @@ func (a *archives) Restore(ctx context.Context, body io.Reader, restart bool) (a
 	if err := a.begin(); err != nil {
 		return admin.Restored{}, err
 	}
-	defer a.end()
+	defer a.busy.Unlock()
 	m, err := a.dir.Stage(ctx, body)
 	if err != nil {
 		return admin.Restored{}, err

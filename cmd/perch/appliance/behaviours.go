@@ -29,7 +29,7 @@ type robotControl struct {
 	behaviours *perception.Behaviours
 }
 
-func (a core) control() robotControl { return robotControl{a.Talk, a.behaviours} }
+func (a *Appliance) control() robotControl { return robotControl{a.Talk, a.behaviours} }
 
 func (m robotControl) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	m.behaviours.Moves(id, tool)
@@ -66,11 +66,7 @@ func (o ruleActions) Notify(_ context.Context, id device.ID, text string, aloud 
 // directory.
 type soundPlayer struct {
 	*sounds.Library
-	talk *robot.Server
-}
-
-func (s soundPlayer) Play(ctx context.Context, id device.ID, name string) error {
-	return s.talk.Play(ctx, id, name)
+	*robot.Server
 }
 
 // soundsDirectory holds the owner's own.

@@ -29,12 +29,11 @@ const BrokerCommand = "mqtt-broker"
 // Bounds of that process. It serves one home, and what it is sent must not
 // take memory or files from conversations.
 const (
-	brokerMemory  = 160 << 20 // which its garbage collector tries to stay within
-	brokerMore    = 256 << 20 // and what it can have beyond what it starts with
-	brokerFiles   = 512       // open at a time
-	BrokerVictim  = 500       // of 1000: whom the kernel ends first when memory is short
-	brokerLeaveIn = 3 * time.Second
-	brokerGrace   = 2 * time.Second // for the last of its words
+	brokerMemory  = 160 << 20       // which its garbage collector tries to stay within
+	brokerMore    = 256 << 20       // and what it can have beyond what it starts with
+	brokerFiles   = 512             // open at a time
+	BrokerVictim  = 500             // of 1000: whom the kernel ends first when memory is short
+	brokerLeaveIn = 3 * time.Second // once its input has ended
 
 	listenerFile = 3 // the first file after the three that every process has
 )
@@ -62,9 +61,9 @@ func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context
 		}
 		defer shared.Close()
 		said := &childLog{log: log}
-		cmd := exec.Command("/proc/self/exe", BrokerCommand) // this very program, also where an upgrade has put another in its place
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", BrokerCommand) // this very program, also where an upgrade has put another in its place
 		cmd.Args[0] = "perch"
-		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr, cmd.WaitDelay = "/", brokerEnvironment(), []*os.File{shared}, said, brokerGrace
+		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr = "/", brokerEnvironment(), []*os.File{shared}, said
 		// A group of its own, so that what a terminal sends to ours is not sent to
 		// it, and the same end: it may not outlive us by a moment.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -72,7 +71,25 @@ func serveBroker(base, keeper string, log *slog.Logger) func(ctx context.Context
 		if err != nil {
 			return fmt.Errorf("make its input: %w", err)
 		}
-		return keepBroker(ctx, cmd, stdin, append(orders, '\n'), said)
+		cmd.Cancel, cmd.WaitDelay = stdin.Close, brokerLeaveIn
+		ended := make(chan error, 1)
+		go func() {
+			// The kernel ends the child with the thread that has started it, and the
+			// child has no more privileges than that thread can get. So the thread is
+			// for nothing else, and ends with this goroutine.
+			runtime.LockOSThread()
+			noNewPrivileges()
+			ended <- cmd.Run()
+		}()
+		_, _ = stdin.Write(append(orders, '\n')) // a child that does not read them has ended, which is seen below
+		switch err := <-ended; {
+		case cmd.Process == nil:
+			return fmt.Errorf("start it: %w", err)
+		case ctx.Err() != nil:
+			return nil
+		default:
+			return errors.New(cmp.Or(said.why, errorText(err), "exit status 0"))
+		}
 	}
 }
 
@@ -83,40 +100,6 @@ func brokerEnvironment() []string {
 		env = append(env, "LD_LIBRARY_PATH="+path)
 	}
 	return env
-}
-
-// keepBroker starts the child and sees it to its end.
-func keepBroker(ctx context.Context, cmd *exec.Cmd, stdin io.WriteCloser, orders []byte, said *childLog) error {
-	started, ended := make(chan error, 1), make(chan error, 1)
-	go func() {
-		// The kernel ends the child with the thread that has started it, and the
-		// child has no more privileges than that thread can get. So the thread is
-		// for nothing else, and ends with this goroutine.
-		runtime.LockOSThread()
-		noNewPrivileges()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			err = cmd.Wait()
-		}
-		ended <- err
-	}()
-	if err := <-started; err != nil {
-		<-ended
-		return fmt.Errorf("start it: %w", err)
-	}
-	_, _ = stdin.Write(orders) // a child that does not read them has ended, which is seen below
-	select {
-	case err := <-ended:
-		_ = stdin.Close()
-		return errors.New(cmp.Or(said.why, errorText(err), "exit status 0"))
-	case <-ctx.Done():
-	}
-	_ = stdin.Close()
-	kill := time.AfterFunc(brokerLeaveIn, func() { _ = cmd.Process.Kill() })
-	defer kill.Stop()
-	<-ended
-	return nil
 }
 
 // noNewPrivileges has this thread, and what is started from it, gain nothing by
@@ -179,7 +162,7 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
 	_ = shared.Close() // l has its own
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: Bare}))
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: bare}))
 	confine(log)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -189,9 +172,9 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 	return broker.Run(ctx, l, broker.Options{User: o.User, Password: o.Password, Base: o.Base, ClientPrefix: o.Keeper, Log: log})
 }
 
-// Bare leaves time and level out of a line, for a reader that adds them. It is a
+// bare leaves time and level out of a line, for a reader that adds them. It is a
 // ReplaceAttr of slog's handlers.
-func Bare(groups []string, a slog.Attr) slog.Attr {
+func bare(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}
 	}
@@ -218,14 +201,8 @@ func confine(log *slog.Logger) {
 // dataSize is what this process has of writable memory of its own, which is
 // what RLIMIT_DATA counts.
 func dataSize() (bytes uint64, known bool) {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(text)) // the sixth is data and stack, in pages
-	if len(fields) < 6 {
-		return 0, false
-	}
-	pages, err := strconv.ParseUint(fields[5], 10, 64)
+	text, _ := os.ReadFile("/proc/self/statm") // without it there are no numbers
+	var other, pages uint64
+	_, err := fmt.Sscan(string(text), &other, &other, &other, &other, &other, &pages) // the sixth is data and stack
 	return pages * uint64(os.Getpagesize()), err == nil
 }

@@ -77,16 +77,6 @@ func (k *certificate) renew() {
 	k.log.Info("a new certificate is shown", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
 }
 
-// condition is for whom and how long it is good, and what is wrong with it: an
-// error that wraps ErrDates where clients refuse it.
-func (k *certificate) condition(now time.Time) (fine string, err error) {
-	shown, err := k.get(nil)
-	if err != nil {
-		return "", err
-	}
-	return "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02"), config.Expiry(shown.Leaf, now)
-}
-
 // settings are those of every encrypted listener. What browsers and programs of
 // the last ten years know is enough; the library chooses well among that.
 func (k *certificate) settings() *tls.Config {

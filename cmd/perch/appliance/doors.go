@@ -38,16 +38,7 @@ type Served struct {
 	Key      string // of the configuration, that names the address; empty is the socket
 }
 
-// openDoors opens every listener.
-func openDoors(a *Appliance) (*doors, error) {
-	d := &doors{log: a.Log}
-	if err := d.open(a); err != nil {
-		d.stop()
-		return nil, err
-	}
-	return d, nil
-}
-
+// open opens every listener.
 func (d *doors) open(a *Appliance) error {
 	l, err := newLocks(a)
 	if err != nil {
@@ -58,27 +49,20 @@ func (d *doors) open(a *Appliance) error {
 			return err
 		}
 	}
-	public, err := networkEngine(a, l, &d.Lingering)
+	err = errors.Join(
+		d.listen("listen", a.Config.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
+		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l.origins) }),
+		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {
 		return err
 	}
-	encrypted, err := networkEngine(a, l, nil)
+	owner, err := door.NewEngine(a.Log) // serves the commands
 	if err != nil {
 		return err
 	}
-	local, err := localEngine(a, l.origins)
-	if err != nil {
-		return err
-	}
-	owner, err := ownerEngine(a)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(d.listen("listen", a.Config.Listen, public), d.listen("local", a.Config.Local, local),
-		d.listen("tls.listen", a.Config.TLS.Listen, encrypted))
-	if err != nil {
-		return err
-	}
+	a.admin.Open(owner)
+	a.admin.Routes(owner)
+	a.metrics.Routes(owner)
 	if l, err := listenSocket(socketPath(a.Data)); err != nil {
 		// The commands can still come by --url.
 		a.Log.Warn("the commands of this machine have no socket", "err", err)
@@ -89,7 +73,12 @@ func (d *doors) open(a *Appliance) error {
 }
 
 // listen opens the addresses that a key of the configuration names.
-func (d *doors) listen(key string, addresses []string, e *gin.Engine) (err error) {
+func (d *doors) listen(key string, addresses []string, routes func(*gin.Engine)) error {
+	e, err := door.NewEngine(d.log)
+	if err != nil {
+		return err
+	}
+	routes(e)
 	for _, address := range addresses {
 		for i, one := range each(address) {
 			l, failed := net.Listen("tcp", one)

@@ -53,14 +53,10 @@ func newLocks(a *Appliance) (*locks, error) {
 	}, nil
 }
 
-// networkEngine serves the owner's network. With a value for robots, which lets them
-// close their connections first, it also serves the robots' doors. A robot cannot
+// networkRoutes serve the owner's network. With a value for robots, which lets them
+// close their connections first, they also serve the robots' doors. A robot cannot
 // check a self-signed certificate, so its doors are served unencrypted only.
-func networkEngine(a *Appliance, l *locks, robots *door.Lingering) (*gin.Engine, error) {
-	e, err := door.NewEngine(a.Log)
-	if err != nil {
-		return nil, err
-	}
+func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
 	e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
 	open := e.Group("", door.Guard(l.pace.Check))
 	if robots != nil {
@@ -76,16 +72,11 @@ func networkEngine(a *Appliance, l *locks, robots *door.Lingering) (*gin.Engine,
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
 	a.talks.Routes(open)
 	a.skinRoutes(e, l.skins.Check)
-	return e, nil
 }
 
-// localEngine serves programs on this machine, and pages of allowed_origins that
+// localRoutes serve programs on this machine, and pages of allowed_origins that
 // are open on it; the owner's doors, which have no key here, programs alone.
-func localEngine(a *Appliance, origins door.Origins) (*gin.Engine, error) {
-	e, err := door.NewEngine(a.Log)
-	if err != nil {
-		return nil, err
-	}
+func (a *Appliance) localRoutes(e *gin.Engine, origins door.Origins) {
 	e.Use(door.Guard(origins.Local), origins.Admit())
 	a.admin.Open(e)
 	owner := e.Group("", door.Guard(door.Local))
@@ -95,17 +86,4 @@ func localEngine(a *Appliance, origins door.Origins) (*gin.Engine, error) {
 	a.bridge.Routes(e)
 	a.talks.Routes(e)
 	a.skinRoutes(e)
-	return e, nil
-}
-
-// ownerEngine serves the commands.
-func ownerEngine(a *Appliance) (*gin.Engine, error) {
-	e, err := door.NewEngine(a.Log)
-	if err != nil {
-		return nil, err
-	}
-	a.admin.Open(e)
-	a.admin.Routes(e)
-	a.metrics.Routes(e)
-	return e, nil
 }

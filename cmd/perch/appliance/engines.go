@@ -13,7 +13,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
-	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
@@ -56,19 +55,15 @@ type Engine struct {
 	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
 	note  func() string               // of one that works; nil is where it is
 
-	// What it is, one of these four, where it is no source of tools.
+	// What it is, one of these three, where it is in one of their lists.
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	Brain       agent.Brain
-	deep        thinker.Model
 }
 
 // BrainOptions is what brains know, act on, and may.
 type BrainOptions struct {
-	memory *agent.Memory
-	Timers *notice.Timers
-	notify func(text, urgency string) error // notifies everybody; nil cannot
-	senses senses
+	Own    thinker.Options         // memory, timers, notifications and senses
 	trusts func(device.ID) bool    // with the answer to a permission
 	lend   func() acp.ToolEndpoint // where a coding agent finds tools
 }
@@ -85,7 +80,7 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find}
+	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find, sources: map[string]thinker.ToolSource{}}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addRecognizer(r, log); err != nil {
 			return nil, err
@@ -106,7 +101,6 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 			return nil, err
 		}
 	}
-	e.lastOfAll()
 	return e, nil
 }
 
@@ -119,7 +113,8 @@ func shownAddress(address string) string {
 	return remote.Address(u)
 }
 
-// add notes an engine, whose part is made of its list and its kind.
+// add notes an engine, whose part is made of its list and its kind. The last of a
+// list is always tried.
 func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 	tell := e.publish
 	if tell == nil {
@@ -130,7 +125,10 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
 	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Where: where}
-	n.language = e.language
+	n.language, n.Last = e.language, true
+	for _, before := range e.All {
+		before.Last = before.Last && before.List != list
+	}
 	e.All = append(e.All, n)
 	return n
 }
@@ -138,14 +136,19 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 // watched uses the engine's own check for the doctor and for looks at it.
 func (n *Engine) watched(check func(context.Context) error) { n.Check, n.look = check, check }
 
-// lastOfAll marks the last of each list, which is always tried.
-func (e *engines) lastOfAll() {
-	latest := map[string]*Engine{}
-	for _, n := range e.All {
-		latest[n.List] = n
+// serve has an engine looked at, made ready and closed, each where it can be.
+func (e *engines) serve(n *Engine, engine any) {
+	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
+		n.watched(c.Check)
 	}
-	for _, n := range latest {
-		n.Last = true
+	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
+		n.Warm = w.Warm
+	}
+	switch c := engine.(type) {
+	case interface{ Close() }:
+		e.closers = append(e.closers, c.Close)
+	case interface{ Close() error }:
+		e.closers = append(e.closers, func() { _ = c.Close() }) // which says so in the log itself
 	}
 }
 
@@ -209,23 +212,19 @@ func grammar(book *reflex.Book) sphinx.Grammar {
 	return g
 }
 
-func checkGrammar(c *config.Config, r config.Recognizer) error {
-	book, err := config.Book(c)
-	if err != nil {
-		return err
-	}
-	r.Model = cmp.Or(r.Model, sphinx.Model)
-	return sphinx.Check(grammar(book), r.Model)
-}
-
 // CheckRecognizers is the part of the check that reads the recognizer's
 // dictionary, which takes longer than a start should.
 func CheckRecognizers(c *config.Config) error {
 	var found []error
 	for _, r := range c.Speech.Recognizers {
-		if r.Kind == "sphinx" {
-			found = append(found, checkGrammar(c, r))
+		if r.Kind != "sphinx" {
+			continue
 		}
+		book, err := config.Book(c)
+		if err == nil {
+			err = sphinx.Check(grammar(book), cmp.Or(r.Model, sphinx.Model))
+		}
+		found = append(found, err)
 	}
 	return errors.Join(found...)
 }
@@ -234,7 +233,7 @@ func CheckRecognizers(c *config.Config) error {
 // config.PartCheck.
 func CheckPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, quiet := &engines{findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
+	e, quiet := &engines{Book: new(reflex.Book), findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
 	switch part := part.(type) {
 	case config.Recognizer:
 		return e.addRecognizer(part, quiet)

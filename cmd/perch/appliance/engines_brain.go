@@ -21,8 +21,7 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// addBrain makes one brain. Without a book, as in a check, it has none of the
-// appliance's own sentences.
+// addBrain makes one brain.
 func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log *slog.Logger) error {
 	persona, err := config.Persona(c)
 	if err != nil {
@@ -34,7 +33,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if err != nil || e.checks {
 			return err
 		}
-		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.memory, h.Timers))
+		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers))
 	case "none":
 		e.think(e.add("brain", b.Kind, "", log), silentBrain{})
 	case "acp":
@@ -44,18 +43,12 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if err != nil {
 			return err
 		}
-		n := e.add("brain", b.Kind, shownAddress(b.URL), log)
-		o := assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST, FirstWithin: time.Duration(b.Within)}
-		if e.Book != nil {
-			o.CutOff = e.Book.Phrase("cut_off")
-		}
-		brain, err := made(e, o, assist.New)
+		brain, err := made(e, assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST,
+			CutOff: e.Book.Phrase("cut_off"), FirstWithin: time.Duration(b.Within)}, assist.New)
 		if err != nil || e.checks {
 			return err
 		}
-		n.watched(brain.Check)
-		e.closers = append(e.closers, brain.Close)
-		e.think(n, brain)
+		e.think(e.add("brain", b.Kind, shownAddress(b.URL), log), brain)
 	default:
 		return e.addThinker(c, b, h, persona, log)
 	}
@@ -64,9 +57,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 
 // think puts a brain at the end of the list.
 func (e *engines) think(n *Engine, b agent.Brain) {
-	if w, ok := b.(interface{ Warm(context.Context) error }); ok {
-		n.Warm = w.Warm
-	}
+	e.serve(n, b)
 	n.Brain = b
 	e.brains = append(e.brains, watchedBrain{b, n.condition})
 }
@@ -81,15 +72,9 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 	if err != nil {
 		return err
 	}
-	o := thinker.Options{Model: model, Persona: persona, Memory: h.memory, Notify: h.notify,
-		HistoryTokens: c.Memory.HistoryTokens, MemoryTokens: c.Memory.MemoryTokens, Log: log}
-	o.Deep = e.deep
-	if h.Timers != nil {
-		o.Timers = h.Timers
-	}
-	if h.senses.Board != nil {
-		o.Senses = h.senses
-	}
+	o := h.Own
+	o.Model, o.Deep, o.Persona, o.Log = model, e.deep, persona, log
+	o.HistoryTokens, o.MemoryTokens = c.Memory.HistoryTokens, c.Memory.MemoryTokens
 	for _, m := range b.MCP {
 		source, err := e.toolsOf(m, log)
 		if err != nil {
@@ -100,14 +85,9 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 	if e.checks {
 		return nil
 	}
-	if e.Book != nil {
-		o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
-		o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
-	}
-	n := e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log)
-	thinker := thinker.New(o)
-	n.watched(thinker.Check)
-	e.think(n, thinker)
+	o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
+	o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
+	e.think(e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log), thinker.New(o))
 	return nil
 }
 
@@ -121,7 +101,6 @@ func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	if c, ok := model.(interface{ Check(context.Context) error }); ok {
 		n.watched(c.Check)
 	}
-	n.deep = model
 	e.deep = append(e.deep, watchedModel{model, n.condition})
 	return nil
 }
@@ -175,12 +154,7 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 		where = m.Command[0]
 	}
 	n := e.add("tools", m.Name, where, slog.New(slog.DiscardHandler)) // the driver tells of itself
-	n.watched(server.Check)
-	n.Warm = server.Warm
-	e.closers = append(e.closers, func() { _ = server.Close() }) // which says so in the log itself
-	if e.sources == nil {
-		e.sources = map[string]thinker.ToolSource{}
-	}
+	e.serve(n, server)
 	e.sources[same] = watchedTools{server, n.condition}
 	return e.sources[same], nil
 }
@@ -188,13 +162,8 @@ func (e *engines) toolsOf(m config.MCP, log *slog.Logger) (thinker.ToolSource, e
 // addAgent makes a brain of a coding agent's program. By itself the appliance
 // only looks whether the program is there: to ask it anything would start it.
 func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) error {
-	own := thinker.Options{Memory: h.memory, Notify: h.notify, Log: log}
-	if h.Timers != nil {
-		own.Timers = h.Timers
-	}
-	if h.senses.Board != nil {
-		own.Senses = h.senses
-	}
+	own := h.Own
+	own.Log = log
 	brain, err := made(e, acp.Options{Tools: thinker.New(own).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
 		Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow,
@@ -203,10 +172,8 @@ func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) err
 		return err
 	}
 	n := e.add("brain", b.Kind, b.Command[0], log)
-	n.watched(brain.Check)
-	n.look = func(context.Context) error { return brain.Installed() }
-	e.closers = append(e.closers, brain.Close)
 	e.think(n, brain)
+	n.look = func(context.Context) error { return brain.Installed() }
 	return nil
 }
 

@@ -15,18 +15,6 @@ import (
 	"perch/voice/wyoming"
 )
 
-// served is an engine that a server does the work of, over connections that it keeps.
-type served interface {
-	Check(context.Context) error
-	Close()
-}
-
-// serve has an engine's server looked at, and its connections closed in the end.
-func (e *engines) serve(n *Engine, engine served) {
-	n.watched(engine.Check)
-	e.closers = append(e.closers, engine.Close)
-}
-
 // addRecognizer makes one recognizer.
 func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	key, err := config.Secret("key", r.Key, r.KeyFile)
@@ -41,33 +29,24 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	within := time.Duration(r.Within)
 	switch r.Kind {
 	case "wyoming":
-		engine, err := made(e, wyoming.Options{Address: r.URL, Find: e.findWyoming, Model: r.Model, AnswerWithin: within, Log: log}, wyoming.New)
-		if err != nil || e.checks {
-			return err
-		}
-		n.watched(func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) })
-		n.Recognizer, n.Warm = engine, engine.Warm
+		n.Recognizer, err = made(e, wyoming.Options{Address: r.URL, Find: e.findWyoming, Model: r.Model, AnswerWithin: within, Log: log},
+			wyoming.New)
 	case "openai":
-		engine, err := made(e, openai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload, FirstByte: within},
+		n.Recognizer, err = made(e, openai.Options{URL: r.URL, Key: key, Model: r.Model, StreamUpload: r.StreamUpload, FirstByte: within},
 			openai.NewRecognizer)
-		if err != nil || e.checks {
-			return err
-		}
-		n.Recognizer = engine
-		e.serve(n, engine)
 	case "assist":
-		engine, err := made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
-		if err != nil || e.checks {
-			return err
-		}
-		n.Recognizer = engine
-		e.serve(n, engine)
-	case "sphinx":
-		if e.checks {
-			return nil // it needs the whole book; see CheckRecognizers
-		}
-		engine := sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
-		n.Recognizer = engine
+		n.Recognizer, err = made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
+	case "sphinx": // its check needs the whole book; see CheckRecognizers
+		n.Recognizer = sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
+	}
+	if err != nil || e.checks {
+		return err
+	}
+	e.serve(n, n.Recognizer)
+	switch engine := n.Recognizer.(type) {
+	case *wyoming.Engine:
+		n.watched(func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) })
+	case *sphinx.Engine:
 		n.note = func() string {
 			if engine.Loaded() {
 				return "loaded"
@@ -75,7 +54,6 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 			return "loaded when the first robot comes"
 		}
 		e.sphinx = append(e.sphinx, engine)
-		e.closers = append(e.closers, engine.Close)
 	}
 	e.recognizers = append(e.recognizers, watchedRecognizer{n.Recognizer, n.condition})
 	return nil
@@ -95,42 +73,29 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	within := time.Duration(s.Within)
 	switch s.Kind {
 	case "wyoming":
-		engine, err := made(e, wyoming.Options{Address: s.URL, Find: e.findWyoming, Voice: s.Voice, AnswerWithin: within, Log: log}, wyoming.New)
-		if err != nil || e.checks {
-			return err
-		}
-		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
-		n.Synthesizer, n.Warm = engine, engine.Warm
+		n.Synthesizer, err = made(e, wyoming.Options{Address: s.URL, Find: e.findWyoming, Voice: s.Voice, AnswerWithin: within, Log: log},
+			wyoming.New)
 	case "openai":
-		engine, err := made(e, openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
+		n.Synthesizer, err = made(e, openai.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, Rate: s.Rate, Stream: s.Stream,
 			FirstByte: within}, openai.NewSynthesizer)
-		if err != nil || e.checks {
-			return err
-		}
-		n.Synthesizer = engine
-		e.serve(n, engine)
 	case "elevenlabs":
-		engine, err := made(e, elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, FirstByte: within}, elevenlabs.New)
-		if err != nil || e.checks {
-			return err
-		}
-		n.Synthesizer = engine
-		e.serve(n, engine)
+		n.Synthesizer, err = made(e, elevenlabs.Options{URL: s.URL, Key: key, Model: s.Model, Voice: s.Voice, FirstByte: within}, elevenlabs.New)
 	case "assist":
-		engine, err := made(e, assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
+		n.Synthesizer, err = made(e, assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
 			Convert: s.Convert, AnswerWithin: within}, assist.NewSynthesizer)
-		if err != nil || e.checks {
-			return err
-		}
-		n.Synthesizer = engine
-		e.serve(n, engine)
 	case "espeak":
-		engine, err := made(e, espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, espeak.New)
-		if err != nil || e.checks {
-			return err
-		}
+		n.Synthesizer, err = made(e, espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, espeak.New)
+	}
+	if err != nil || e.checks {
+		return err
+	}
+	e.serve(n, n.Synthesizer)
+	switch engine := n.Synthesizer.(type) {
+	case *wyoming.Engine:
+		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
+	case *espeak.Engine:
 		n.watched(func(context.Context) error { return engine.Check() })
-		n.Synthesizer, n.Where = engine, "espeak-ng is installed"
+		n.Where = "espeak-ng is installed"
 		e.espeak = append(e.espeak, engine)
 	}
 	e.synthesizers = append(e.synthesizers, watchedSynthesizer{n.Synthesizer, n.condition})

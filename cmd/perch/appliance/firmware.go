@@ -10,7 +10,7 @@ import (
 )
 
 // openFirmware opens the catalogue of what robots may be upgraded to.
-func (a core) openFirmware() error {
+func (a *Appliance) openFirmware() error {
 	signer, err := a.Config.Firmware.Signer()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)

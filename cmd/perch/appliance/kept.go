@@ -3,14 +3,14 @@ package appliance
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
+	"time"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/robot"
 	"perch/store"
-	"time"
 )
 
 // kept is what outlives a run: the database, and what is remembered in it.
@@ -26,31 +26,21 @@ type kept struct {
 	waiting  *robot.CommandQueue
 }
 
-// openKept opens the database of a data directory, after a restore that is
+// openKept opens the database of the data directory, after a restore that is
 // staged there, and reads what is remembered.
-func openKept(b basics, begin bool) (*kept, error) {
-	if err := os.MkdirAll(b.Data, 0o750); err != nil {
-		return nil, fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+func (a *Appliance) openKept() error {
+	if err := os.MkdirAll(a.Data, 0o750); err != nil {
+		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	if err := Directory(b.Data, b.version, b.Log).Finish(); err != nil {
-		return nil, err
+	if err := Directory(a.Data, a.Version, a.Log).Finish(); err != nil {
+		return err
 	}
-	db, err := openDatabase(b.Data, begin, b.Log)
+	db, err := openDatabase(a.Data, a.NewDatabase, a.Log)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	k := &kept{DB: db}
-	if err := k.read(b); err != nil {
-		k.close(b.Log)
-		return nil, err
-	}
-	return k, nil
-}
-
-func (k *kept) close(log *slog.Logger) {
-	if err := k.DB.Close(); err != nil {
-		log.Error("the last changes may not have been stored", "err", err)
-	}
+	a.kept = &kept{DB: db}
+	return a.kept.read(a.basics)
 }
 
 // read reads what is remembered.
@@ -65,7 +55,7 @@ func (k *kept) read(b basics) error {
 		return err
 	}
 	if !found {
-		id = newID()
+		id = randomHex(4)
 		// The time first: without it an appliance whose power is cut in between
 		// would adopt nobody in its first hour.
 		err := errors.Join(identity.Put("installed", b.Started.UTC().Format(time.RFC3339)), identity.Put("id", id))

@@ -10,7 +10,6 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
-	"perch/gateway/hooks"
 	"perch/ota"
 	"perch/store"
 )
@@ -48,25 +47,26 @@ func checkMirror(m config.MQTT) error {
 }
 
 // newMirror makes the connection to Home Assistant.
-func newMirror(a core, asking *hooks.Door, at *announcement, restart func()) (*homeassistant.Mirror, error) {
+func (a *Appliance) newMirror() error {
 	o, err := MirrorOptions(a.Config.MQTT)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if a.Config.MQTT.Generated() {
 		if o.Password, err = Secret(a.Data, MQTTPasswordFile, a.Log); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.version, at.address, at.host, a.Started, a.Log
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.Version, a.address, a.host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
-	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{asking, a.Talk}, a.Notices
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
-	o.Restart = restart
-	return homeassistant.New(o)
+	o.Restart = a.askRestart
+	a.Mirror, err = homeassistant.New(o)
+	return err
 }
 
 // mqttPart is the condition of the mirror.

@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"perch/gateway/mdns"
+	"perch/remote"
 )
 
 // nextSteps are what the owner does after the first start.
@@ -56,23 +58,20 @@ type Next struct {
 func (a *Appliance) printNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for a.mdns != nil && a.mdns.Status().By == mdns.ByNobody && wait.Err() == nil {
-		select {
-		case <-tick.C:
-		case <-wait.Done():
+	for a.announcer != nil && a.announcer.Status().By == mdns.ByNobody {
+		if remote.Sleep(wait, 100*time.Millisecond) != nil {
+			break
 		}
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	n := nextSteps{name: a.address(), named: a.next.Flags}
+	n := nextSteps{name: a.address(), named: a.Next.Flags}
 	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
 	n.page = pageAt(ctx, a.Doors.Addresses(), n.name+n.numbers, n.name)
-	fmt.Fprint(a.next.Out, n) // an output that is closed loses it
+	fmt.Fprint(a.Next.Out, n) // an output that is closed loses it
 }
 
 // byNumbers is the base address of this machine on the network, without a name.
@@ -118,13 +117,7 @@ func pageAt(ctx context.Context, listen []string, either, name string) string {
 		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 			continue
 		}
-		switch {
-		case name != "":
-			return name + "/"
-		case either != "":
-			return either + "/"
-		}
-		return "http://" + host + "/"
+		return cmp.Or(name, either, "http://"+host) + "/"
 	}
 	return ""
 }

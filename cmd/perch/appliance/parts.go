@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // machine is the condition of disk and clock.
 func (a *Appliance) machine() []admin.Part {
-	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.built)}
+	return []admin.Part{diskPart(a.Data, a.DB.Err()), clockPart(time.Now(), a.Built)}
 }
 
 // storePart is the database. Without one that can be read nothing works; damage
@@ -38,55 +39,38 @@ func storePart(db *store.DB, data string) admin.Part {
 	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
 }
 
-// conditions are those of all engines. A brain is vital where no brain works.
+// conditions are those of all engines. A brain is vital where no brain works, as
+// far as is known.
 func (e *engines) conditions() (all []admin.Part) {
-	thinks := e.thinks()
+	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
+		_, _, cause := n.Status()
+		return n.List == "brain" && cause == nil
+	})
 	for _, n := range e.All {
-		part := n.shown()
-		part.Vital = n.List == "brain" && !thinks
+		since, _, cause := n.Status()
+		part := admin.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
+		switch {
+		case cause != nil:
+			part.Note = cause.Error()
+		case n.Limits() != nil:
+			part.Note = n.Limits().Error()
+		case n.note != nil:
+			part.Note = n.note()
+		}
 		all = append(all, part)
 	}
 	return all
-}
-
-// thinks reports whether any brain works, as far as is known.
-func (e *engines) thinks() bool {
-	for _, n := range e.All {
-		if _, _, cause := n.Status(); n.List == "brain" && cause == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// shown is an engine's condition.
-func (n *Engine) shown() admin.Part {
-	since, _, cause := n.Status()
-	part := admin.Part{Name: n.Part, OK: cause == nil, Since: since, Note: n.Where}
-	switch {
-	case cause != nil:
-		part.Note = cause.Error()
-	case n.Limits() != nil:
-		part.Note = n.Limits().Error()
-	case n.note != nil:
-		part.Note = n.note()
-	}
-	return part
 }
 
 // condition is where everybody comes in. A listener that fails ends the
 // appliance, so that only the commands' socket can be missing.
 func (d *doors) condition(data string) admin.Part {
 	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(d.Addresses(), ", ")}
-	if path := socketPath(data); !isSocket(path) {
+	path := socketPath(data)
+	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
 		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
 	}
 	return part
-}
-
-func isSocket(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
 // rolloutsPart is whether any rollout of firmware has stopped itself.
@@ -102,23 +86,27 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 	return part
 }
 
-// encryption is the condition of the certificate, where there is one.
+// encryption is the condition of the certificate, where there is one: for whom and
+// how long it is good, or what is wrong with it. Soon to expire is no failure yet.
 func (d *doors) encryption() []admin.Part {
 	if d.certificate == nil {
 		return nil
 	}
-	fine, err := d.certificate.condition(time.Now())
-	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates), Note: fine}
+	shown, _ := d.certificate.get(nil) // it has no error
+	err := config.Expiry(shown.Leaf, time.Now())
+	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates),
+		Note: "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02")}
 	if err != nil {
 		part.Note = err.Error()
 	}
 	return []admin.Part{part}
 }
 
-// wyomingCondition is that of the Wyoming server, where there is one.
-func (a *Appliance) wyomingCondition() []admin.Part {
+// wyomingPart is the Wyoming server, where there is one.
+func (a *Appliance) wyomingPart() part {
 	if a.wyoming == nil {
-		return nil
+		return part{}
 	}
-	return []admin.Part{{Name: "wyoming", OK: true, Note: "serves " + a.At.String()}}
+	shown := admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.At.String()}
+	return part{run: a.wyoming.Run, end: a.wyoming.Close, condition: only(func() admin.Part { return shown })}
 }

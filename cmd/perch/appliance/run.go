@@ -41,17 +41,17 @@ func (a *Appliance) list() []part {
 			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
-		{run: a.serveWyoming, end: a.closeWyoming, condition: a.wyomingCondition},
+		a.wyomingPart(),
 		{condition: a.Doors.encryption},
 		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
 		{run: until(a.skins.Run)},
 		{run: until(a.hooks.Run)},
 		{end: a.talks.Close},
 		{run: until(a.vccp.Run), end: a.vccp.Close}, // its streams have no end of their own
-		{run: a.announcement.run, first: true, fails: "the appliance is not announced on the network", condition: only(a.announcement.condition)},
+		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},
 		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
 	}
-	if a.next.Out != nil {
+	if a.Next.Out != nil {
 		all = append(all, part{run: until(a.printNext)})
 	}
 	return all
@@ -98,7 +98,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 		}
 	}
 	manager := systemd(a.Log)
-	a.Log.Info("perch is ready", "version", a.version, "listen", a.Doors.Addresses(), "data", a.Data)
+	a.Log.Info("perch is ready", "version", a.Version, "listen", a.Doors.Addresses(), "data", a.Data)
 	manager.report(daemon.SdNotifyReady)
 	var err error
 	select {

@@ -35,14 +35,19 @@ func Secret(dir, name string, log *slog.Logger) (string, error) {
 	if err := sweepSecret(path); err != nil {
 		return "", fmt.Errorf("keep a new secret: %w", err)
 	}
-	random := make([]byte, 32)
-	rand.Read(random) //nolint:errcheck // never fails, by its documentation
-	s := hex.EncodeToString(random)
+	s := randomHex(32)
 	if err := writeSecret(path, s); err != nil {
 		return "", fmt.Errorf("keep a new secret: %w", err)
 	}
 	log.Info("a secret was made", "file", path)
 	return s, nil
+}
+
+// randomHex is so many random bytes, as hex digits.
+func randomHex(bytes int) string {
+	random := make([]byte, bytes)
+	rand.Read(random) //nolint:errcheck // never fails, by its documentation
+	return hex.EncodeToString(random)
 }
 
 // ownersOnly takes a file of ours from everybody but its owner, as where it was

@@ -37,20 +37,16 @@ func (s senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
 }
 
 func (s senses) Recent(robot device.ID, most int) (recent []bridge.Sensed, known bool) {
-	all, _ := s.Board.Snapshot(time.Now())
-	for _, one := range all {
-		if one.Robot != robot {
-			continue
-		}
-		for _, r := range slices.Backward(one.Recent) {
-			if len(recent) == most {
-				break
-			}
-			recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
-		}
-		return recent, true
+	if !slices.Contains(s.Board.Known(), robot) {
+		return nil, false
 	}
-	return nil, false
+	for _, r := range slices.Backward(s.Board.Robot(robot, time.Now()).Recent) {
+		if len(recent) == most {
+			break
+		}
+		recent = append(recent, bridge.Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
+	}
+	return recent, true
 }
 
 // Who is before a robot.
@@ -98,21 +94,19 @@ func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, err
 }
 
 func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
-	before := map[device.ID]device.Robot{}
-	for _, robot := range r.List() {
-		before[robot.ID] = robot
-	}
+	before := r.List()
 	robot, err := r.Registry.Adopt(idOrCode, now)
 	if err != nil {
 		return robot, err
 	}
-	if was := before[robot.ID]; was.Bound && was.Client != robot.Client {
+	i := slices.IndexFunc(before, func(was device.Robot) bool { return was.ID == robot.ID })
+	if i >= 0 && before[i].Bound && before[i].Client != robot.Client {
 		// The client that was connected in its place is disconnected first; a stranger's
 		// conversation is deleted.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // the client may disconnect
 		defer cancel()
 		_ = r.talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
-		if !was.Adopted() {
+		if !before[i].Adopted() {
 			r.memory.Dismiss(robot.ID)
 			err = r.mind.Forget(string(robot.ID))
 		}

@@ -3,6 +3,7 @@ package appliance
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -20,11 +21,11 @@ import (
 // newSkins makes the doors of what shows the agent, or is one.
 func (a *Appliance) newSkins() error {
 	c := a.Config
-	words, err := c.Skins.Words()
+	words, err := agent.NewWords(c.Skins.Vocabularies)
 	if err != nil {
 		return err
 	}
-	robots, err := c.Skins.DrivenRobots(c.FindRobot)
+	robots, err := c.DrivenRobots()
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (a *Appliance) newSkins() error {
 	a.skins = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
 		Questions: questions{a.hooks, a.Talk},
-		Words:     words, Vocabulary: agent.Vocabulary(c.Skins.Vocabulary), QueryToken: c.Skins.QueryToken,
+		Words:     words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
 	return nil
@@ -73,12 +74,8 @@ type questions struct {
 
 func (q questions) Questions() []agent.Question {
 	all := q.hooks.Questions()
-	known := map[string]bool{}
-	for _, one := range all {
-		known[one.ID] = true
-	}
 	for _, one := range q.talk.Questions() {
-		if !known[one.ID] {
+		if !slices.ContainsFunc(all, func(known agent.Question) bool { return known.ID == one.ID }) {
 			all = append(all, one)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"perch/remote"
 )
 
 // supervisor reports the program's state to the service manager, where the unit
@@ -100,10 +102,8 @@ func (a *Appliance) delivers(ctx context.Context) error {
 		if err := answers(ctx, "the board", func() { _, reached = a.board.Snapshot() }); err != nil || reached >= latest {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if remote.Sleep(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("the board is at event %d and the bus at %d", reached, latest)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/remote"
 	"perch/store"
 )
 
@@ -23,8 +24,6 @@ const (
 
 // watch looks at disk and clock until ctx ends.
 func (a *Appliance) watch(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
 	d := diskWatch{data: a.Data, db: a.DB, probe: store.NewTable[string](a.DB, "appliance"), log: a.Log}
 	began := time.Now()
 	c := clockWatch{wall: began.Round(0)}
@@ -35,9 +34,7 @@ func (a *Appliance) watch(ctx context.Context) {
 			a.Robots.Moved(by)
 			a.waiting.Moved(by)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if remote.Sleep(ctx, watchEvery) != nil {
 			return
 		}
 	}

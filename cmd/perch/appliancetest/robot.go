@@ -3,12 +3,16 @@ package appliancetest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"perch/device"
+	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -183,4 +187,57 @@ func (r *Robot) Whole(t *testing.T) {
 			t.Errorf("%q was heard as %q, answered %v", turn.Text, turn.Transcript, turn.Answer)
 		}
 	}
+}
+
+// Adopt has simulated robots be known, and adopted by their owner.
+func (h *Appliance) Adopt(macs ...string) {
+	h.T.Helper()
+	for _, mac := range macs {
+		id, err := device.ParseID(mac)
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
+		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
+		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
+		h.Robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
+		if _, err := h.Robots.Adopt(string(id), time.Now()); err != nil {
+			h.T.Fatal(err)
+		}
+	}
+}
+
+// Companion is a robot that stays switched on until the test ends, and senses
+// things.
+func (h *Appliance) Companion(o simrobot.Options) *Robot {
+	o.Forever = true
+	return h.Stays(o)
+}
+
+// Senses has a robot sense something.
+func (r *Robot) Senses(name, data string) { r.Sense(xiaozhi.Event{Name: name, Data: []byte(data)}) }
+
+// Entered is an observation: a robot changes its state.
+func Entered(state simrobot.State) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { return e == simrobot.Entered{State: state} }
+}
+
+// KnowsTools returns once the appliance has read what tools a robot has.
+func (h *Appliance) KnowsTools(id device.ID) {
+	h.T.Helper()
+	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
+}
+
+// Stopped is an observation: a robot is told to stop what it says.
+func Stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
+
+// Await returns when that has happened, and the time.
+func (h *Appliance) Await(c *Robot, what string, is func(simrobot.Observation) bool) (at time.Time) {
+	h.T.Helper()
+	h.Eventually(what, func() bool {
+		var found bool
+		at, found = c.When(is)
+		return found
+	})
+	return at
 }

@@ -35,28 +35,11 @@ func ServiceAccount() *Account {
 	if err != nil {
 		return nil
 	}
-	a, err := accountOf(u)
-	if err != nil || int(a.uid) == os.Geteuid() {
-		return nil
-	}
-	return &a
-}
-
-// Reader is the user who is to read what a configuration names: the service's
-// for the system's configuration, else nil: this process.
-func Reader(path string) *Account {
-	if path != systemConfig {
-		return nil
-	}
-	return ServiceAccount()
-}
-
-func accountOf(u *user.User) (Account, error) {
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return Account{}, fmt.Errorf("the user %s has no number: %w", u.Username, err)
+	if err != nil || int(uid) == os.Geteuid() {
+		return nil
 	}
-	a := Account{Name: u.Username, uid: uint32(uid)}
+	a := &Account{Name: u.Username, uid: uint32(uid)}
 	groups, err := u.GroupIds()
 	if err != nil {
 		groups = []string{u.Gid}
@@ -66,7 +49,16 @@ func accountOf(u *user.User) (Account, error) {
 			a.gids = append(a.gids, uint32(gid))
 		}
 	}
-	return a, nil
+	return a
+}
+
+// Reader is the user who is to read what a configuration names: the service's
+// for the system's configuration, else nil: this process.
+func Reader(path string) *Account {
+	if path != systemConfig {
+		return nil
+	}
+	return ServiceAccount()
 }
 
 // ourselves is the account of this process.
@@ -202,17 +194,17 @@ func isCredential(path string) bool { return strings.HasPrefix(filepath.Clean(pa
 
 // serviceReads finds what the service could not read.
 func (k *checker) serviceReads(c *Config) {
-	if k.service == nil {
+	if k.Service == nil {
 		return
 	}
-	if k.file != "" {
-		if err := k.service.reads(k.file); err != nil {
+	if k.File != "" {
+		if err := k.Service.reads(k.File); err != nil {
 			k.found = append(k.found, err.Error())
 		}
 	}
 	s := c.secrets()
 	for _, f := range s.named {
-		if err := k.service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
+		if err := k.Service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
 				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
 			}
@@ -221,13 +213,14 @@ func (k *checker) serviceReads(c *Config) {
 	}
 }
 
-// failed is a fault of what could not be made or read. What we may not read may
-// be for the service's user to read; serviceReads checks that.
+// failed is a fault of what could not be made or read, or none without an error.
+// What we may not read may be for the service's user to read; serviceReads checks that.
 func (k *checker) failed(at string, err error) {
-	if errors.Is(err, fs.ErrPermission) {
-		if k.service != nil {
-			return
-		}
+	denied := errors.Is(err, fs.ErrPermission)
+	if err == nil || denied && k.Service != nil {
+		return
+	}
+	if denied {
 		err = explainDenied(err, ourselves())
 	}
 	k.fault(at, "%s", err)

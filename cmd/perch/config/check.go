@@ -16,8 +16,7 @@ import (
 
 // check finds invalid values. It reads files
 // the configuration names, and touches nothing else.
-func (c *Config) check(p *positions) Faults {
-	k := &checker{positions: p}
+func (k *checker) check(c *Config) error {
 	k.addresses(c)
 	k.tls(c.TLS)
 	k.identity(c)
@@ -31,27 +30,23 @@ func (c *Config) check(p *positions) Faults {
 	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
 		k.fault("speech.silence", "an utterance ends after 200ms to 3s of silence, not %s", s)
 	}
-	if l := c.Wyoming.Listen; l != "" {
-		if _, err := splitAddress(l); err != nil {
-			k.fault("wyoming.listen", "%s", err)
-		}
+	if c.Wyoming.Listen != "" {
+		k.listen("wyoming.listen", c.Wyoming.Listen)
 	}
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
 	k.mqtt(c)
 	k.bridge(c.Bridge)
 	k.behaviours(c)
-	k.skins(c.Skins, c.FindRobot)
-	k.firmware(c.Firmware)
+	k.skins(c)
+	_, err := c.Firmware.Signer()
+	k.failed("firmware.public_key", err)
 	k.engines(c)
 	k.serviceReads(c)
-	return k.found
-}
-
-// checker collects faults.
-type checker struct {
-	*positions
-	found Faults
+	if len(k.found) > 0 {
+		return k.found
+	}
+	return nil
 }
 
 func (k *checker) fault(path, format string, args ...any) {
@@ -79,9 +74,7 @@ func (k *checker) addresses(c *Config) {
 		k.fault("listen", "at least one address is needed, or no robot can come")
 	}
 	for i, a := range c.Listen {
-		if _, err := splitAddress(a); err != nil {
-			k.fault(fmt.Sprintf("listen.%d", i), "%s", err)
-		}
+		k.listen(fmt.Sprintf("listen.%d", i), a)
 	}
 	for i, a := range c.Local {
 		host, err := splitAddress(a)
@@ -90,20 +83,22 @@ func (k *checker) addresses(c *Config) {
 				err = fmt.Errorf("%q is served without a key and so must be a loopback address", a)
 			}
 		}
-		if err != nil {
-			k.fault(fmt.Sprintf("local.%d", i), "%s", err)
-		}
+		k.failed(fmt.Sprintf("local.%d", i), err)
 	}
 	if c.PublicURL != "" {
-		if err := checkPublicURL(c.PublicURL); err != nil {
-			k.fault("public_url", "%s", err)
-		}
+		k.failed("public_url", checkPublicURL(c.PublicURL))
 	}
 	for i, o := range c.AllowedOrigins {
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i), "it is no origin such as https://panel.example: a scheme, a name and perhaps a port")
 		}
 	}
+}
+
+// listen checks an address to listen on.
+func (k *checker) listen(path, a string) {
+	_, err := splitAddress(a)
+	k.failed(path, err)
 }
 
 // splitAddress checks "host:port" and returns the host.

@@ -96,7 +96,7 @@ func Default() Config {
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
-	c.Skins.Vocabulary = string(agent.VocabularyRFC)
+	c.Skins.Vocabulary = agent.VocabularyRFC
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Bridge = Bridge{TimeoutShort: Duration(5 * time.Second), TimeoutLong: Duration(30 * time.Second)}
@@ -135,8 +135,8 @@ const mostConfig = 1 << 20
 type Source struct {
 	File    string   // empty where there is none
 	Environ []string // of the process, "NAME=value"
-	// service is the account that has to read what the configuration names, where
-	// that is another than ours; else nil.
+	// Service is the account that has to read what the configuration names, where
+	// that is another than ours: then its rights are checked, and ours are not.
 	Service *Account
 	Check   PartCheck
 }
@@ -151,33 +151,23 @@ type PartCheck func(c *Config, part any) error
 // whole. Its error is faults, or that the file cannot be read.
 func (s Source) Load() (Config, error) {
 	c := Default()
-	where := positions{file: s.File, service: s.Service, try: s.Check}
-	var found Faults
+	k := &checker{Source: s}
 	if s.File != "" {
 		text, err := readConfig(s.File)
 		if err != nil {
 			return c, err
 		}
-		found = where.read(&c, text)
-		if len(found) > 0 && len(where.unread) == 0 {
-			return c, found // it is no YAML
+		k.read(&c, text)
+		if len(k.found) > 0 && len(k.unread) == 0 {
+			return c, k.found // it is no YAML
 		}
 	}
-	found = append(found, applyEnvironment(&c, s.Environ, &where)...)
-	found = append(found, c.check(&where)...)
-	if len(found) > 0 {
-		return c, found
-	}
-	return c, nil
+	k.environment(&c)
+	return c, k.check(&c)
 }
 
 // Recheck checks a configuration that was changed after it was read.
-func (s Source) Recheck(c *Config) error {
-	if found := c.check(&positions{service: s.Service, try: s.Check}); len(found) > 0 {
-		return found
-	}
-	return nil
-}
+func (s Source) Recheck(c *Config) error { return (&checker{Source: s}).check(c) }
 
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -195,56 +185,52 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// positions remember where each key was set, so that a fault can say so.
-type positions struct {
-	file  string
+// checker collects faults. It remembers where each key was set, so that a fault
+// can say so.
+type checker struct {
+	Source
+	found Faults
 	lines map[string]int    // by key path, "speech.recognizers.0.kind"
 	env   map[string]string // by key path, the variable
 	// unread are the sections in which something could not be read. What was
 	// left of them is not complained of as well.
 	unread []string
-	// service is the account that has to read the files, where that is not ours:
-	// then its rights are checked, and ours are not.
-	service *Account
-	try     PartCheck
 }
 
 // section is the part of the configuration that a key belongs to: one at the
 // top, or one entry of a list there.
 func section(path string) string {
-	words := strings.SplitN(path, ".", 3)
-	if len(words) > 1 {
-		if _, err := strconv.Atoi(words[1]); err == nil {
-			return words[0] + "." + words[1]
-		}
+	key, below, _ := strings.Cut(path, ".")
+	place, _, _ := strings.Cut(below, ".")
+	if _, err := strconv.Atoi(place); err == nil {
+		return key + "." + place
 	}
-	return words[0]
+	return key
 }
 
 // at names the place of a key: file and line, a variable, or the defaults.
-func (p *positions) at(path string) string {
-	if name, ok := p.env[path]; ok {
+func (k *checker) at(path string) string {
+	if name, ok := k.env[path]; ok {
 		return name + ": "
 	}
-	for key := path; key != ""; key = parent(key) {
-		if line, ok := p.lines[key]; ok {
-			return fmt.Sprintf("%s:%d: %s: ", p.file, line, path)
+	for key := path; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+		if line, ok := k.lines[key]; ok {
+			return fmt.Sprintf("%s:%d: %s: ", k.File, line, path)
 		}
 	}
 	return path + ": "
 }
 
-func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
-
 // read decodes the file's text over c.
-func (p *positions) read(c *Config, text []byte) Faults {
+func (k *checker) read(c *Config, text []byte) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return Faults{p.syntax(err.Error())}
+		k.found = Faults{k.syntax(err.Error())}
+		return
 	}
-	p.lines = map[string]int{}
+	k.lines = map[string]int{}
 	if len(root.Content) > 0 {
-		p.note("", root.Content[0])
+		k.note("", root.Content[0])
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -252,23 +238,20 @@ func (p *positions) read(c *Config, text []byte) Faults {
 	var wrong *yaml.TypeError
 	switch {
 	case errors.As(err, &wrong):
-		var found Faults
 		for _, e := range wrong.Errors {
-			found = append(found, p.syntax(e))
+			k.found = append(k.found, k.syntax(e))
 			if m := linePrefix.FindStringSubmatch(e); m != nil {
 				line, _ := strconv.Atoi(m[1]) // digits, by the pattern
-				p.unread = append(p.unread, section(p.keyAt(line, "")))
+				k.unread = append(k.unread, section(k.keyAt(line, "")))
 			}
 		}
-		return found
 	case err != nil && !errors.Is(err, io.EOF): // an empty file is all defaults
-		return Faults{p.syntax(err.Error())}
+		k.found = Faults{k.syntax(err.Error())}
 	}
-	return nil
 }
 
 // note walks the document and notes the line of every key.
-func (p *positions) note(path string, n *yaml.Node) {
+func (k *checker) note(path string, n *yaml.Node) {
 	under := func(key string) string {
 		if path == "" {
 			return key
@@ -279,14 +262,14 @@ func (p *positions) note(path string, n *yaml.Node) {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := under(n.Content[i].Value)
-			p.lines[key] = n.Content[i].Line
-			p.note(key, n.Content[i+1])
+			k.lines[key] = n.Content[i].Line
+			k.note(key, n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
 			key := under(strconv.Itoa(i))
-			p.lines[key] = item.Line
-			p.note(key, item)
+			k.lines[key] = item.Line
+			k.note(key, item)
 		}
 	}
 }
@@ -300,14 +283,14 @@ var (
 
 // syntax rewords an error of the YAML library: file, line, key, and what is
 // wrong in words that do not name Go types.
-func (p *positions) syntax(text string) string {
+func (k *checker) syntax(text string) string {
 	line, what := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
 		what = m[2]
 	}
 	if m := unknownField.FindStringSubmatch(what); m != nil {
-		return fmt.Sprintf("%s:%d: %s: there is no such key", p.file, line, p.keyAt(line, m[1]))
+		return fmt.Sprintf("%s:%d: %s: there is no such key", k.File, line, k.keyAt(line, m[1]))
 	}
 	if m := wrongType.FindStringSubmatch(what); m != nil {
 		what = "this is not what belongs here"
@@ -319,18 +302,18 @@ func (p *positions) syntax(text string) string {
 		}
 	}
 	if line == 0 {
-		return fmt.Sprintf("%s: %s", p.file, what)
+		return fmt.Sprintf("%s: %s", k.File, what)
 	}
-	if key := p.keyAt(line, ""); key != "" {
+	if key := k.keyAt(line, ""); key != "" {
 		what = key + ": " + what
 	}
-	return fmt.Sprintf("%s:%d: %s", p.file, line, what)
+	return fmt.Sprintf("%s:%d: %s", k.File, line, what)
 }
 
 // keyAt is the longest key path on a line that ends in name.
-func (p *positions) keyAt(line int, name string) string {
+func (k *checker) keyAt(line int, name string) string {
 	best := name
-	for key, at := range p.lines {
+	for key, at := range k.lines {
 		if at == line && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
 			best = key
 		}

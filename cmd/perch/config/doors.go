@@ -15,29 +15,21 @@ import (
 
 // Skins is who may show what the agent is doing, and talk with it.
 type Skins struct {
-	Key          string                       `yaml:"key"`
-	KeyFile      string                       `yaml:"key_file"`
-	QueryToken   bool                         `yaml:"query_token"`
-	Vocabulary   string                       `yaml:"vocabulary"`
-	Vocabularies map[string]map[string]string `yaml:"vocabularies"` // more, or other words of those there are
+	Key        string           `yaml:"key"`
+	KeyFile    string           `yaml:"key_file"`
+	QueryToken bool             `yaml:"query_token"`
+	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
+	// Vocabularies are more, or other words of those there are.
+	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
 	Hooks        struct {
 		Robots []string `yaml:"robots"`
 	} `yaml:"hooks"`
 }
 
-// Words is the table of faces, with the owner's own.
-func (s Skins) Words() (*agent.Words, error) {
-	added := map[agent.Vocabulary]map[string]string{}
-	for name, words := range s.Vocabularies {
-		added[agent.Vocabulary(name)] = words
-	}
-	return agent.NewWords(added)
-}
-
 // DrivenRobots are those that coding agents drive.
-func (s Skins) DrivenRobots(find func(string) (device.ID, error)) (all []device.ID, err error) {
-	for i, name := range s.Hooks.Robots {
-		id, e := find(name)
+func (c *Config) DrivenRobots() (all []device.ID, err error) {
+	for i, name := range c.Skins.Hooks.Robots {
+		id, e := c.FindRobot(name)
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
 		}
@@ -46,18 +38,18 @@ func (s Skins) DrivenRobots(find func(string) (device.ID, error)) (all []device.
 	return all, err
 }
 
-func (k *checker) skins(s Skins, find func(string) (device.ID, error)) {
+func (k *checker) skins(c *Config) {
+	s := c.Skins
 	k.key("skins", s.Key, s.KeyFile)
-	words, err := s.Words()
+	words, err := agent.NewWords(s.Vocabularies)
 	switch {
 	case err != nil:
 		k.fault("skins.vocabularies", "%s", err)
-	case !words.Knows(agent.Vocabulary(s.Vocabulary)):
+	case !words.Knows(s.Vocabulary):
 		k.fault("skins.vocabulary", "there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies())
 	}
-	if _, err := s.DrivenRobots(find); err != nil {
-		k.fault("skins.hooks.robots", "%s", err)
-	}
+	_, err = c.DrivenRobots()
+	k.failed("skins.hooks.robots", err)
 }
 
 // Bridge is who may use the bridge API, and how long its tools may take.
@@ -115,24 +107,21 @@ func (m MQTT) Generated() bool {
 // mqtt finds what the mirror could not work with.
 func (k *checker) mqtt(c *Config) {
 	m := c.MQTT
-	if _, err := splitAddress(m.Listen); err != nil {
-		k.fault("mqtt.listen", "%s", err)
-	}
+	k.listen("mqtt.listen", m.Listen)
 	if _, _, err := m.Files(); err != nil {
 		k.failed("mqtt", err)
 		return
 	}
-	err := k.try(c, m)
+	err := k.Check(c, m)
 	if err == nil {
 		return
 	}
 	for fault := range strings.Lines(err.Error()) {
-		fault = strings.TrimSpace(fault)
-		if key, what, _ := strings.Cut(fault, " "); strings.HasPrefix(key, "mqtt.") {
-			k.fault(key, "%s", what)
-			continue
+		key, what, _ := strings.Cut(strings.TrimSpace(fault), " ")
+		if !strings.HasPrefix(key, "mqtt.") {
+			key, what = "mqtt", strings.TrimSpace(fault)
 		}
-		k.fault("mqtt", "%s", fault)
+		k.fault(key, "%s", what)
 	}
 }
 
@@ -165,10 +154,4 @@ func (f Firmware) Signer() (ed25519.PublicKey, error) {
 		return nil, errors.New("it is no ed25519 public key: 32 bytes in base64")
 	}
 	return key, nil
-}
-
-func (k *checker) firmware(f Firmware) {
-	if _, err := f.Signer(); err != nil {
-		k.fault("firmware.public_key", "%s", err)
-	}
 }

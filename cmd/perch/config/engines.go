@@ -97,49 +97,41 @@ type MCP struct {
 }
 
 // kinds are the engines of a list, and the keys each has besides its kind.
-type kinds map[string]string
-
-func recognizerKinds() kinds {
-	return kinds{
-		"sphinx":  "model",
-		"wyoming": "url model within",
-		"openai":  "url model key key_file stream_upload within",
-		"assist":  "url token token_file pipeline within",
-	}
-}
-
-func synthesizerKinds() kinds {
-	return kinds{
-		"espeak":     "voice speed",
-		"wyoming":    "url voice within",
-		"openai":     "url model voice key key_file rate stream within",
-		"elevenlabs": "url model voice key key_file within",
-		"assist":     "url token token_file pipeline engine voice convert within",
-	}
-}
-
-func brainKinds() kinds {
-	return kinds{
-		"reflex":    "sentences",
-		"openai":    "mcp " + modelKinds()["openai"],
-		"anthropic": "mcp " + modelKinds()["anthropic"],
-		"acp":       "command cwd env idle turns age allow within",
-		"assist":    "url token token_file pipeline agent rest within",
-		"none":      "",
-	}
-}
-
-// modelKinds are the brains that can be asked a hard question.
-func modelKinds() kinds {
-	return kinds{
-		"openai":    "url model key key_file vision temperature max_tokens reasoning_effort keep_alive num_ctx dialect extra within",
-		"anthropic": "url model key key_file vision temperature max_tokens reasoning_effort extra within",
-	}
+func kinds(list string) map[string]string {
+	const (
+		openai    = "url model key key_file vision temperature max_tokens reasoning_effort keep_alive num_ctx dialect extra within"
+		anthropic = "url model key key_file vision temperature max_tokens reasoning_effort extra within"
+	)
+	return map[string]map[string]string{
+		"speech.recognizers": {
+			"sphinx":  "model",
+			"wyoming": "url model within",
+			"openai":  "url model key key_file stream_upload within",
+			"assist":  "url token token_file pipeline within",
+		},
+		"speech.synthesizers": {
+			"espeak":     "voice speed",
+			"wyoming":    "url voice within",
+			"openai":     "url model voice key key_file rate stream within",
+			"elevenlabs": "url model voice key key_file within",
+			"assist":     "url token token_file pipeline engine voice convert within",
+		},
+		"brains": {
+			"reflex":    "sentences",
+			"openai":    "mcp " + openai,
+			"anthropic": "mcp " + anthropic,
+			"acp":       "command cwd env idle turns age allow within",
+			"assist":    "url token token_file pipeline agent rest within",
+			"none":      "",
+		},
+		"brain_deep": {"openai": openai, "anthropic": anthropic},
+	}[list]
 }
 
 // engine checks an engine's kind, that it has no keys of another kind, which would
 // have no effect, and that it can be made.
-func (k *checker) engine(c *Config, at, kind string, all kinds, part any) {
+func (k *checker) engine(c *Config, list string, place int, kind string, part any) {
+	at, all := fmt.Sprintf("%s.%d", list, place), kinds(list)
 	own, known := all[kind]
 	if !known {
 		k.fault(at+".kind", "it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind)
@@ -150,25 +142,17 @@ func (k *checker) engine(c *Config, at, kind string, all kinds, part any) {
 			k.fault(at+"."+key, "%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", "))
 		}
 	}
-	if err := k.try(c, part); err != nil {
-		k.failed(at, err)
-	}
+	k.failed(at, k.Check(c, part))
 }
 
 // under are the keys that were set below a path, sorted.
-func (p *positions) under(path string) []string {
+func (k *checker) under(path string) []string {
 	set := map[string]bool{}
-	note := func(key string) {
+	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(k.lines)), maps.Keys(k.env)) {
 		if rest, below := strings.CutPrefix(key, path+"."); below {
 			first, _, _ := strings.Cut(rest, ".")
 			set[first] = true
 		}
-	}
-	for key := range p.lines {
-		note(key)
-	}
-	for key := range p.env {
-		note(key)
 	}
 	return slices.Sorted(maps.Keys(set))
 }
@@ -178,18 +162,17 @@ func (k *checker) engines(c *Config) {
 		k.fault("speech.recognizers", "at least one is needed")
 	}
 	for i, r := range c.Speech.Recognizers {
-		k.engine(c, fmt.Sprintf("speech.recognizers.%d", i), r.Kind, recognizerKinds(), r)
+		k.engine(c, "speech.recognizers", i, r.Kind, r)
 	}
 	if len(c.Speech.Synthesizers) == 0 {
 		k.fault("speech.synthesizers", "at least one is needed")
 	}
 	for i, s := range c.Synthesizers() {
-		k.engine(c, fmt.Sprintf("speech.synthesizers.%d", i), s.Kind, synthesizerKinds(), s)
+		k.engine(c, "speech.synthesizers", i, s.Kind, s)
 	}
 	k.brains(c)
-	if _, err := Persona(c); err != nil {
-		k.failed("persona.file", err)
-	}
+	_, err := Persona(c)
+	k.failed("persona.file", err)
 }
 
 // languageTag is what a language is called by, in part: BCP 47.
@@ -213,10 +196,10 @@ func (k *checker) brains(c *Config) {
 		return
 	}
 	for i, b := range c.Brains {
-		k.engine(c, fmt.Sprintf("brains.%d", i), b.Kind, brainKinds(), b)
+		k.engine(c, "brains", i, b.Kind, b)
 	}
 	for i, b := range c.BrainDeep {
-		k.engine(c, fmt.Sprintf("brain_deep.%d", i), b.Kind, modelKinds(), DeepBrain(b))
+		k.engine(c, "brain_deep", i, b.Kind, DeepBrain(b))
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -20,27 +21,23 @@ var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 // may this one.
 const skinsKey = "VTUBER_AUTH_KEY"
 
-// applyEnvironment sets keys from variables: PERCH_ and the key's path in
+// environment sets keys from variables: PERCH_ and the key's path in
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
-func applyEnvironment(c *Config, environ []string, p *positions) Faults {
-	p.env = map[string]string{}
-	var found Faults
-	// An engine's kind is set before its other keys.
-	kindsFirst := func(a, b string) int {
-		isKind := func(v string) bool { name, _, _ := strings.Cut(v, "="); return strings.HasSuffix(name, "_KIND") }
-		switch {
-		case isKind(a) == isKind(b):
-			return strings.Compare(a, b)
-		case isKind(a):
-			return -1
+func (k *checker) environment(c *Config) {
+	k.env = map[string]string{}
+	turn := func(variable string) int { // an engine's kind is set before its other keys
+		if name, _, _ := strings.Cut(variable, "="); strings.HasSuffix(name, "_KIND") {
+			return 0
 		}
 		return 1
 	}
-	for _, variable := range slices.SortedFunc(slices.Values(environ), kindsFirst) {
+	kindsFirst := func(a, b string) int { return cmp.Or(turn(a)-turn(b), strings.Compare(a, b)) }
+	for _, variable := range slices.SortedFunc(slices.Values(k.Environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "PERCH_")
-		if name == skinsKey && value != "" && !slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }) {
+		own := func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }
+		if name == skinsKey && value != "" && !slices.ContainsFunc(k.Environ, own) {
 			rest, ours = "SKINS_KEY", true
 		}
 		if !ours || slices.Contains(clientVariables, name) {
@@ -48,12 +45,11 @@ func applyEnvironment(c *Config, environ []string, p *positions) Faults {
 		}
 		s := setter{value: value}
 		if err := s.set(reflect.ValueOf(c).Elem(), rest); err != nil {
-			found = append(found, fmt.Sprintf("%s: %s", name, err))
+			k.found = append(k.found, fmt.Sprintf("%s: %s", name, err))
 			continue
 		}
-		p.env[strings.Join(s.path, ".")] = name
+		k.env[strings.Join(s.path, ".")] = name
 	}
-	return found
 }
 
 // setter follows a variable's name into the configuration.

@@ -66,7 +66,7 @@ func (k *checker) robots(c *Config) {
 			}
 			names[strings.ToLower(name)] = id
 		}
-		for _, u := range c.Unfit(r.Settings(), k.try) {
+		for _, u := range c.Unfit(r.Settings(), k.Check) {
 			k.fault(at+"."+u.Key, "%s", u.Err)
 		}
 		if r.Persona != "" {
@@ -106,7 +106,8 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 		refuse("language", "%q is no language such as en or de-AT", s.Language)
 		return all
 	}
-	if base(s.Language) != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.Kind != "sphinx" }) {
+	base, _, _ := strings.Cut(strings.ToLower(s.Language), "-")
+	if base != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.Kind != "sphinx" }) {
 		refuse("language", "no recognizer hears %q: sphinx knows English alone; add another to speech.recognizers", s.Language)
 	}
 	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" })
@@ -114,12 +115,6 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 		refuse("language", "%s; add another brain to brains", err)
 	}
 	return all
-}
-
-// base is a language without its region.
-func base(tag string) string {
-	first, _, _ := strings.Cut(strings.ToLower(tag), "-")
-	return first
 }
 
 // brainNames are the brains as a robot's setting names them: by their kind, the

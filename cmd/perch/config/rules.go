@@ -49,16 +49,8 @@ func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return n.Decode(&c.Is)
 	}
-	if err := unknownKeys(n, "is", "not", "one_of", "above", "below"); err != nil {
-		return err
-	}
-	type plain compareConfig
-	return n.Decode((*plain)(c))
-}
-
-// unknownKeys finds keys of a mapping that decodes itself: the decoder's own
-// look for them ends there.
-func unknownKeys(n *yaml.Node, known ...string) error {
+	// The decoder's own look for unknown keys ends at what decodes itself.
+	known := []string{"is", "not", "one_of", "above", "below"}
 	var wrong yaml.TypeError
 	for i := 0; i < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(known, key.Value) {
@@ -69,21 +61,23 @@ func unknownKeys(n *yaml.Node, known ...string) error {
 	if len(wrong.Errors) > 0 {
 		return &wrong
 	}
-	return nil
+	type plain compareConfig
+	return n.Decode((*plain)(c))
 }
 
-// actConfig is one thing to do: the one key that is set.
+// actConfig is one thing to do: the one key that is set. The keys below lights,
+// tool and publish are their types' fields in lower case.
 type actConfig struct {
-	Say     *string        `yaml:"say"`
-	Stop    bool           `yaml:"stop"`
-	Emotion *string        `yaml:"emotion"`
-	Head    *headConfig    `yaml:"head"`
-	Lights  *lightsConfig  `yaml:"lights"`
-	Play    *string        `yaml:"play"`
-	State   *string        `yaml:"state"`
-	Tool    *toolConfig    `yaml:"tool"`
-	Publish *publishConfig `yaml:"publish"`
-	Notify  *string        `yaml:"notify"`
+	Say     *string              `yaml:"say"`
+	Stop    bool                 `yaml:"stop"`
+	Emotion *string              `yaml:"emotion"`
+	Head    *headConfig          `yaml:"head"`
+	Lights  *perception.Lights   `yaml:"lights"`
+	Play    *string              `yaml:"play"`
+	State   *string              `yaml:"state"`
+	Tool    *perception.CallTool `yaml:"tool"`
+	Publish *perception.Publish  `yaml:"publish"`
+	Notify  *string              `yaml:"notify"`
 }
 
 type headConfig struct {
@@ -95,22 +89,6 @@ type headConfig struct {
 // headSpeed is that of the robot's own tool where none is given, in the
 // firmware's steps.
 const headSpeed = 150
-
-type lightsConfig struct {
-	Red   int `yaml:"red"`
-	Green int `yaml:"green"`
-	Blue  int `yaml:"blue"`
-}
-
-type toolConfig struct {
-	Name      string         `yaml:"name"`
-	Arguments map[string]any `yaml:"arguments"`
-}
-
-type publishConfig struct {
-	Topic   string `yaml:"topic"`
-	Payload string `yaml:"payload"`
-}
 
 // errOneAct is the error of an act with no key, or several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
@@ -127,15 +105,13 @@ func (a actConfig) act() (perception.Act, error) {
 	add(a.Stop, func() perception.Act { return perception.Abort{} })
 	add(a.Emotion != nil, func() perception.Act { return perception.Feel{Emotion: *a.Emotion} })
 	add(a.Head != nil, func() perception.Act {
-		turn := perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: a.Head.Speed}
-		turn.Speed = cmp.Or(turn.Speed, headSpeed)
-		return turn
+		return perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: cmp.Or(a.Head.Speed, headSpeed)}
 	})
-	add(a.Lights != nil, func() perception.Act { return perception.Lights(*a.Lights) })
+	add(a.Lights != nil, func() perception.Act { return *a.Lights })
 	add(a.Play != nil, func() perception.Act { return perception.Play{Sound: *a.Play} })
 	add(a.State != nil, func() perception.Act { return perception.SetState{State: *a.State} })
-	add(a.Tool != nil, func() perception.Act { return perception.CallTool(*a.Tool) })
-	add(a.Publish != nil, func() perception.Act { return perception.Publish(*a.Publish) })
+	add(a.Tool != nil, func() perception.Act { return *a.Tool })
+	add(a.Publish != nil, func() perception.Act { return *a.Publish })
 	add(a.Notify != nil, func() perception.Act { return perception.Notify{Text: *a.Notify} })
 	if len(all) != 1 {
 		return nil, errOneAct
@@ -160,9 +136,8 @@ func EmotionNamed(name string) (agent.Emotion, bool) {
 
 // rule is the rule that is meant, and what cannot be, by key.
 func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
-	out := perception.Rule{Name: r.Name, Every: r.Every, Hours: r.Hours, InTalk: r.InTalk,
+	out := perception.Rule{Name: r.Name, Every: cmp.Or(r.Every, everyRule), Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
-	out.Every = cmp.Or(out.Every, everyRule)
 	if r.When.Robot != "" {
 		id, err := find(r.When.Robot)
 		if err != nil {

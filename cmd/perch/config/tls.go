@@ -22,9 +22,7 @@ type TLS struct {
 // tls finds what keeps encrypted doors closed.
 func (k *checker) tls(c TLS) {
 	for i, a := range c.Listen {
-		if _, err := splitAddress(a); err != nil {
-			k.fault(fmt.Sprintf("tls.listen.%d", i), "%s", err)
-		}
+		k.listen(fmt.Sprintf("tls.listen.%d", i), a)
 	}
 	if len(c.Listen) == 0 {
 		return
@@ -37,7 +35,7 @@ func (k *checker) tls(c TLS) {
 	default:
 		if _, err := ReadCertificate(c); err != nil {
 			key, what, _ := strings.Cut(err.Error(), ": ")
-			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
+			if k.Service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
 				k.fault(key, "%s", what)
 			}
 		}
@@ -64,9 +62,6 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("tls.key: %s holds no private key in PEM", c.Key)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err == nil && pair.Leaf == nil {
-		pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
-	}
 	if err != nil {
 		// The library's words are of the two files' form, never of what they hold.
 		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -43,7 +44,6 @@ type surroundings struct {
 	service   *config.Account // whom the service runs as, where that is somebody else
 	root      string          // of the machine's files, "/"
 	now       func() time.Time
-	built     time.Time
 	resolve   func(ctx context.Context, host string) (netip.Addr, error)
 	addresses func() ([]net.Addr, error)
 	free      func(dir string) (int64, error)
@@ -82,7 +82,7 @@ func New(o Options) *Examination {
 		named = ""
 	}
 	return &Examination{Options: o, Data: data, named: named, surroundings: surroundings{
-		service: config.ServiceAccount(), root: "/", now: time.Now, built: o.Built,
+		service: config.ServiceAccount(), root: "/", now: time.Now,
 		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd,
 	}}
 }
@@ -90,7 +90,8 @@ func New(o Options) *Examination {
 // Close removes what was copied.
 func (d *Examination) Close() {
 	if d.store != nil {
-		d.store.close()
+		_ = d.store.Close() // nothing was written
+		_ = os.RemoveAll(d.store.dir)
 	}
 }
 
@@ -130,13 +131,13 @@ func (d *Examination) Examine(ctx context.Context) {
 // Appliance asks the one that runs on this machine's data.
 func (d *Examination) Appliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
-	if err != nil && !errors.Is(err, ErrNoneRuns) {
+	switch {
+	case errors.Is(err, ErrNoneRuns):
+		d.add("appliance", nil, "does not run; this is what it would find")
+		return
+	case err != nil:
 		d.locked = true
 		d.add("appliance", err, "")
-		return
-	}
-	if err != nil {
-		d.add("appliance", nil, "does not run; this is what it would find")
 		return
 	}
 	var status admin.Status
@@ -146,7 +147,10 @@ func (d *Examination) Appliance(ctx context.Context) {
 		return
 	}
 	d.running, d.status = c, &status
-	d.add("appliance", d.otherVersion(status.Version), fmt.Sprintf("version %s runs since %s with %s, %d connected",
+	if status.Version != d.Version {
+		err = fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", status.Version, d.Version)
+	}
+	d.add("appliance", err, fmt.Sprintf("version %s runs since %s with %s, %d connected",
 		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Open))
 	for _, p := range status.Parts {
 		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note}
@@ -156,14 +160,6 @@ func (d *Examination) Appliance(ctx context.Context) {
 		}
 		d.Findings = append(d.Findings, f)
 	}
-}
-
-// otherVersion finds that what runs is not what is installed.
-func (d *Examination) otherVersion(running string) error {
-	if running == d.Version {
-		return nil
-	}
-	return fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", running, d.Version)
 }
 
 // reports tells whether the running appliance shows a part.
@@ -176,9 +172,12 @@ func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
 
-// notReadable notes that this user may not read something. That is no fault.
-func (d *Examination) notReadable(part string) {
-	d.add(part, nil, "not looked at: this user may not read it; sudo perch doctor does")
+// addRead adds what was read. That this user may not read it is no fault.
+func (d *Examination) addRead(part string, err error, fine string) {
+	if errors.Is(err, fs.ErrPermission) {
+		err, fine = nil, "not looked at: this user may not read it; sudo perch doctor does"
+	}
+	d.add(part, err, fine)
 }
 
 // Configuration has no faults that keep the appliance from starting, or the
@@ -188,43 +187,39 @@ func (d *Examination) Configuration() {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}
-	file := d.File
-	file = cmp.Or(file, "no file: the defaults")
-	d.add("configuration", nil, file)
+	d.add("configuration", nil, cmp.Or(d.File, "no file: the defaults"))
 }
 
 // Ports looks whether the configured addresses are free, or the appliance's.
 func (d *Examination) Ports() {
-	keys := map[string][]string{"listen": d.Config.Listen, "local": d.Config.Local, "tls.listen": d.Config.TLS.Listen}
-	if l := d.Config.Wyoming.Listen; l != "" {
-		keys["wyoming.listen"] = []string{l}
+	c := d.Config
+	d.ports("listen", c.Listen...)
+	d.ports("local", c.Local...)
+	d.ports("tls.listen", c.TLS.Listen...)
+	if c.Wyoming.Listen != "" {
+		d.ports("wyoming.listen", c.Wyoming.Listen)
 	}
-	if m := d.Config.MQTT; m.Broker == config.EmbeddedBroker && d.status != nil {
-		keys["mqtt.listen"] = []string{m.Listen} // of one that does not run, the broker itself is tried
-	}
-	if d.reportsFault("mqtt") {
-		delete(keys, "mqtt.listen") // which that part reports
-	}
-	for _, key := range []string{"listen", "local", "tls.listen", "wyoming.listen", "mqtt.listen"} {
-		for _, a := range keys[key] {
-			d.port(key, a)
-		}
+	// Of an appliance that does not run, the broker itself is tried; a fault of its own says more.
+	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {
+		d.ports("mqtt.listen", c.MQTT.Listen)
 	}
 }
 
-func (d *Examination) port(key, a string) {
-	l, err := net.Listen("tcp", a)
-	switch {
-	case err == nil && d.status != nil:
-		d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
-			l.Close()), "")
-	case err == nil:
-		d.add("port "+a, l.Close(), "free")
-	case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
-		d.add("port "+a, nil, "served by the appliance")
-	case d.locked && errors.Is(err, syscall.EADDRINUSE):
-		d.add("port "+a, nil, "in use, by the appliance as it seems")
-	default:
-		d.add("port "+a, appliance.ListenError(a, key, err), "")
+func (d *Examination) ports(key string, addresses ...string) {
+	for _, a := range addresses {
+		l, err := net.Listen("tcp", a)
+		switch {
+		case err == nil && d.status != nil:
+			d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
+				l.Close()), "")
+		case err == nil:
+			d.add("port "+a, l.Close(), "free")
+		case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
+			d.add("port "+a, nil, "served by the appliance")
+		case d.locked && errors.Is(err, syscall.EADDRINUSE):
+			d.add("port "+a, nil, "in use, by the appliance as it seems")
+		default:
+			d.add("port "+a, appliance.ListenError(a, key, err), "")
+		}
 	}
 }

@@ -32,7 +32,7 @@ func Examined(t *testing.T) *Examination {
 	c.Listen, c.Local, c.MQTT.Broker = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, "none"
 	d := New(Options{Config: &c, Data: t.TempDir(), Version: "dev", Built: appliance.BuiltAt(""), Connect: connect})
 	t.Cleanup(d.Close)
-	d.root, d.now, d.built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
+	d.root, d.now, d.Built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
 	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }
 	d.addresses = func() ([]net.Addr, error) {
 		return []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 5), Mask: net.CIDRMask(24, 32)}}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/gateway/mdns"
@@ -34,16 +34,11 @@ func (d *Examination) engines(ctx context.Context) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	options := appliance.BrainOptions{Timers: notice.NewTimers(noTimers{}, nil)}
+	options := appliance.BrainOptions{Own: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}
 	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
-	switch {
-	case errors.Is(err, fs.ErrPermission):
+	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
-		d.notReadable("engines")
-		return
-	case err != nil:
-		d.Findings = append(d.Findings, d.reported...)
-		d.add("engines", err, "")
+		d.addRead("engines", err, "")
 		return
 	}
 	defer e.Close()
@@ -162,17 +157,12 @@ func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine) (took t
 		return 0, "", err
 	}
 	if t.spoken == nil {
-		t.spoken = throughMicrophone(pcm)
+		heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
+		t.spoken = append(heard, make([]int16, voice.MicRate/2)...)
 	}
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
-}
-
-// throughMicrophone is speech as a microphone gives it.
-func throughMicrophone(pcm []int16) []int16 {
-	heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
-	return append(heard, make([]int16, voice.MicRate/2)...)
 }
 
 // tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and

@@ -52,7 +52,7 @@ func (d *Examination) Disk() {
 func (d *Examination) Clock() {
 	zone, err := d.Config.Zone()
 	if err == nil {
-		err = appliance.ClockFault(d.now(), d.built)
+		err = appliance.ClockFault(d.now(), d.Built)
 	}
 	if err != nil {
 		d.add("clock", err, "")
@@ -83,11 +83,6 @@ func (c *databaseCopy) damage(path string) error {
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-func (c *databaseCopy) close() {
-	_ = c.Close() // nothing was written
-	_ = os.RemoveAll(c.dir)
-}
-
 // Database looks whether the database of an appliance that does not run would
 // be opened.
 func (d *Examination) Database() {
@@ -103,11 +98,8 @@ func (d *Examination) Database() {
 	case errors.Is(err, fs.ErrNotExist):
 		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
 		return
-	case errors.Is(err, fs.ErrPermission):
-		d.notReadable("database")
-		return
 	case err != nil:
-		d.add("database", err, "")
+		d.addRead("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
 		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
@@ -118,14 +110,10 @@ func (d *Examination) Database() {
 		return
 	}
 	d.store, err = copyDatabase(path, len(left) > 0)
-	if errors.Is(err, fs.ErrPermission) {
-		d.notReadable("database")
-		return
-	}
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.damage(path)
 	}
-	d.add("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.addRead("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
 // copyDatabase opens a copy. Errors are those of the database itself, in which
@@ -266,12 +254,8 @@ func (d *Examination) Encryption() {
 		return
 	}
 	pair, err := config.ReadCertificate(d.Config.TLS)
-	if errors.Is(err, fs.ErrPermission) {
-		d.notReadable("certificate")
-		return
-	}
 	if err != nil {
-		d.add("certificate", err, "")
+		d.addRead("certificate", err, "")
 		return
 	}
 	switch err := config.Expiry(pair.Leaf, time.Now()); {

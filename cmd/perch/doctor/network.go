@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -126,16 +125,14 @@ func (d *Examination) mqtt(ctx context.Context) {
 		return
 	}
 	o, err := appliance.MirrorOptions(m)
-	if errors.Is(err, fs.ErrPermission) {
-		d.notReadable("mqtt")
+	if err != nil {
+		d.addRead("mqtt", err, "")
 		return
 	}
+	o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
+	mirror, err := homeassistant.New(o)
 	if err == nil {
-		o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
-		var mirror *homeassistant.Mirror
-		if mirror, err = homeassistant.New(o); err == nil {
-			err = mirror.Try(ctx)
-		}
+		err = mirror.Try(ctx)
 	}
 	fine := "the broker lets us in"
 	if m.Broker == config.EmbeddedBroker {

@@ -41,9 +41,9 @@ func (f finding) MarshalJSON() ([]byte, error) {
 // rank has faults before warnings, and those before what works.
 func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
 
-// show prints findings, faults first, and reports how many of them are.
-func show(out io.Writer, findings []finding) (faults int) {
-	sorted := slices.SortedStableFunc(slices.Values(findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
+// Report prints the findings, faults first, and returns how many of these there are.
+func (d *Examination) Report(out io.Writer) (faults int) {
+	sorted := slices.SortedStableFunc(slices.Values(d.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
 	wide := 0
 	for _, f := range sorted {
 		wide = max(wide, utf8.RuneCountInString(f.Part))
@@ -89,9 +89,6 @@ func numbered(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
-
-// Report prints the findings and returns how many of them are faults.
-func (d *Examination) Report(out io.Writer) (faults int) { return show(out, d.Findings) }
 
 // ShowSecrets prints the generated passwords.
 func (d *Examination) ShowSecrets(out io.Writer) {

@@ -17,7 +17,7 @@ import (
 func linesOf(t *testing.T, findings ...finding) (lines []string) {
 	t.Helper()
 	var out strings.Builder
-	show(&out, findings)
+	(&Examination{Findings: findings}).Report(&out)
 	lines = append(lines, strings.Split(strings.TrimSpace(out.String()), "\n")...)
 	return lines
 }

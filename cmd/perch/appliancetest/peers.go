@@ -1,4 +1,4 @@
-package main
+package appliancetest
 
 import (
 	"encoding/json"
@@ -17,36 +17,40 @@ import (
 	"perch/voice/wyoming"
 )
 
-// peers are a recognizer, a model and a synthesizer elsewhere, which speak the
-// true protocols over loopback and answer at once.
-type peers struct {
-	hears string        // what the recognizer understands
-	words []string      // of the model's answer
-	calls string        // the tools it calls first, as deltas hold them; "" is none
-	every time.Duration // between two of them; 0 is all at once
-	// holds is a stage that never comes to an end by itself: "recognizing",
+// Peers are a recognizer, a model and a synthesizer elsewhere, which speak the
+// true protocols over loopback and answer at once. Whatever is said, "what time
+// is it" is understood.
+type Peers struct {
+	Words []string      // of the model's answer
+	Calls string        // the tools it calls first, as deltas hold them; "" is none
+	Every time.Duration // between two of them; 0 is all at once
+	// Holds is a stage that never comes to an end by itself: "recognizing",
 	// "first token", "in a tool" or "speaking".
-	holds func() string
+	Holds   func() string
+	Reached chan string // stages that are held
 
 	recognizer         net.Listener
 	brain, synthesizer *httptest.Server
 	conns              sync.WaitGroup
-	reached            chan string // stages that are held
 	mu                 sync.Mutex
 	busy               int // requests under way
-	heardAll           time.Time
-	asked              time.Time
-	sentence           time.Time // when the first was known to be one
-	spoken, said       time.Time // the synthesizer asked, and its sound begun
-	understood         time.Time
+	at                 moments
 }
 
-// newPeers starts them. The words are those of the first sentence, and then
+// moments are when the latest turn came to each peer.
+type moments struct {
+	heardAll, understood time.Time
+	asked                time.Time // the model
+	sentence             time.Time // the first was known to be one
+	spoken, said         time.Time // the synthesizer asked, and its sound begun
+}
+
+// NewPeers starts them. The words are those of the first sentence, and then
 // the others'.
-func newPeers(t testing.TB) *peers {
+func NewPeers(t testing.TB) *Peers {
 	t.Helper()
-	p := &peers{hears: "what time is it", words: []string{"😊", " It", " is", " three."}, reached: make(chan string, 64),
-		holds: func() string { return "" }}
+	p := &Peers{Words: []string{"😊", " It", " is", " three."}, Reached: make(chan string, 64),
+		Holds: func() string { return "" }}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +68,8 @@ func newPeers(t testing.TB) *peers {
 	return p
 }
 
-// engines has a configuration use them, and no others.
-func (p *peers) engines(c *config.Config) {
+// Use has a configuration use them, and no others.
+func (p *Peers) Use(c *config.Config) {
 	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: "tcp://" + p.recognizer.Addr().String()}}
 	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: p.synthesizer.URL + "/v1"}}
 	c.Brains = []config.Brain{{Kind: "openai", URL: p.brain.URL + "/v1", Model: "m"}}
@@ -73,7 +77,7 @@ func (p *peers) engines(c *config.Config) {
 }
 
 // under counts a request until the function it returns is called.
-func (p *peers) under() func() {
+func (p *Peers) under() func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy++
@@ -84,30 +88,37 @@ func (p *peers) under() func() {
 	}
 }
 
-func (p *peers) underWay() int {
+// UnderWay is how many requests are.
+func (p *Peers) UnderWay() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.busy
 }
 
+// HangUp closes the connections that are kept for the next turn.
+func (p *Peers) HangUp() {
+	p.brain.CloseClientConnections()
+	p.synthesizer.CloseClientConnections()
+}
+
 // note keeps a time.
-func (p *peers) note(at *time.Time) {
+func (p *Peers) note(at *time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*at = time.Now()
 }
 
 // held waits for whoever asks to go away, where a stage is held.
-func (p *peers) held(stage string, gone <-chan struct{}) bool {
-	if p.holds() != stage {
+func (p *Peers) held(stage string, gone <-chan struct{}) bool {
+	if p.Holds() != stage {
 		return false
 	}
-	p.reached <- stage
+	p.Reached <- stage
 	<-gone
 	return true
 }
 
-func (p *peers) listen() {
+func (p *Peers) listen() {
 	for {
 		conn, err := p.recognizer.Accept()
 		if err != nil {
@@ -121,7 +132,7 @@ func (p *peers) listen() {
 }
 
 // hear is one connection of a Wyoming client.
-func (p *peers) hear(conn net.Conn) {
+func (p *Peers) hear(conn net.Conn) {
 	r, w := wyoming.NewReader(conn, wyoming.Limits{}), wyoming.NewWriter(conn)
 	send := func(name string, v any) bool {
 		e, err := wyoming.NewEvent(name, v, nil)
@@ -141,7 +152,7 @@ func (p *peers) hear(conn net.Conn) {
 		case wyoming.TypeAudioStart:
 			defer p.under()()
 		case wyoming.TypeAudioStop:
-			p.note(&p.heardAll)
+			p.note(&p.at.heardAll)
 			gone := make(chan struct{})
 			p.conns.Go(func() {
 				defer close(gone)
@@ -150,10 +161,10 @@ func (p *peers) hear(conn net.Conn) {
 			if p.held("recognizing", gone) {
 				return
 			}
-			if !send(wyoming.TypeTranscript, wyoming.Text{Text: p.hears}) {
+			if !send(wyoming.TypeTranscript, wyoming.Text{Text: "what time is it"}) {
 				return
 			}
-			p.note(&p.understood)
+			p.note(&p.at.understood)
 			<-gone
 			return
 		}
@@ -161,7 +172,7 @@ func (p *peers) hear(conn net.Conn) {
 }
 
 // think is a server of language models.
-func (p *peers) think(w http.ResponseWriter, r *http.Request) {
+func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Model    string
 		Messages []struct{ Role string }
@@ -171,7 +182,7 @@ func (p *peers) think(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.under()()
-	p.note(&p.asked)
+	p.note(&p.at.asked)
 	if ask.Model == "deep" && p.held("in a tool", r.Context().Done()) || ask.Model == "m" && p.held("first token", r.Context().Done()) {
 		return
 	}
@@ -181,21 +192,21 @@ func (p *peers) think(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
 		_ = out.Flush() // or whoever asked has gone
 	}
-	if p.holds() == "in a tool" {
+	if p.Holds() == "in a tool" {
 		say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}
-	if p.calls != "" && ask.Messages[len(ask.Messages)-1].Role == "user" {
-		say(`{"tool_calls":` + p.calls + `}`)
+	if p.Calls != "" && ask.Messages[len(ask.Messages)-1].Role == "user" {
+		say(`{"tool_calls":` + p.Calls + `}`)
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}
 	whole := false
-	for i, word := range p.words {
-		if i > 0 && p.every > 0 {
+	for i, word := range p.Words {
+		if i > 0 && p.Every > 0 {
 			select {
-			case <-time.After(p.every):
+			case <-time.After(p.Every):
 			case <-r.Context().Done():
 				return
 			}
@@ -203,29 +214,29 @@ func (p *peers) think(w http.ResponseWriter, r *http.Request) {
 		text, _ := json.Marshal(word) // a string
 		say(`{"content":` + string(text) + `}`)
 		// That a sentence has ended is known once the next has begun.
-		if ended := i > 0 && strings.HasSuffix(p.words[i-1], "."); ended && !whole {
+		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
 			whole = true
-			p.note(&p.sentence)
+			p.note(&p.at.sentence)
 		}
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 	if !whole {
-		p.note(&p.sentence)
+		p.note(&p.at.sentence)
 	}
 }
 
 // speak is a server of synthesized speech: half a second of a tone.
-func (p *peers) speak(w http.ResponseWriter, r *http.Request) {
+func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/v1/audio/speech" {
 		http.NotFound(w, r)
 		return
 	}
 	defer p.under()()
 	p.mu.Lock()
-	first := p.spoken.Before(p.asked)
+	first := p.at.spoken.Before(p.at.asked)
 	p.mu.Unlock()
 	if first {
-		p.note(&p.spoken)
+		p.note(&p.at.spoken)
 	}
 	pcm := make([]byte, voice.SpeakerRate)
 	for i := range len(pcm) / 2 {
@@ -236,17 +247,17 @@ func (p *peers) speak(w http.ResponseWriter, r *http.Request) {
 	_, err := w.Write(pcm)
 	_ = http.NewResponseController(w).Flush()
 	if first {
-		p.note(&p.said)
+		p.note(&p.at.said)
 	}
 	if err == nil {
 		p.held("speaking", r.Context().Done())
 	}
 }
 
-// own is how long the peers themselves took in the latest turn, until the
+// Own is how long the peers themselves took in the latest turn, until the
 // sound of the first sentence had begun.
-func (p *peers) own() time.Duration {
+func (p *Peers) Own() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.understood.Sub(p.heardAll) + p.sentence.Sub(p.asked) + p.said.Sub(p.spoken)
+	return p.at.understood.Sub(p.at.heardAll) + p.at.sentence.Sub(p.at.asked) + p.at.said.Sub(p.at.spoken)
 }

@@ -1,8 +1,6 @@
-package main
+package appliance_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,118 +17,46 @@ import (
 	"perch/socket"
 )
 
-const skinsTestKey = "a key for the skins"
-
-// watcher is a skin that writes down what it is shown.
-type watcher struct {
-	*socket.Conn
-	reading sync.WaitGroup
-	mu      sync.Mutex
-	frames  []map[string]any
-}
-
-// watch connects a skin as a browser does, with its key in a subprotocol.
-func (h *running) watch(subscribe string) *watcher {
-	h.T.Helper()
-	w := watchAt(h.T, h.URL(""), subscribe)
-	h.T.Cleanup(w.leave)
-	return w
-}
-
-func watchAt(t *testing.T, url, subscribe string) *watcher {
-	t.Helper()
-	c, err := socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/vtuber/ws", socket.Options{Header: http.Header{
-		"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(skinsTestKey))}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &watcher{Conn: c}
-	if err := c.SendText([]byte(subscribe)); err != nil {
-		t.Fatal(err)
-	}
-	w.reading.Go(func() {
-		for {
-			_, text, err := c.Receive()
-			if err != nil {
-				return
-			}
-			var frame map[string]any
-			if err := json.Unmarshal(text, &frame); err != nil {
-				t.Error(err)
-			}
-			w.mu.Lock()
-			w.frames = append(w.frames, frame)
-			w.mu.Unlock()
-		}
-	})
-	return w
-}
-
-func (w *watcher) leave() { w.Close(socket.Normal, ""); w.reading.Wait() }
-
-// story is what it was shown, a line each.
-func (w *watcher) story() (lines []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, f := range w.frames {
-		switch f["type"] {
-		case "agent_state":
-			line := fmt.Sprint("state ", f["state"])
-			if detail, ok := f["detail"].(map[string]any); ok && f["state"] == "juggling" {
-				line += fmt.Sprint(" ", detail["subagent_count"])
-			}
-			lines = append(lines, line)
-		case "tool_status":
-			lines = append(lines, fmt.Sprint("tool ", f["tool_name"], " ", f["status"]))
-		case "emotion":
-			lines = append(lines, fmt.Sprint("emotion ", f["tag"]))
-		}
-	}
-	return lines
-}
-
-const everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
-
 // TestEveryDoorTellsTheSame: one robot's turn with two tools at once is seen
 // alike by two skins, on MQTT and in the owner's feed. A skin that comes in the
 // middle is shown how things are, and one that reads nothing delays nobody.
 func TestEveryDoorTellsTheSame(t *testing.T) {
 	t.Parallel()
-	p := newPeers(t)
-	p.calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
+	p := appliancetest.NewPeers(t)
+	p.Calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
 		`{"index":1,"id":"c2","type":"function","function":{"name":"self_camera_take_photo","arguments":"{\"question\":\"who?\"}"}}]`
-	p.words = []string{"😊", " It", " is", " three.", " It", " really", " is", " three.", " Quite", " sure", " of", " it."}
-	c := withBroker(t)
-	c.Skins.Key = skinsTestKey
-	p.engines(&c)
-	h := open(t, c, t.TempDir())
-	mqtt := h.listen()
-	owner := h.feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
-	one, two := h.watch(everything), h.watch(everything)
+	p.Words = []string{"😊", " It", " is", " three.", " It", " really", " is", " three.", " Quite", " sure", " of", " it."}
+	c := appliancetest.WithBroker(t)
+	c.Skins.Key = appliancetest.Key
+	p.Use(&c)
+	h := appliancetest.Start(t, c, t.TempDir())
+	mqtt := h.Listen()
+	owner := h.Feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
+	one, two := h.Watch(appliancetest.Everything), h.Watch(appliancetest.Everything)
 	stalled, err := socket.Dial(t.Context(), strings.Replace(h.URL("/v1/vtuber/ws"), "http", "ws", 1),
-		socket.Options{Header: http.Header{"Authorization": {"Bearer " + skinsTestKey}}})
+		socket.Options{Header: http.Header{"Authorization": {"Bearer " + appliancetest.Key}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stalled.Drop()
-	var late *watcher
+	var late *appliancetest.Watcher
 	var talking sync.WaitGroup
 	talking.Go(func() { h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t) })
-	h.Eventually("it speaks", func() bool { return slices.Contains(one.story(), "state speaking") })
-	late = h.watch(everything)
-	h.Eventually("who comes late is told", func() bool { return len(late.story()) > 1 })
+	h.Eventually("it speaks", func() bool { return slices.Contains(one.Story(), "state speaking") })
+	late = h.Watch(appliancetest.Everything)
+	h.Eventually("who comes late is told", func() bool { return len(late.Story()) > 1 })
 	talking.Wait()
-	over := func(w *watcher) func() bool {
+	over := func(w *appliancetest.Watcher) func() bool {
 		return func() bool {
-			s := w.story()
+			s := w.Story()
 			return len(s) > 0 && s[len(s)-1] == "state idle" && slices.Contains(s, "state attention")
 		}
 	}
-	for name, w := range map[string]*watcher{"one": one, "two": two, "late": late} {
+	for name, w := range map[string]*appliancetest.Watcher{"one": one, "two": two, "late": late} {
 		h.Eventually(name+" sees the end", over(w))
 	}
-	story := one.story()
-	if other := two.story(); !slices.Equal(story, other) {
+	story := one.Story()
+	if other := two.Story(); !slices.Equal(story, other) {
 		t.Errorf("one skin saw\n%s\nthe other\n%s", strings.Join(story, "\n"), strings.Join(other, "\n"))
 	}
 	want := []string{"state idle", "state listening", "state thinking",
@@ -141,7 +67,7 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 		t.Errorf("the skins saw\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(want, "\n"))
 	}
 	// Until it has asked for all ten, it is shown the RFC's seven.
-	if got, want := late.story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
+	if got, want := late.Story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
 		"state idle"}; !slices.Equal(got, want) {
 		t.Errorf("who came late saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -151,13 +77,13 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 			states = append(states, strings.Fields(state)[0])
 		}
 	}
-	h.Eventually("MQTT is idle", func() bool { s := mqtt.agentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
-	if got := mqtt.agentStates(); !slices.Equal(slices.Compact(states), got) {
+	h.Eventually("MQTT is idle", func() bool { s := mqtt.AgentStates(); return slices.Contains(s, "attention") && s[len(s)-1] == "idle" })
+	if got := mqtt.AgentStates(); !slices.Equal(slices.Compact(states), got) {
 		t.Errorf("skins saw %v, MQTT %v", states, got)
 	}
 	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said",
 		"turn_ended"} {
-		if !slices.Contains(owner.lines(), "event: "+event) {
+		if !slices.Contains(owner.Lines(), "event: "+event) {
 			t.Errorf("the owner's feed has no %s", event)
 		}
 	}
@@ -167,12 +93,12 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 // machine, and to nobody else; each leads to the same mind and the same robot.
 func TestTheSkinsDoors(t *testing.T) {
 	c := appliancetest.Config()
-	h := open(t, c, t.TempDir())
+	h := appliancetest.Start(t, c, t.TempDir())
 	h.Expect(http.StatusForbidden, "skins.key", http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything")
 	h.Stop()
 
-	c.Skins.Key = skinsTestKey
-	h = open(t, c, t.TempDir())
+	c.Skins.Key = appliancetest.Key
+	h = appliancetest.Start(t, c, t.TempDir())
 	const (
 		chat = `{"model":"perch","messages":[{"role":"user","content":"what can you do"}]}`
 		mcp  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -190,13 +116,13 @@ func TestTheSkinsDoors(t *testing.T) {
 			return h.Request(door.method, door.path, door.body,
 				append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
 		}
-		if status, text := with("Authorization", "Bearer "+skinsTestKey); status >= 300 || !strings.Contains(text, door.want) {
+		if status, text := with("Authorization", "Bearer "+appliancetest.Key); status >= 300 || !strings.Contains(text, door.want) {
 			t.Errorf("%s %s: %d %s", door.method, door.path, status, text)
 		}
 		if status, text := with(); status != http.StatusUnauthorized {
 			t.Errorf("%s %s without the key: %d %s", door.method, door.path, status, text)
 		}
-		if status, text := with("Authorization", "Bearer "+skinsTestKey, "Origin", "https://evil.example"); status != http.StatusForbidden {
+		if status, text := with("Authorization", "Bearer "+appliancetest.Key, "Origin", "https://evil.example"); status != http.StatusForbidden {
 			t.Errorf("%s %s from a foreign page: %d %s", door.method, door.path, status, text)
 		}
 	}
@@ -207,22 +133,22 @@ func TestTheSkinsDoors(t *testing.T) {
 			t.Errorf("%s without the key: %v", path, err)
 		}
 	}
-	shown := h.watch(everything)
-	h.Eventually("the coding session shows", func() bool { return slices.Contains(shown.story(), "tool Bash running") })
-	shown.leave()
+	shown := h.Watch(appliancetest.Everything)
+	h.Eventually("the coding session shows", func() bool { return slices.Contains(shown.Story(), "tool Bash running") })
+	shown.Leave()
 	twoCommands(t, h)
 }
 
 // twoCommands has Claude Code run one command after the other. A skin is told of
 // each with its own id and what it runs, and of no state that is not one.
-func twoCommands(t *testing.T, h *running) {
+func twoCommands(t *testing.T, h *appliancetest.Appliance) {
 	t.Helper()
-	skin := h.watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
-	h.Eventually("the skin is there", func() bool { return len(skin.story()) > 0 }) // of the session before
+	skin := h.Watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
+	h.Eventually("the skin is there", func() bool { return len(skin.Story()) > 0 }) // of the session before
 	hooks := func(event, more string) {
 		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
 			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
-			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
+			"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
 	}
 	hooks("UserPromptSubmit", `,"prompt":"Run the tests twice."`)
 	for _, id := range []string{"tu_abc", "tu_xyz"} {
@@ -233,10 +159,8 @@ func twoCommands(t *testing.T, h *running) {
 	hooks("Stop", `,"stop_hook_active":false`)
 	var got []string
 	h.Eventually("it is done", func() bool {
-		skin.mu.Lock()
-		defer skin.mu.Unlock()
 		got = nil
-		for _, f := range skin.frames {
+		for _, f := range skin.Frames() {
 			if f["session_id"] == "coding-2" {
 				got = append(got, strings.TrimSpace(fmt.Sprint(f["type"], " ", f["state"], f["detail"], f["tool_id"], f["status"], f["content"])))
 			}
@@ -264,19 +188,19 @@ func twoCommands(t *testing.T, h *running) {
 // touch of the head allows it; where nobody may say so, its terminal asks.
 func TestACodingAgentAsks(t *testing.T) {
 	c := appliancetest.Config()
-	c.Skins.Key = skinsTestKey
-	h := open(t, c, t.TempDir())
-	robot := h.companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
-	h.knowsTools("a0b1c2d3e4f5")
+	c.Skins.Key = appliancetest.Key
+	h := appliancetest.Start(t, c, t.TempDir())
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	h.KnowsTools("a0b1c2d3e4f5")
 	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() {
 		_, text := h.Request(http.MethodPost, "/permission",
 			`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
-			"Authorization", "Bearer "+skinsTestKey, "Content-Type", "application/json")
+			"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
 		answered <- text
 	}()
-	h.await(robot, "it asks", func(e simrobot.Observation) bool {
+	h.Await(robot, "it asks", func(e simrobot.Observation) bool {
 		s, ok := e.(simrobot.SentenceShown)
 		return ok && strings.Contains(s.Text, "make test")
 	})
@@ -286,7 +210,7 @@ func TestACodingAgentAsks(t *testing.T) {
 		t.Errorf("open are %+v", open)
 	}
 	appliancetest.Within(h.T, time.Minute, "a touch is an answer", func() bool {
-		sense(robot, "head_pet_started", "{}")
+		robot.Senses("head_pet_started", "{}")
 		select {
 		case text := <-answered:
 			if !strings.Contains(text, `"allow"`) {

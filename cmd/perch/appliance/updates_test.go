@@ -1,4 +1,4 @@
-package main
+package appliance_test
 
 import (
 	"crypto/sha256"
@@ -7,13 +7,14 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
 
 // TestAnUpgradeFromHomeAssistant: an image is fetched from elsewhere, shown as
 // an update, and installed when its owner says so.
 func TestAnUpgradeFromHomeAssistant(t *testing.T) {
-	h, mqtt := openWithBroker(t)
+	h, mqtt := appliancetest.StartWithBroker(t)
 	image := simrobot.Image("9.9.9", 300_000)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(image) }))
 	defer elsewhere.Close()
@@ -32,15 +33,15 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	const topic = "perch/a0b1c2d3e4f5/firmware"
 	shows := func(parts ...string) {
 		t.Helper()
-		h.Eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.has(topic, parts...) })
+		h.Eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.Has(topic, parts...) })
 	}
 	shows(`"latest_version":"` + robot.Firmware + `"`)
-	h.publish("perch/bridge/request/firmware", fmt.Sprintf(`{"url":%q,"sha256":"%x","board":%q}`, elsewhere.URL, sha256.Sum256(image), robot.Board))
+	h.Publish("perch/bridge/request/firmware", fmt.Sprintf(`{"url":%q,"sha256":"%x","board":%q}`, elsewhere.URL, sha256.Sum256(image), robot.Board))
 	shows(`"installed_version":"`+robot.Firmware+`"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
-	h.publish(topic+"/set", "install")
-	h.Eventually("it is to be installed", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
+	h.Publish(topic+"/set", "install")
+	h.Eventually("it is to be installed", func() bool { return mqtt.Has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
 	boot() // offered, downloaded, booted
 	// "in progress" may be replaced before it is sent; gateway/homeassistant's own test holds it.
 	shows(`"installed_version":"9.9.9"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
-	h.Eventually("it is told as done", func() bool { return mqtt.has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
+	h.Eventually("it is told as done", func() bool { return mqtt.Has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
 }

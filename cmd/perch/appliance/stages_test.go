@@ -1,6 +1,8 @@
-package main
+package appliance_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,7 +23,7 @@ import (
 // interrupted has a robot say something, and interrupts the turn once it has
 // reached a stage: by a tap on the robot, which is an abort while it speaks and
 // a hang-up before, or by its owner's command. The robot stays until it is over.
-func interrupted(t *testing.T, h *running, reached, over func() bool, byTap bool) {
+func interrupted(t *testing.T, h *appliancetest.Appliance, reached, over func() bool, byTap bool) {
 	t.Helper()
 	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
 	appliancetest.Within(h.T, time.Minute, "the stage is reached", reached)
@@ -41,24 +43,24 @@ func TestInterruptedInEachStage(t *testing.T) {
 	for _, stage := range []string{"recognizing", "first token", "in a tool", "speaking"} {
 		for _, how := range []string{"a tap", "a command"} {
 			t.Run(stage+" by "+how, func(t *testing.T) {
-				p := newPeers(t)
+				p := appliancetest.NewPeers(t)
 				var held atomic.Bool
-				p.holds = func() string {
+				p.Holds = func() string {
 					if held.Load() {
 						return stage
 					}
 					return ""
 				}
 				c := appliancetest.Config()
-				p.engines(&c)
-				h := open(t, c, t.TempDir())
+				p.Use(&c)
+				h := appliancetest.Start(t, c, t.TempDir())
 				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
-				h.Eventually("nothing is under way", func() bool { return p.underWay() == 0 })
+				h.Eventually("nothing is under way", func() bool { return p.UnderWay() == 0 })
 				before := runtime.NumGoroutine()
 				held.Store(true)
 				reached := func() bool {
 					select {
-					case at := <-p.reached:
+					case at := <-p.Reached:
 						if at != stage {
 							t.Errorf("%s is held", at)
 						}
@@ -67,12 +69,11 @@ func TestInterruptedInEachStage(t *testing.T) {
 						return false
 					}
 				}
-				interrupted(t, h, reached, func() bool { return p.underWay() == 0 }, how == "a tap")
+				interrupted(t, h, reached, func() bool { return p.UnderWay() == 0 }, how == "a tap")
 				held.Store(false)
 				// Connections that are kept for the next turn have goroutines too.
 				h.Eventually("no goroutine is left", func() bool {
-					p.brain.CloseClientConnections()
-					p.synthesizer.CloseClientConnections()
+					p.HangUp()
 					return runtime.NumGoroutine() <= before
 				})
 				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
@@ -94,12 +95,12 @@ func exampleAgent(t *testing.T) string {
 
 // withAgent is an appliance whose mind is the example agent, and a robot that
 // its owner has adopted by name, or has not.
-func withAgent(t *testing.T, adopted bool) *running {
+func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
 	c.Speech.Synthesizers[0].Speed = 400 // it has much to say before it asks
 	c.Brains = []config.Brain{{Kind: "acp", Command: []string{exampleAgent(t)}}}
-	h := open(t, c, t.TempDir())
+	h := appliancetest.Start(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})
 	}
@@ -135,8 +136,8 @@ func TestInterruptedWhileAsking(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	const allowed, refused = "I've successfully updated the configuration.", "I'll skip the configuration update."
-	permit := func(allow bool) func(*running, *simrobot.Robot, agent.Question) {
-		return func(h *running, _ *simrobot.Robot, q agent.Question) {
+	permit := func(allow bool) func(*appliancetest.Appliance, *simrobot.Robot, agent.Question) {
+		return func(h *appliancetest.Appliance, _ *simrobot.Robot, q agent.Question) {
 			var open []agent.Question
 			h.Admin("GET", "/api/v1/permissions", "{}", &open)
 			if len(open) != 1 || open[0].ID != q.ID || !strings.Contains(open[0].Text, "Modifying critical configuration file") {
@@ -145,7 +146,7 @@ func TestPermissions(t *testing.T) {
 			h.Admin("POST", "/api/v1/permissions/"+q.ID, fmt.Sprintf(`{"allow":%t}`, allow), nil)
 		}
 	}
-	touch := func(h *running, r *simrobot.Robot, _ agent.Question) {
+	touch := func(h *appliancetest.Appliance, r *simrobot.Robot, _ agent.Question) {
 		appliancetest.Within(h.T, time.Minute, "a touch is an answer, once the question can be heard", func() bool {
 			r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 			return len(h.Talk.Questions()) == 0
@@ -154,7 +155,7 @@ func TestPermissions(t *testing.T) {
 	for name, c := range map[string]struct {
 		stranger bool
 		says     []string // by the person, after the first sentence
-		answer   func(*running, *simrobot.Robot, agent.Question)
+		answer   func(*appliancetest.Appliance, *simrobot.Robot, agent.Question)
 		want     string
 	}{
 		"a spoken yes":        {says: []string{"yes"}, want: allowed},
@@ -167,18 +168,20 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait for it to have spoken
 			h := withAgent(t, !c.stranger)
-			r := h.NewRobot(simrobot.Options{Firmware: "dotty", Say: appliancetest.Sentences(t, append([]string{"what time is it"}, c.says...)...)})
+			r := h.NewRobot(simrobot.Options{Firmware: "dotty", Stay: true,
+				Say: appliancetest.Sentences(t, append([]string{"what time is it"}, c.says...)...)})
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
 			done := make(chan error, 1)
-			go func() { done <- r.Run(t.Context()) }()
+			go func() { done <- r.Run(ctx) }()
 			if c.answer != nil {
 				appliancetest.Within(t, time.Minute, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
 				c.answer(h, r.Robot, h.Talk.Questions()[0])
 			}
-			if err := <-done; err != nil {
+			appliancetest.Within(t, time.Minute, "it says "+c.want, func() bool { return r.Showed(c.want) })
+			leave()
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
-			}
-			if !r.Showed(c.want) {
-				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
 		})
 	}

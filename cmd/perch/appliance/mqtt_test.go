@@ -1,0 +1,345 @@
+package appliance_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/event"
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/admin"
+)
+
+// entity is one as it is announced.
+type entity struct {
+	Platform, Name string
+	CommandTopic   string `json:"command_topic"`
+	StateTopic     string `json:"state_topic"`
+	Press          string `json:"payload_press"`
+}
+
+// entities are all that were announced, by the id that Home Assistant makes of
+// their names.
+func entities(l *appliancetest.Listener) map[string]entity {
+	all := map[string]entity{}
+	for _, line := range l.Lines() {
+		var announced struct {
+			Device     struct{ Name string }
+			Components map[string]entity
+		}
+		if topic, payload, _ := strings.Cut(line, " "); !strings.HasPrefix(topic, "homeassistant/device/") ||
+			json.Unmarshal([]byte(payload), &announced) != nil {
+			continue
+		}
+		for _, e := range announced.Components {
+			slug := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(announced.Device.Name + " " + e.Name))
+			all[e.Platform+"."+slug] = e
+		}
+	}
+	return all
+}
+
+// TestAnAutomation is what all of this is for: an automation sees a robot
+// listen, think, speak and turn to the person, each once and in this order; and
+// what it has to say meanwhile is said when the robot, which has hung up, next
+// opens its channel.
+func TestAnAutomation(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "who are you")}).Whole(t)
+	talk := []string{"listening", "thinking", "speaking", "attention"}
+	want := slices.Concat([]string{"idle"}, talk, talk, []string{"listening", "idle"})
+	h.Eventually("the robot has hung up and is idle", func() bool {
+		got := l.AgentStates()
+		return len(got) >= len(want) && got[len(got)-1] == "idle"
+	})
+	if got := l.AgentStates(); !slices.Equal(got, want) {
+		t.Errorf("agent_state was %v, want %v", got, want)
+	}
+	if !l.Has(appliancetest.RobotTopic+"status", "online") || !l.Has("homeassistant/device/perch_a0b1c2d3e4f5/config", "agent_state") {
+		t.Errorf("the robot is no device that is there:\n%s", strings.Join(l.Lines(), "\n"))
+	}
+	h.Publish(appliancetest.RobotTopic+"notify/set", `{"id":"washing","text":"the washing is done","urgency":"normal"}`)
+	h.Eventually("the notification is kept", func() bool {
+		return l.Has(appliancetest.RobotTopic+"notification", `"received"`, `"washing"`) && l.Has(appliancetest.RobotTopic+"conversation", `"queued"`)
+	})
+	if l.Has(appliancetest.RobotTopic+"notification", `"spoken"`) {
+		t.Error("it was spoken to nobody")
+	}
+	if r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look down")}); !r.Showed("the washing is done") {
+		t.Error("it was not spoken")
+	}
+	h.Eventually("it is told that it was spoken", func() bool {
+		return l.Has(appliancetest.RobotTopic+"notification", `"spoken"`, `"washing"`) && l.Has(appliancetest.RobotTopic+"conversation", `"done"`)
+	})
+}
+
+// TestTheAutomationsOfThePage are those of docs/home-assistant.md, as far as
+// they go over MQTT: each trigger comes, on the topic that is announced for its
+// entity, and each action does what it is for. The lamp's is TestAnAutomation's.
+func TestTheAutomationsOfThePage(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	h.Robot(simrobot.Options{})
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Eventually("the touch is announced", func() bool { return entities(l)["event.stack_chan_e4f5_touch"].StateTopic != "" })
+	of := func(id string) entity { return entities(l)[id] }
+
+	h.Publish(of("notify.stack_chan_e4f5_say").CommandTopic, "😊 The washing is done.")
+	h.Eventually("it waits", func() bool { return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
+
+	h.Eventually("the hand is held there", func() bool { return l.Has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
+	h.Eventually("the hand is gone", func() bool { return l.Has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_end"`) })
+	mute := of("switch.stack_chan_e4f5_mute")
+	h.Publish(mute.CommandTopic, "ON")
+	h.Eventually("it is mute", func() bool { return l.Has(mute.StateTopic, `"mute":true`) })
+	h.Publish(mute.CommandTopic, "OFF")
+
+	h.Publish(of("number.stack_chan_e4f5_volume").CommandTopic, "101")
+	h.Eventually("what it could not do is told", func() bool {
+		return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"command_rejected"`, "volume goes from 0 to 100")
+	})
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
+		if !r.Showed("The washing is done.") || !r.Showed("Somebody is at the door.") || r.Stats().Turns[0].Length > 3*time.Second {
+			t.Errorf("it was told %+v", r.Stats().Turns)
+		}
+	})
+	h.Eventually("it answers", func() bool {
+		return l.Has(appliancetest.RobotTopic+"conversation", `"heard"`) && slices.Contains(l.AgentStates(), "speaking")
+	})
+	h.Eventually("it speaks", func() bool { return l.Has(appliancetest.RobotTopic+"conversation", `"replied"`) })
+	h.Publish(appliancetest.RobotTopic+"notify/set", `{"id": "doorbell", "text": "😮 Somebody is at the door.", "urgency": "high"}`)
+	wg.Wait()
+}
+
+// TestAnAgentThatWaits is what people want first of a coding agent in Home
+// Assistant: the lamp of the page is red while one waits for them, and a button
+// answers. It is asked as Claude Code asks, over HTTP.
+func TestAnAgentThatWaits(t *testing.T) {
+	t.Parallel()
+	c := appliancetest.WithBroker(t)
+	c.Skins.Key = appliancetest.Key
+	h := appliancetest.Start(t, c, t.TempDir())
+	l := h.Listen()
+	waiting := func() (all []string) { // what the automation's sensor reads
+		topic := entities(l)["sensor.perch_agents_waiting"].StateTopic
+		for _, line := range l.Lines() {
+			var info struct{ Waiting *int }
+			if payload, is := strings.CutPrefix(line, topic+" "); is && json.Unmarshal([]byte(payload), &info) == nil && info.Waiting != nil {
+				all = append(all, fmt.Sprint(*info.Waiting))
+			}
+		}
+		return slices.Compact(all)
+	}
+	for _, press := range []string{"allow", "deny"} {
+		before := len(waiting())
+		answered := make(chan string, 1)
+		go func() {
+			_, text := h.Request("POST", "/permission",
+				`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
+				"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
+			answered <- text
+		}()
+		h.Eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
+		announced := entities(l)
+		if !l.Has(announced["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) ||
+			!l.Has(announced["sensor.coding_1_agent_state"].StateTopic, `"notification"`) {
+			t.Errorf("it does not ask:\n%s", strings.Join(l.Lines(), "\n"))
+		}
+		button, text := announced["button.coding_1_"+press], ""
+		h.Eventually("a press answers", func() bool { // once the question has been there long enough to be read
+			h.Publish(button.CommandTopic, button.Press)
+			select {
+			case text = <-answered:
+				return true
+			default:
+				return false
+			}
+		})
+		if !strings.Contains(text, `"behavior":"`+press+`"`) {
+			t.Errorf("%s answers %s", press, text)
+		}
+		h.Eventually("the lamp is as before", func() bool { w := waiting(); return len(w) == before+2 && w[before+1] == "0" })
+	}
+}
+
+// TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
+// talk takes nothing and refuses nothing. No packet is lost over it.
+func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
+	t.Parallel()
+	mosquitto, address := appliancetest.StartMosquitto(t)
+	c := appliancetest.Config()
+	c.MQTT.Broker, c.MQTT.Listen = "mqtt://"+address, address
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6", "A0:B1:C2:D3:E4:F7")
+	l := h.Listen()
+	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			h.Robot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).Whole(t)
+		})
+	}
+	h.Eventually("a robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
+	if err := mosquitto.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if err := mosquitto.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	appliancetest.Within(h.T, time.Minute, "the broker is told how things are", func() bool {
+		states := l.AgentStates()
+		return len(states) > 0 && states[len(states)-1] == "idle"
+	})
+}
+
+// TestABusyMQTTPort costs MQTT and nothing else, and is said where people look.
+func TestABusyMQTTPort(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	c := appliancetest.Config()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, taken.Addr().String()
+	h := appliancetest.Start(t, c, t.TempDir())
+	said := func() bool {
+		var status admin.Status
+		h.Admin("GET", "/api/v1/status", "{}", &status)
+		return slices.ContainsFunc(status.Parts, func(p admin.Part) bool {
+			return p.Name == "mqtt" && !p.OK && !p.Vital && strings.Contains(p.Note, "taken by another program")
+		})
+	}
+	h.Eventually("the status says so", said)
+	if n := strings.Count(h.Logged.String(), "taken by another program"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+	h.Expect(200, "", "GET", "/ready", "")
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
+}
+
+// TestMQTTIsNoFaultAtTheStart: whoever runs perch doctor right after the start is
+// told that the broker is being connected to, and not that it fails.
+func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.WithBroker(t), t.TempDir())
+	h.Eventually("the broker is here", func() bool {
+		part := h.Part("mqtt")
+		if !part.OK {
+			t.Fatalf("%+v", part)
+		}
+		return strings.Contains(part.Note, "is the broker itself")
+	})
+}
+
+// TestRestartIsAsked: the appliance says that it goes, and ends so that it
+// begins anew.
+func TestRestartIsAsked(t *testing.T) {
+	c := appliancetest.WithBroker(t)
+	h := appliancetest.Start(t, c, t.TempDir())
+	l := h.Listen()
+	h.Publish("perch/bridge/request/restart", `{"transaction":7}`)
+	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
+		t.Errorf("it ends with %v", err)
+	}
+	h.Eventually("the bridge is offline", func() bool {
+		return l.Has("perch/bridge/response/restart", `"transaction":7`, `"ok"`) && l.Has("perch/bridge/status", "offline")
+	})
+}
+
+// TestThePageIsTrue holds docs/home-assistant.md and the blueprints to what is
+// announced: their YAML can be read, the entities they name come to be, under
+// the names Home Assistant makes of ours, and every input is one.
+func TestThePageIsTrue(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	h.Robot(simrobot.Options{})
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Eventually("the touch is announced", func() bool { return l.Has(appliancetest.RobotConfig, `"Touch"`) })
+	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
+	h.Eventually("the agent is announced", func() bool { return l.Has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
+	announced := entities(l)
+	page, err := os.ReadFile("../../../docs/home-assistant.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\b[a-z_]+\.(?:stack_chan_e4f5|coding_1|perch)_[a-z_]+`).FindAllString(string(page), -1)
+	for _, id := range named {
+		if _, there := announced[id]; !there {
+			t.Errorf("the page names %s; there are %v", id, slices.Sorted(maps.Keys(announced)))
+		}
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	automations := 0
+	for _, b := range blocks {
+		var block map[string]any
+		if err := yaml.Unmarshal([]byte(b[1]), &block); err != nil {
+			t.Errorf("%v in\n%s", err, b[1])
+		}
+		if block["triggers"] != nil && block["actions"] != nil {
+			automations++
+		}
+	}
+	if len(named) < 8 || automations != 6 {
+		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
+	}
+	blueprints, err := filepath.Glob("../../../packaging/home-assistant/blueprints/automation/perch/*.yaml")
+	if err != nil || len(blueprints) != 3 {
+		t.Fatalf("blueprints %v, %v", blueprints, err)
+	}
+	for _, name := range blueprints {
+		checkBlueprint(t, name)
+	}
+}
+
+func checkBlueprint(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b struct {
+		Blueprint struct {
+			Name, Domain string
+			Input        map[string]any
+		}
+		Triggers, Actions any
+	}
+	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil ||
+		b.Actions == nil {
+		t.Errorf("%s: %v, %+v", name, err, b)
+	}
+	used := map[string]bool{}
+	for _, m := range regexp.MustCompile(`!input (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		used[m[1]] = true
+		if _, there := b.Blueprint.Input[m[1]]; !there {
+			t.Errorf("%s: there is no input %s", name, m[1])
+		}
+	}
+	for input := range b.Blueprint.Input {
+		if !used[input] {
+			t.Errorf("%s: nothing uses the input %s", name, input)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package appliancetest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+)
+
+// What is published of the robot that is simulated unless another is named.
+const (
+	RobotTopic  = "perch/a0b1c2d3e4f5/"
+	RobotConfig = "homeassistant/device/perch_a0b1c2d3e4f5/config"
+)
+
+// needMosquitto leaves a test out where the broker and its clients are not
+// installed; CI installs them.
+func needMosquitto(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"mosquitto", "mosquitto_sub"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed: apt install mosquitto mosquitto-clients", name)
+		}
+	}
+}
+
+// Listener keeps the lines that others see of us: those of mosquitto_sub,
+// "topic payload", or of server-sent events.
+type Listener struct {
+	reading sync.WaitGroup
+	mu      sync.Mutex
+	all     []string
+}
+
+func (l *Listener) read(from io.Reader) {
+	l.reading.Go(func() {
+		for s := bufio.NewScanner(from); s.Scan(); {
+			l.mu.Lock()
+			l.all = append(l.all, s.Text())
+			l.mu.Unlock()
+		}
+	})
+}
+
+// Mosquitto are what mosquitto's clients need for the appliance's broker.
+func (h *Appliance) Mosquitto() []string {
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	a := []string{"-h", host, "-p", port}
+	if h.Config.MQTT.Broker == config.EmbeddedBroker {
+		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(appliance.MQTTPasswordFile))
+	}
+	return a
+}
+
+// Listen hears all that is published, once this has returned.
+func (h *Appliance) Listen() *Listener {
+	h.T.Helper()
+	h.Eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
+	l := Subscribe(h.T, h.Mosquitto()...)
+	h.Eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.Lines(), "perch/bridge/status online") })
+	return l
+}
+
+// WithBroker is a configuration with the embedded broker.
+func WithBroker(t *testing.T) config.Config {
+	t.Helper()
+	needMosquitto(t)
+	c := Config()
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, FreeAddress(t)
+	return c
+}
+
+// StartWithBroker runs the appliance with its broker, an adopted robot, and
+// somebody who listens.
+func StartWithBroker(t *testing.T) (*Appliance, *Listener) {
+	t.Helper()
+	h := Start(t, WithBroker(t), t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	return h, h.Listen()
+}
+
+// Subscribe runs mosquitto_sub on a broker until the test ends.
+func Subscribe(t *testing.T, broker ...string) *Listener {
+	t.Helper()
+	l := &Listener{}
+	c := exec.Command("mosquitto_sub", append(broker, "-v", "-t", "#")...)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.read(out)
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		l.reading.Wait()
+		_ = c.Wait() // it was killed
+	})
+	return l
+}
+
+// StartMosquitto runs Debian's broker, which then serves this machine only and
+// anybody there.
+func StartMosquitto(t *testing.T) (process *os.Process, address string) {
+	t.Helper()
+	needMosquitto(t)
+	address = FreeAddress(t)
+	_, port, _ := net.SplitHostPort(address)
+	c := exec.Command("mosquitto", "-p", port)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait() // it was killed
+	})
+	for range 200 {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			conn.Close()
+			return c.Process, address
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("mosquitto does not listen")
+	return nil, ""
+}
+
+// Lines are all so far.
+func (l *Listener) Lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// AgentStates are those of the documents, each as often as it came anew.
+func (l *Listener) AgentStates() (states []string) {
+	for _, line := range l.Lines() {
+		payload, found := strings.CutPrefix(line, RobotTopic+"state ")
+		var document struct {
+			AgentState string `json:"agent_state"`
+		}
+		if !found || json.Unmarshal([]byte(payload), &document) != nil {
+			continue
+		}
+		if n := len(states); n == 0 || states[n-1] != document.AgentState {
+			states = append(states, document.AgentState)
+		}
+	}
+	return states
+}
+
+// Has reports whether something was published that holds all of these.
+func (l *Listener) Has(topic string, parts ...string) bool {
+	return slices.ContainsFunc(l.Lines(), func(line string) bool {
+		return strings.HasPrefix(line, topic+" ") && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
+	})
+}
+
+// Mentions reports whether a line holds all of these.
+func (l *Listener) Mentions(parts ...string) bool {
+	return slices.ContainsFunc(l.Lines(), func(line string) bool {
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
+	})
+}
+
+// Publish has mosquitto_pub publish.
+func (h *Appliance) Publish(topic, payload string) {
+	h.T.Helper()
+	if out, err := exec.Command("mosquitto_pub", append(h.Mosquitto(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {
+		h.T.Fatalf("mosquitto_pub: %v %s", err, out)
+	}
+}
+
+// Feed reads server-sent events until the test ends.
+func (h *Appliance) Feed(path string, header ...string) *Listener {
+	h.T.Helper()
+	ctx, cancel := context.WithCancel(h.T.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		h.T.Fatalf("%v %v", answer, err)
+	}
+	l := &Listener{}
+	l.read(answer.Body)
+	h.T.Cleanup(func() { cancel(); l.reading.Wait(); answer.Body.Close() })
+	return l
+}

@@ -1,0 +1,95 @@
+package appliancetest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"perch/socket"
+)
+
+// Key is that of the skins' doors, and of others where a test needs one.
+const Key = "a key for the skins"
+
+// Everything is a skin's wish to be shown all there is.
+const Everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
+
+// Watcher is a skin that writes down what it is shown.
+type Watcher struct {
+	*socket.Conn
+	reading sync.WaitGroup
+	mu      sync.Mutex
+	frames  []map[string]any
+}
+
+// Watch connects a skin as a browser does, with its key in a subprotocol.
+func (h *Appliance) Watch(subscribe string) *Watcher {
+	h.T.Helper()
+	w := WatchAt(h.T, h.URL(""), subscribe)
+	h.T.Cleanup(w.Leave)
+	return w
+}
+
+// WatchAt connects one to an appliance elsewhere.
+func WatchAt(t *testing.T, url, subscribe string) *Watcher {
+	t.Helper()
+	c, err := socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/vtuber/ws", socket.Options{Header: http.Header{
+		"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(Key))}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Watcher{Conn: c}
+	if err := c.SendText([]byte(subscribe)); err != nil {
+		t.Fatal(err)
+	}
+	w.reading.Go(func() {
+		for {
+			_, text, err := c.Receive()
+			if err != nil {
+				return
+			}
+			var frame map[string]any
+			if err := json.Unmarshal(text, &frame); err != nil {
+				t.Error(err)
+			}
+			w.mu.Lock()
+			w.frames = append(w.frames, frame)
+			w.mu.Unlock()
+		}
+	})
+	return w
+}
+
+// Leave ends it.
+func (w *Watcher) Leave() { w.Close(socket.Normal, ""); w.reading.Wait() }
+
+// Story is what it was shown, a line each.
+func (w *Watcher) Story() (lines []string) {
+	for _, f := range w.Frames() {
+		switch f["type"] {
+		case "agent_state":
+			line := fmt.Sprint("state ", f["state"])
+			if detail, ok := f["detail"].(map[string]any); ok && f["state"] == "juggling" {
+				line += fmt.Sprint(" ", detail["subagent_count"])
+			}
+			lines = append(lines, line)
+		case "tool_status":
+			lines = append(lines, fmt.Sprint("tool ", f["tool_name"], " ", f["status"]))
+		case "emotion":
+			lines = append(lines, fmt.Sprint("emotion ", f["tag"]))
+		}
+	}
+	return lines
+}
+
+// Frames are all that it was shown.
+func (w *Watcher) Frames() []map[string]any {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.frames)
+}

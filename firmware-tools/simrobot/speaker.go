@@ -1,0 +1,50 @@
+package simrobot
+
+import "time"
+
+// speaker is where the player's sound goes: to the room, and into a recording.
+type speaker struct {
+	heard  func(rate int, pcm []int16) // nil: not needed
+	echo   *echo                       // nil without an echo
+	stamps *stamps                     // nil if packets do not name them
+
+	on    bool // records
+	rate  int  // of the first sound recorded; 0 before it
+	start time.Time
+	pcm   []int16
+}
+
+// mostRecorded bounds a recording: half an hour at 24 kHz.
+const mostRecorded = 30 * 60 * 24000
+
+// listened reports whether the sound itself is needed.
+func (s *speaker) listened() bool { return s.on || s.heard != nil || s.echo != nil }
+
+// play plays sound that begins at a time. Before that time the speaker was silent.
+func (s *speaker) play(at time.Time, rate int, f frame) {
+	if s.heard != nil {
+		s.heard(rate, f.pcm)
+	}
+	if s.echo != nil {
+		s.echo.play(at, rate, f.pcm)
+	}
+	if s.stamps != nil {
+		s.stamps.played(f.stamp)
+	}
+	if !s.on {
+		return
+	}
+	if s.rate == 0 {
+		s.rate, s.start = rate, at
+	}
+	// The times come from a clock that counts frames, so that rounding to
+	// samples is the only error: less than one is no gap.
+	offset := int(at.Sub(s.start).Seconds()*float64(s.rate) + 0.5)
+	if rate != s.rate || offset > mostRecorded {
+		return
+	}
+	if silence := offset - len(s.pcm); silence > 1 {
+		s.pcm = append(s.pcm, make([]int16, silence)...)
+	}
+	s.pcm = append(s.pcm, f.pcm...)
+}
