@@ -85,7 +85,7 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.drop(key)
 		return ""
 	}
-	if key == "" || e.Session == "" {
+	if key == "" || e.Session == "" && !presence(e.Event) {
 		return "" // of no session: nothing that shows
 	}
 	if _, is := e.Event.(event.Notification); is {
@@ -107,6 +107,15 @@ func (s *states) take(e event.Envelope) (key string) {
 	}
 	s.bySession[key] = stated{Fold(before.State, e), e.At}
 	return key
+}
+
+// presence reports whether an event is about a robot's connection, and no session's.
+func presence(e event.Event) bool {
+	switch e.(type) {
+	case event.RobotConnected, event.RobotDisconnected:
+		return true
+	}
+	return false
 }
 
 func (s *states) drop(key string) {

@@ -84,7 +84,9 @@ type RobotOffline struct {
 
 // RobotConnected is published when a robot has connected by MQTT. It can be
 // reached from then on, also while its channel is closed.
-type RobotConnected struct{}
+type RobotConnected struct {
+	Speaks bool `json:"speaks"` // it can be made to speak then
+}
 
 // RobotDisconnected is published when a robot's MQTT connection has ended.
 type RobotDisconnected struct {

@@ -55,7 +55,7 @@ func NewStates(kept table) *States {
 		if err != nil || len(b.states) >= mostRobots {
 			continue
 		}
-		s.Robot, s.Stale, s.Online, s.Listening = id, true, false, false
+		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = id, true, false, false, false
 		b.states[id], b.bytes[id] = s.forget(), s.size()
 	}
 	return b

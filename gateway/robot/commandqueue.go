@@ -34,7 +34,7 @@ const waitedTooLong = "it has waited too long"
 const commandLives = 24 * time.Hour
 
 // mostWaiting bounds the sentences that wait for one robot.
-const mostWaiting = 20
+const mostWaiting = 40
 
 // commandTable is where they are kept; Put is durable when it returns.
 type commandTable interface {
@@ -44,7 +44,7 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue keeps commands for robots with a closed channel: up to 20 sentences,
+// CommandQueue keeps commands for robots with a closed channel: up to 40 sentences,
 // and the latest of all others. Any goroutine may call its methods.
 type CommandQueue struct {
 	kept    commandTable

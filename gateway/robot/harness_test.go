@@ -61,6 +61,8 @@ func newFakeChannel() *fakeChannel {
 
 func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
 
+func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
+
 func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
 	case f := <-l.up:

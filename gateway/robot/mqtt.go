@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/device"
@@ -29,16 +33,48 @@ type link struct {
 	conn    *control.Conn
 	host    string // by which the robot reaches this machine
 	toolbox *toolbox
+	teller  *teller
 	log     *slog.Logger
 	done    chan struct{} // closed once it is over
 
-	mu   sync.Mutex
-	talk *mqttTalk // under way; nil between talks
+	mu       sync.Mutex
+	talk     *mqttTalk // under way; nil between talks
+	replaced bool      // by another connection of the robot
 }
 
-// ServeMQTT holds the connections of robots until ctx ends, and closes the
-// listener.
-func (s *Server) ServeMQTT(ctx context.Context, l net.Listener, sound *udp.Socket) error {
+// tendEvery is how often a robot that does not talk is asked for its condition, and
+// given a new token for its camera. Its battery is reported nowhere else.
+const tendEvery = 10 * time.Minute
+
+// ServeMQTT holds the connections of robots, and reads their sound, until ctx ends.
+// It closes the socket and the listeners.
+func (s *Server) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 1+len(listeners))
+	var running sync.WaitGroup
+	serve := func(run func() error) {
+		running.Go(func() {
+			defer cancel() // connections are of no use without sound, nor sound without them
+			failed <- run()
+		})
+	}
+	serve(func() error { return sound.Run(ctx) })
+	for _, l := range listeners {
+		serve(func() error { return s.accept(ctx, l, sound) })
+	}
+	s.tend(ctx)
+	running.Wait()
+	close(failed)
+	var all error
+	for err := range failed {
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// accept holds the connections of a listener.
+func (s *Server) accept(ctx context.Context, l net.Listener, sound *udp.Socket) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var connections sync.WaitGroup
@@ -59,6 +95,43 @@ func (s *Server) ServeMQTT(ctx context.Context, l net.Listener, sound *udp.Socke
 	}
 }
 
+// tend looks after the robots that do not talk, until ctx ends.
+func (s *Server) tend(ctx context.Context) {
+	every := time.NewTicker(tendEvery)
+	defer every.Stop()
+	var tended sync.WaitGroup
+	defer tended.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		s.mu.Lock()
+		links := slices.Collect(maps.Values(s.links))
+		s.mu.Unlock()
+		for _, k := range links {
+			if k.current() == nil {
+				tended.Go(func() { k.tend(ctx) })
+			}
+		}
+	}
+}
+
+// tend renews what the robot was told, and asks how it is.
+func (k *link) tend(ctx context.Context) {
+	if err := k.introduce(); err != nil {
+		return // the connection's end says why
+	}
+	own := func(t device.Tool) bool { return strings.HasSuffix(t.Name, statusTool) }
+	tools := k.toolbox.Tools()
+	if i := slices.IndexFunc(tools, own); i >= 0 {
+		if _, err := k.call(ctx, tools[i].Name, nil); err != nil && ctx.Err() == nil {
+			k.log.Debug("a robot does not say how it is", "err", err)
+		}
+	}
+}
+
 // connect admits a robot and holds its connection.
 func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	var robot device.Robot
@@ -68,7 +141,7 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 		if err != nil {
 			return "", err
 		}
-		client = device.Client{ID: given.ClientID, Sent: true}
+		client = device.NewClient(given.ClientID)
 		robot, err = s.options.Robots.Admit(id, client, given.Password)
 		return MQTTTopic, err
 	})
@@ -87,6 +160,7 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	k := &link{server: s, robot: robot, client: client, conn: c, host: host, log: s.logOf(robot.ID).With("robot", robot.ID),
 		done: make(chan struct{})}
 	k.toolbox = newToolbox(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
+	k.teller = newTeller(k)
 	k.hold(sound)
 }
 
@@ -97,14 +171,20 @@ func (k *link) hold(sound *udp.Socket) {
 		k.conn.Close()
 		return
 	}
-	defer k.server.unlink(k)
 	k.log.Info("a robot is connected by MQTT", "firmware", k.robot.Firmware)
-	k.publish(event.RobotConnected{})
+	k.publish(event.RobotConnected{Speaks: k.speaks()})
+	k.server.Prepare()
 	err := k.introduce()
+	if err == nil {
+		err = k.toolbox.list()
+	}
+	k.teller.wake()
 	var talks sync.WaitGroup
+	var pace pace
 	for err == nil {
 		var text []byte
 		if text, err = k.conn.Receive(); err == nil {
+			pace.wait()
 			k.take(text, sound, &talks)
 		}
 	}
@@ -113,20 +193,49 @@ func (k *link) hold(sound *udp.Socket) {
 		t.end()
 	}
 	talks.Wait()
+	k.teller.end()
 	k.toolbox.close()
 	why := "the robot closed the connection"
 	if !errors.Is(err, io.EOF) {
 		why = err.Error()
 	}
+	k.server.cameras.revoke(k.camera())
+	k.server.unlink(k)
 	k.log.Info("a robot's MQTT connection is closed", "why", why)
-	k.publish(event.RobotDisconnected{Why: why})
+	if k.mu.Lock(); !k.replaced {
+		k.publish(event.RobotDisconnected{Why: why})
+	}
+	k.mu.Unlock()
 }
 
-func (k *link) introduce() error {
-	if err := k.toolbox.introduce(k.server.options.Version, "", ""); err != nil {
-		return err
+// pace holds up a robot that sends more than mostMessages in a second.
+type pace struct {
+	second time.Time // that is counted
+	n      int
+}
+
+func (p *pace) wait() {
+	now := time.Now()
+	if now.Sub(p.second) >= time.Second {
+		p.second, p.n = now, 0
 	}
-	return k.toolbox.list()
+	if p.n++; p.n > mostMessages {
+		time.Sleep(time.Until(p.second.Add(time.Second)))
+	}
+}
+
+// camera is under which its camera's tokens are, outside talks.
+func (k *link) camera() string { return "mqtt " + string(k.robot.ID) }
+
+// introduce gives the robot's tools our name, and the address for pictures.
+func (k *link) introduce() error {
+	url, token := k.server.cameras.issue(k.robot, k.camera(), time.Now())
+	return k.toolbox.introduce(k.server.options.Version, url, token)
+}
+
+// call runs one of the robot's tools between talks.
+func (k *link) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return callTool(ctx, k.toolbox, tool, arguments, k.publish)
 }
 
 // take takes a message of the robot: it begins a talk, belongs to one, or to none.
@@ -140,9 +249,14 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 		}
 		talk = newMQTTTalk(k, sound)
 		k.set(talk)
+		k.teller.hush()
 		talks.Go(func() {
 			if err := k.server.serve(talk, k.robot, k.client, 0); err != nil && !errors.Is(err, ErrStopping) {
 				k.log.Error("a robot's session could not be held", "err", err)
+			}
+			if k.current() == nil {
+				_ = k.introduce() // its camera's token was the session's; where it cannot be sent, the connection ends
+				k.teller.wake()
 			}
 		})
 	case xiaozhi.Goodbye:
@@ -199,7 +313,15 @@ func (k *link) set(t *mqttTalk) {
 // send sends a message outside any talk.
 func (k *link) send(m xiaozhi.ToRobot) error { return k.conn.Send(xiaozhi.AppendToRobot(nil, "", m)) }
 
-func (k *link) sendRPC(r xiaozhi.Request) error { return k.send(xiaozhi.ToMCP{Payload: r.Append(nil)}) }
+// sendRPC sends a request to the robot's tools, in its talk where it is in one.
+func (k *link) sendRPC(r xiaozhi.Request) error {
+	if t := k.current(); t != nil {
+		if send := t.rpc.Load(); send != nil {
+			return (*send)(r)
+		}
+	}
+	return k.send(xiaozhi.ToMCP{Payload: r.Append(nil)})
+}
 
 func (k *link) publish(e event.Event) { k.server.options.Bus.Publish(k.robot.ID, "", e) }
 
@@ -213,6 +335,9 @@ func (s *Server) link(k *link) bool {
 	}
 	s.mu.Unlock()
 	if before != nil && !stopping {
+		before.mu.Lock()
+		before.replaced = true
+		before.mu.Unlock()
 		before.conn.Close()
 		<-before.done
 	}
@@ -252,6 +377,8 @@ type mqttTalk struct {
 	over  chan struct{} // closed when the talk has ended, on either side
 	once  sync.Once
 
+	rpc atomic.Pointer[func(xiaozhi.Request) error] // the session's way to the robot's tools; nil before there is one
+
 	mu      sync.Mutex
 	session string
 
@@ -274,6 +401,12 @@ func (t *mqttTalk) Begin(session string) *xiaozhi.UDP {
 	t.session = session
 	secret := t.sound.Secret()
 	return &secret
+}
+
+// Toolbox implements transport.
+func (t *mqttTalk) Toolbox(send func(xiaozhi.Request) error) *toolbox {
+	t.rpc.Store(&send)
+	return t.link.toolbox
 }
 
 func (t *mqttTalk) id() string {

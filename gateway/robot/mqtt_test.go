@@ -53,12 +53,7 @@ func mqttServer(t *testing.T, mind *scriptedMind, recognizer *scriptedRecognizer
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := s.ServeMQTT(ctx, l, sound); err != nil {
-			t.Error(err)
-		}
-	})
-	running.Go(func() {
-		if err := sound.Run(ctx); err != nil {
+		if err := s.ServeMQTT(ctx, sound, l); err != nil {
 			t.Error(err)
 		}
 	})

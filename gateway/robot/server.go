@@ -80,6 +80,12 @@ type Options struct {
 	// Patience is how long an agent may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
+	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
+	// does not talk; nil is never.
+	Quiet func(now time.Time) bool
+	// Waits reports whether a notification is still to be announced; nil is always.
+	Waits func(notice string) bool
+
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
@@ -114,6 +120,7 @@ type Server struct {
 	}
 	cameras   cameras
 	uploads   uploads
+	tickets   tickets
 	tools     *memoryLimit // of the adopted robots
 	strangers strangerLimits
 

@@ -11,6 +11,9 @@ type transport interface {
 	// Begin returns where the sound of the session with that id is, for the
 	// appliance's hello; nil where sound comes as the texts do.
 	Begin(session string) *xiaozhi.UDP
+	// Toolbox returns the robot's tools where they outlast the session, whose requests
+	// to them go by send while it lasts; nil where they are the session's own.
+	Toolbox(send func(xiaozhi.Request) error) *toolbox
 	// Receive waits for a text or audio, which is valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
@@ -29,6 +32,9 @@ type webSocket struct {
 
 // Begin implements transport.
 func (*webSocket) Begin(string) *xiaozhi.UDP { return nil }
+
+// Toolbox implements transport.
+func (*webSocket) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
 
 func (t *webSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {

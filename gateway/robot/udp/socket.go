@@ -84,6 +84,9 @@ func (s *Socket) Run(ctx context.Context) error {
 	}
 }
 
+// Close closes a socket that was not run.
+func (s *Socket) Close() { _ = s.conn.Close() }
+
 func (s *Socket) take(datagram []byte, from netip.AddrPort) bool {
 	if len(datagram) < xiaozhi.NonceSize {
 		return false
