@@ -40,7 +40,7 @@ type noticePacket struct {
 }
 
 // popup is how long the sound is that precedes every notification.
-const popup = 300 * time.Millisecond
+const popup = 480 * time.Millisecond
 
 // mostLogical is the firmware's buffer for a packet of an Ogg stream.
 const mostLogical = 2 << 10

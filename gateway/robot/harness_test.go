@@ -29,6 +29,7 @@ import (
 type fakeChannel struct {
 	up      chan uplink // from the robot
 	framing xiaozhi.Framing
+	byMQTT  bool
 	closed  chan struct{}
 	once    sync.Once
 	text    []byte
@@ -60,6 +61,8 @@ func newFakeChannel() *fakeChannel {
 }
 
 func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
+
+func (*fakeChannel) Audible() <-chan struct{} { return nil }
 
 func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
 
@@ -434,6 +437,9 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 func (k *talk) connect(c transport, id device.ID) (ended chan struct{}) {
 	robot, framing, ended := k.robot, k.channel.framing, make(chan struct{})
 	robot.ID = id
+	if framing == byMQTT {
+		framing, c = 0, k.overMQTT(k.channel, robot)
+	}
 	go func() {
 		defer close(ended)
 		if err := k.server.serve(c, robot, device.Client{}, framing); err != nil {

@@ -260,10 +260,10 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 			}
 		})
 	case xiaozhi.Goodbye:
-		if talk != nil && (m.Session == "" || m.Session == talk.id()) {
+		if talk != nil && m.Session == talk.id() {
 			talk.end()
+			return
 		}
-		return
 	case xiaozhi.FromMCP:
 		if talk == nil {
 			k.deliver(m.Payload)
@@ -402,6 +402,9 @@ func (t *mqttTalk) Begin(session string) *xiaozhi.UDP {
 	secret := t.sound.Secret()
 	return &secret
 }
+
+// Audible implements transport: where the robot is shows its first datagram.
+func (t *mqttTalk) Audible() <-chan struct{} { return t.sound.Heard() }
 
 // Toolbox implements transport.
 func (t *mqttTalk) Toolbox(send func(xiaozhi.Request) error) *toolbox {

@@ -21,14 +21,13 @@ import (
 
 // A robot that is idle is spoken to by notify: it is sent a URL of ours, and fetches
 // the sound there, which is made while it plays. The request is all that is heard
-// of it, so that the stream is sent no faster than it plays, and its end last.
+// of it, so that the stream is sent no faster than it plays, and its end when it has.
 const (
 	notifyPath = "/xiaozhi/notify/"
 
 	ticketLives  = 2 * time.Minute
 	planWithin   = 400 * time.Millisecond  // for the times of the subtitles
 	streamLead   = 1200 * time.Millisecond // the robot's decode queue
-	endLead      = 300 * time.Millisecond  // of the end of the stream before that of the sound
 	streamWithin = 10 * time.Second        // a robot that reads nothing for so long is gone
 )
 
@@ -232,7 +231,7 @@ func (s *stream) send(ctx context.Context, w http.ResponseWriter) error {
 		}
 		s.change(func() { s.sent = n + 1 })
 	}
-	if err := played(n, endLead); err != nil {
+	if err := played(n, 0); err != nil {
 		return err
 	}
 	return ogg.Close()

@@ -17,10 +17,11 @@ import (
 
 // Times of a teller.
 const (
-	fetchWithin = 10 * time.Second // of notify; the robot may have been busy, and is told again
-	retryFirst  = 3 * time.Second  // after a stream that was cut
-	retryMost   = 5 * time.Minute
-	quietLook   = time.Minute // at whether the quiet hours are over
+	fetchFirst = 500 * time.Millisecond // after which a robot that does not fetch is told again: it still plays
+	fetchMost  = 10 * time.Second       // the same, where it does not for longer: it is busy otherwise
+	retryFirst = 3 * time.Second        // after a stream that was cut
+	retryMost  = 5 * time.Minute
+	quietLook  = time.Minute // at whether the quiet hours are over
 )
 
 // teller has a robot speak that is connected by MQTT and does not talk: one
@@ -263,13 +264,13 @@ func (k *link) play(ctx context.Context, sound *stream, subtitles []xiaozhi.Subt
 	notify := xiaozhi.Notify{URL: strings.TrimSuffix(k.robot.BaseURL, "/") + notifyPath + name + ".ogg", Subtitles: subtitles}
 	lives := time.NewTimer(ticketLives)
 	defer lives.Stop()
-	for fetched := ticket.fetched; ; {
+	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
 		if err := k.send(notify); err != nil {
 			return err
 		}
-		again := time.NewTimer(fetchWithin)
+		again := time.NewTimer(wait)
 		select {
-		case <-fetched:
+		case <-ticket.fetched:
 			again.Stop()
 			return ticket.end(ctx)
 		case <-again.C:

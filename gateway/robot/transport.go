@@ -14,6 +14,8 @@ type transport interface {
 	// Toolbox returns the robot's tools where they outlast the session, whose requests
 	// to them go by send while it lasts; nil where they are the session's own.
 	Toolbox(send func(xiaozhi.Request) error) *toolbox
+	// Audible is closed once sound reaches the robot; it is nil where it always does.
+	Audible() <-chan struct{}
 	// Receive waits for a text or audio, which is valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
@@ -32,6 +34,9 @@ type webSocket struct {
 
 // Begin implements transport.
 func (*webSocket) Begin(string) *xiaozhi.UDP { return nil }
+
+// Audible implements transport.
+func (*webSocket) Audible() <-chan struct{} { return nil }
 
 // Toolbox implements transport.
 func (*webSocket) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }

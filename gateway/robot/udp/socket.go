@@ -34,13 +34,25 @@ var (
 // Socket is where robots send the sound of their talks. It answers nothing to
 // whom has no key.
 type Socket struct {
-	conn *net.UDPConn
+	conn conn
 
 	mu    sync.RWMutex
 	talks map[[4]byte]*Talk
 
 	dropped atomic.Uint64
 }
+
+// conn is what is used of a net.UDPConn.
+type conn interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	SetWriteDeadline(t time.Time) error
+	LocalAddr() net.Addr
+	Close() error
+}
+
+// NewSocket returns a socket on a connection.
+func NewSocket(c conn) *Socket { return &Socket{conn: c, talks: map[[4]byte]*Talk{}} }
 
 // Listen opens the socket.
 func Listen(address string) (*Socket, error) {
@@ -52,7 +64,7 @@ func Listen(address string) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the robots' sound: %w", err)
 	}
-	return &Socket{conn: conn, talks: map[[4]byte]*Talk{}}, nil
+	return NewSocket(conn), nil
 }
 
 // Port is the socket's.
@@ -105,6 +117,7 @@ type Talk struct {
 
 	arrived chan Arrived
 	peer    atomic.Pointer[netip.AddrPort] // where the robot's sound goes; nil before its first datagram
+	heard   chan struct{}                  // closed with that
 
 	// The socket's goroutine has these.
 	in      *xiaozhi.Datagrams
@@ -140,7 +153,7 @@ const maxOpus = 1275
 // Open begins the sound of a talk, with a key of its own. The host is the address
 // or name by which the robot reaches this machine.
 func (s *Socket) Open(host string) *Talk {
-	t := &Talk{socket: s, arrived: make(chan Arrived, mostArrived), buffer: make([]byte, 0, xiaozhi.MostDatagram)}
+	t := &Talk{socket: s, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}), buffer: make([]byte, 0, xiaozhi.MostDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
 	s.mu.Lock()
@@ -159,6 +172,9 @@ func (t *Talk) Secret() xiaozhi.UDP { return t.secret }
 
 // Arrived are the robot's datagrams, each once, as they came.
 func (t *Talk) Arrived() <-chan Arrived { return t.arrived }
+
+// Heard is closed with the robot's first datagram: sound can be sent from then on.
+func (t *Talk) Heard() <-chan struct{} { return t.heard }
 
 // Close ends it. Nothing arrives afterwards.
 func (t *Talk) Close() {
@@ -205,6 +221,7 @@ func (t *Talk) follow(from netip.AddrPort) {
 	switch peer := t.peer.Load(); {
 	case peer == nil:
 		t.peer.Store(&from)
+		close(t.heard)
 	case *peer == from:
 		t.moved.times = 0
 	case t.moved.to != from:
