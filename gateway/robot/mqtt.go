@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"perch/event"
 	"perch/gateway/robot/control"
 	"perch/gateway/robot/udp"
+	"perch/voice"
 )
 
 // MQTTTopic is the only topic to which robots publish. They subscribe to none.
@@ -247,7 +249,7 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 		if talk != nil {
 			talk.end()
 		}
-		talk = newMQTTTalk(k, sound)
+		talk = newMQTTTalk(k, sound, m.Audio)
 		k.set(talk)
 		k.teller.hush()
 		talks.Go(func() {
@@ -390,8 +392,9 @@ type mqttTalk struct {
 // textsAhead is how many messages of a robot may wait for its session.
 const textsAhead = 16
 
-func newMQTTTalk(k *link, sound *udp.Socket) *mqttTalk {
-	return &mqttTalk{link: k, sound: sound.Open(k.host), texts: make(chan []byte, textsAhead), over: make(chan struct{})}
+func newMQTTTalk(k *link, sound *udp.Socket, a xiaozhi.AudioParams) *mqttTalk {
+	packet := cmp.Or(time.Duration(a.FrameDuration)*time.Millisecond, voice.FrameDuration)
+	return &mqttTalk{link: k, sound: sound.Open(k.host, packet), texts: make(chan []byte, textsAhead), over: make(chan struct{})}
 }
 
 // Begin implements transport.

@@ -18,9 +18,9 @@ import (
 
 // Limits of a talk.
 const (
-	mostArrived = 16  // datagrams that wait for the session: a second of sound
-	mostAhead   = 200 // numbers that one may be ahead of all before: twelve seconds of sound
-	probation   = 2   // datagrams in a row that a robot sends from a new place before sound goes there
+	mostArrived = 16 // datagrams that wait for the session: a second of sound
+	mostAhead   = 8  // numbers that one may be ahead of all before: half a second of sound
+	probation   = 2  // datagrams in a row that a robot sends from a new place before sound goes there
 )
 
 // Errors of sending.
@@ -114,6 +114,7 @@ type Talk struct {
 	socket *Socket
 	ssrc   [4]byte
 	secret xiaozhi.UDP
+	packet time.Duration // of sound in each of the robot's
 
 	arrived chan Arrived
 	peer    atomic.Pointer[netip.AddrPort] // where the robot's sound goes; nil before its first datagram
@@ -151,9 +152,10 @@ func (a *Arrived) Datagram() xiaozhi.Datagram {
 const maxOpus = 1275
 
 // Open begins the sound of a talk, with a key of its own. The host is the address
-// or name by which the robot reaches this machine.
-func (s *Socket) Open(host string) *Talk {
-	t := &Talk{socket: s, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}), buffer: make([]byte, 0, xiaozhi.MostDatagram)}
+// or name by which the robot reaches this machine, and packet how much sound each of
+// the robot's packets holds.
+func (s *Socket) Open(host string, packet time.Duration) *Talk {
+	t := &Talk{socket: s, packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}), buffer: make([]byte, 0, xiaozhi.MostDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
 	s.mu.Lock()
@@ -186,7 +188,11 @@ func (t *Talk) Close() {
 // take takes a datagram of the talk.
 func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
 	p, err := t.in.Parse(datagram)
-	if err != nil || len(p.Opus) == 0 || len(p.Opus) > maxOpus || !t.plausible(p.Sequence) || !t.window.Take(p.Sequence) {
+	if err != nil || len(p.Opus) > maxOpus {
+		return false
+	}
+	// Nothing authenticates a datagram. Most that others have made are none of the robot's by what they hold.
+	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Take(p.Sequence) {
 		return false
 	}
 	newest := p.Sequence > t.highest

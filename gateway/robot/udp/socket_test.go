@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
 	"perch/device/xiaozhi"
+)
+
+// voiceFrame is what each packet holds; toc is how one of that length begins.
+const (
+	voiceFrame = 60 * time.Millisecond
+	toc        = "\x18"
 )
 
 // robotEnd is a robot's end of a talk.
@@ -34,7 +41,7 @@ func opened(t *testing.T) (*Talk, *robotEnd) {
 			t.Error(err)
 		}
 	})
-	talk := s.Open("127.0.0.1")
+	talk := s.Open("127.0.0.1", voiceFrame)
 	return talk, end(t, talk)
 }
 
@@ -51,7 +58,7 @@ func end(t *testing.T, talk *Talk) *robotEnd {
 
 func (r *robotEnd) send(t *testing.T, sequence uint32, opus string) {
 	t.Helper()
-	if _, err := r.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(opus)}})); err != nil {
+	if _, err := r.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc + opus)}})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -60,7 +67,7 @@ func arrives(t *testing.T, talk *Talk, want string) {
 	t.Helper()
 	select {
 	case a := <-talk.Arrived():
-		if got := a.Datagram(); string(got.Opus) != want {
+		if got := a.Datagram(); string(got.Opus) != toc+want {
 			t.Errorf("%q arrives, want %q", got.Opus, want)
 		}
 	case <-time.After(10 * time.Second):
@@ -106,7 +113,7 @@ func TestSoundBothWays(t *testing.T) {
 // TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
 // goes.
 func TestWhatIsNotTheRobots(t *testing.T) {
-	talk := &Talk{arrived: make(chan Arrived, mostArrived)}
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
 	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
 	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	from := netip.MustParseAddrPort("192.0.2.1:1000")
@@ -114,7 +121,7 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 	datagram := func(d *xiaozhi.Datagrams, sequence uint32, opus []byte) []byte {
 		return d.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: opus}})
 	}
-	sound := []byte("sound")
+	sound := []byte(toc + "sound")
 	if !talk.take(datagram(robot, 1, sound), from) || !talk.take(datagram(robot, 2, sound), from) {
 		t.Fatal("the robot's own are not taken")
 	}
@@ -127,7 +134,10 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 		"of ours":       datagram(xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), 3, sound),
 		"another talk":  datagram(xiaozhi.NewDatagrams(secret.Key, xiaozhi.NewNonce([4]byte{9, 9, 9, 8}), false), 3, sound),
 		"without sound": datagram(robot, 3, nil),
-		"too much":      datagram(robot, 3, make([]byte, maxOpus+1)),
+		"in stereo":     datagram(robot, 3, []byte("\x1csound")),
+		"of 20 ms":      datagram(robot, 3, []byte("\x08sound")),
+		"of no frames":  datagram(robot, 3, []byte("\x0b\x00sound")),
+		"too much":      datagram(robot, 3, append([]byte(toc), make([]byte, maxOpus)...)),
 		"truncated":     good[:len(good)-1],
 		"header only":   good[:16],
 		"half a header": good[:7],
@@ -147,18 +157,51 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 
 // TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
 func TestAfterALongLoss(t *testing.T) {
-	talk := &Talk{arrived: make(chan Arrived, mostArrived)}
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
 	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
 	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	from := netip.MustParseAddrPort("192.0.2.1:1000")
 	var got []bool
 	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
-		got = append(got, talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte{1}}}), from))
+		got = append(got, talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
 	}
 	if want := [...]bool{true, false, false, true, true}; [5]bool(got) != want {
 		t.Errorf("taken %v, want %v", got, want)
 	}
+}
+
+// TestForgedDatagrams: of those that somebody has made without the key, few are taken,
+// and none moves where sound goes or makes the robot's own old.
+func TestForgedDatagrams(t *testing.T) {
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 1)}
+	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
+	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	from, thief := netip.MustParseAddrPort("192.0.2.1:1000"), netip.MustParseAddrPort("192.0.2.66:666")
+	random := rand.New(rand.NewPCG(1, 2))
+	taken, mine := 0, uint32(0)
+	for range 20_000 {
+		if random.IntN(100) == 0 {
+			mine++
+			if !talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: mine, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from) && mine > talk.highest {
+				t.Fatalf("the robot's own, number %d of %d, is not taken", mine, talk.highest)
+			}
+			<-talk.arrived
+		}
+		key := [16]byte{byte(random.Uint32()), byte(random.Uint32()), 7}
+		forged := xiaozhi.NewDatagrams(key, secret.Nonce, false).Append(nil, xiaozhi.Datagram{Sequence: mine + random.Uint32N(1000),
+			Audio: xiaozhi.Audio{Opus: []byte(toc + "forged")}})
+		if talk.take(forged, thief) {
+			taken++
+			<-talk.arrived
+			mine = max(mine, talk.highest) // the robot is that much further
+		}
+	}
+	if taken > 20 || *talk.peer.Load() != from {
+		t.Errorf("%d are taken, and sound goes to %s", taken, talk.peer.Load())
+	}
+	t.Logf("of 20000 forged datagrams %d were taken", taken)
 }
 
 func TestAClosedTalkTakesNothing(t *testing.T) {
@@ -166,7 +209,7 @@ func TestAClosedTalkTakesNothing(t *testing.T) {
 	robot.send(t, 1, "one")
 	arrives(t, talk, "one")
 	talk.Close()
-	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte("two")}}), netip.AddrPort{}) {
+	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}), netip.AddrPort{}) {
 		t.Error("a closed talk takes a datagram")
 	}
 }
@@ -174,10 +217,10 @@ func TestAClosedTalkTakesNothing(t *testing.T) {
 func FuzzTalk(f *testing.F) {
 	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte{1, 2, 3}}}))
+	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte(toc + "sound")}}))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		s := &Socket{talks: map[[4]byte]*Talk{}}
-		talk := &Talk{socket: s, arrived: make(chan Arrived, 2), in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
+		talk := &Talk{socket: s, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2), in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
 		s.talks[[4]byte{1}] = talk
 		first := s.take(bytes.Clone(datagram), netip.AddrPort{})
 		if again := s.take(bytes.Clone(datagram), netip.AddrPort{}); again {
