@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -159,6 +160,9 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	defer leave()
 	s.options.Robots.Seen(robot.ID, time.Now())
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {
+		host = base.Hostname() // this machine may have another address inside a container
+	}
 	k := &link{server: s, robot: robot, client: client, conn: c, host: host, log: s.logOf(robot.ID).With("robot", robot.ID),
 		done: make(chan struct{})}
 	k.toolbox = newToolbox(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
@@ -352,6 +356,13 @@ func (s *Server) unlink(k *link) {
 	if s.links[k.robot.ID] == k {
 		delete(s.links, k.robot.ID)
 	}
+}
+
+// Connected is how many robots are connected by MQTT.
+func (s *Server) Connected() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.links)
 }
 
 // linkOf is the MQTT connection of a robot, or nil.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -131,20 +132,16 @@ func (s *stream) plan(ctx context.Context, sentences []string) ([]xiaozhi.Subtit
 	within, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
 	// Where the time is over the rest is estimated.
-	_ = s.wait(within, func() bool { return len(s.starts) == len(sentences) || s.over })
+	_ = s.wait(within, func() bool { return len(s.starts) == len(sentences) || s.over || len(s.packets) == mostPackets })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	var all []xiaozhi.Subtitle
 	s.change(func() {
 		s.planned = slices.Clone(s.starts)
-		runes := 0
 		for i, sentence := range sentences {
 			if i == len(s.planned) {
-				s.planned = append(s.planned, estimate(len(s.packets), runes, sentences[:i]))
-			}
-			if i < s.made || i < len(s.starts) {
-				runes += utf8.RuneCountInString(sentence)
+				s.planned = append(s.planned, max(len(s.packets), s.planned[i-1]+s.estimate(sentences, i-1)))
 			}
 			all = append(all, xiaozhi.Subtitle{Start: s.planned[i] * int(voice.FrameDuration/time.Millisecond), Text: sentence})
 		}
@@ -152,19 +149,17 @@ func (s *stream) plan(ctx context.Context, sentences []string) ([]xiaozhi.Subtit
 	return all, s.failed()
 }
 
-// estimate is when a sentence begins, in packets, where so many packets were made of
-// the first runes.
-func estimate(packets, runes int, before []string) int {
-	const usual = 15 // runes in a second of speech
-	all := 0
-	for _, sentence := range before {
-		all += utf8.RuneCountInString(sentence)
-	}
+// estimate is how long a sentence will be, in packets, by those that are whole. It is
+// rather too long: a silence disturbs less than a subtitle that comes early. s.mu is held.
+func (s *stream) estimate(sentences []string, n int) int {
+	const usual = 10 // runes in a second of slow speech
 	perSecond := int(time.Second / voice.FrameDuration)
-	if runes == 0 || packets == 0 {
-		return all*perSecond/usual + perSecond
+	runes := utf8.RuneCountInString(sentences[n])
+	if s.made == 0 || s.made >= len(s.starts) {
+		return runes*perSecond/usual + perSecond/4
 	}
-	return all*packets/runes + perSecond/2
+	known := utf8.RuneCountInString(strings.Join(sentences[:s.made], ""))
+	return runes*s.starts[s.made]/max(1, known) + perSecond/2
 }
 
 // failed is why nothing of the stream can be heard.

@@ -76,6 +76,14 @@ func (m *robotMQTT) run(ctx context.Context, talk *robot.Server) error {
 	return talk.ServeMQTT(ctx, m.sound, m.listeners...)
 }
 
+// dropped counts the datagrams that no talk has taken.
+func (m *robotMQTT) dropped() uint64 {
+	if m.sound == nil {
+		return 0
+	}
+	return m.sound.Dropped()
+}
+
 // close closes what was opened and not run.
 func (m *robotMQTT) close() {
 	for _, l := range m.listeners {
