@@ -85,8 +85,8 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.drop(key)
 		return ""
 	}
-	if key == "" || e.Session == "" && !presence(e.Event) {
-		return "" // of no session: nothing that shows
+	if key == "" || presence(e.Event) != (e.Session == "") {
+		return "" // of no session, nor of a robot's connection: nothing that shows
 	}
 	if _, is := e.Event.(event.Notification); is {
 		return "" // its session is the one that sent it, which may be unknown

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -156,6 +157,28 @@ func TestABadNetwork(t *testing.T) {
 	}
 	if s := r.Stats(); s.Channels != 1 || len(s.Turns) != 2 {
 		t.Errorf("%d channels, %d turns", s.Channels, len(s.Turns))
+	}
+}
+
+// TestTLSForRobots: a robot whose firmware knows our authority has an encrypted
+// connection, and another finds no way in.
+func TestTLSForRobots(t *testing.T) {
+	c := appliancetest.Config()
+	c.TLS = goodFor(t, t.TempDir(), "127.0.0.1", month)
+	c.TLS.Listen = nil
+	c.Robots.Transport, c.Robots.MQTT.Listen, c.Robots.MQTT.TLS = string(device.MQTT), "", "127.0.0.1:0"
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	said := appliancetest.Sentences(t, "what time is it")
+	r := h.Robot(simrobot.Options{Firmware: "2.4", Transport: device.MQTT, Authorities: trusts(t, c.TLS.Certificate).RootCAs, Say: said})
+	if s := r.Stats(); len(s.Turns) != 1 || !s.Turns[0].Answered {
+		t.Errorf("%+v", s.Turns)
+	}
+	for name, o := range map[string]simrobot.Options{"without TLS": {}, "without the authority": {Authorities: x509.NewCertPool()}} {
+		o.Firmware, o.Say = "2.4", said
+		if _, err := h.TalkWith(o); err == nil {
+			t.Errorf("a robot %s gets in", name)
+		}
 	}
 }
 
