@@ -166,7 +166,8 @@ func TestPresence(t *testing.T) {
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
 	return rapid.SampledFrom([]event.Event{
-		event.RobotOnline{}, event.RobotOffline{}, event.RobotConnected{}, event.RobotDisconnected{}, event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
+		event.RobotOnline{}, event.RobotOffline{}, event.RobotConnected{}, event.RobotDisconnected{},
+		event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
 		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
 		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"},
 		event.Asked{ID: id}, event.Answered{ID: id},

@@ -2,7 +2,6 @@ package ota_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -35,7 +34,8 @@ func TestTransports(t *testing.T) {
 				r := httptest.NewRequest("POST", "http://192.168.1.5:8003/xiaozhi/ota/", strings.NewReader(whole))
 				r.Header = headers()
 				if c.agent != "" {
-					r.Header = http.Header{"Device-Id": r.Header["Device-Id"], "Client-Id": r.Header["Client-Id"], "User-Agent": {c.agent}, "Origin": {"https://panel.example"}}
+					r.Header.Set("User-Agent", c.agent)
+					r.Header.Set("Origin", "https://panel.example")
 				}
 				w := httptest.NewRecorder()
 				h.handler.ServeHTTP(w, r)

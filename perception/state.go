@@ -30,7 +30,7 @@ type State struct {
 	// Stale is a robot that has sensed nothing for so long that nobody knows
 	// what is before it. At says so.
 	Stale     bool      `json:"stale"`
-	Online    bool      `json:"online"` // it can be reached: its channel is open, or it is connected by MQTT
+	Online    bool      `json:"online"`  // it can be reached: its channel is open, or it is connected by MQTT
 	Talking   bool      `json:"talking"` // its channel is open
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`

@@ -121,7 +121,10 @@ func TestBootstrapTransport(t *testing.T) {
 			t.Errorf("%s: %v, want %v", reply, err, want)
 		}
 	}
-	for reply, wanted := range map[string]device.Transport{`{"mqtt":{"endpoint":"h:1884"}}`: device.WebSocket, `{"websocket":{"url":"ws://h:1/"}}`: device.MQTT} {
+	for reply, wanted := range map[string]device.Transport{
+		`{"mqtt":{"endpoint":"h:1884"}}`:    device.WebSocket,
+		`{"websocket":{"url":"ws://h:1/"}}`: device.MQTT,
+	} {
 		if _, err := checkIn(t, newRobot(t, Options{Transport: wanted}), reply); !errors.Is(err, ErrTransport) {
 			t.Errorf("%s where %s is wanted: %v", reply, wanted, err)
 		}

@@ -216,7 +216,8 @@ func (h *hub) change(c agent.Change) {
 		return
 	}
 	v.seen = c.At
-	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online || before.Talking != v.state.Talking {
+	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online ||
+		before.Talking != v.state.Talking {
 		v.dirty = true
 	}
 	if before.Online != v.state.Online {

@@ -30,6 +30,7 @@ type fakeChannel struct {
 	up      chan uplink // from the robot
 	framing xiaozhi.Framing
 	byMQTT  bool
+	mute    bool // the robot has not sent sound yet
 	closed  chan struct{}
 	once    sync.Once
 	text    []byte

@@ -78,7 +78,8 @@ func dial(t *testing.T, address string) *mqttRobot {
 	r := &mqttRobot{t: t, conn: conn, texts: make(chan xiaozhi.ToRobot, 100)}
 	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.Keepalive = "MQTT", 4, true, 240
-	hello.ClientIdentifier, hello.UsernameFlag, hello.Username, hello.PasswordFlag, hello.Password = "uuid", true, string(robotID), true, []byte("token")
+	hello.ClientIdentifier, hello.UsernameFlag, hello.Username = "uuid", true, string(robotID)
+	hello.PasswordFlag, hello.Password = true, []byte("token")
 	r.write(hello)
 	if answer, err := packets.ReadPacket(conn); err != nil || answer.(*packets.ConnackPacket).ReturnCode != packets.Accepted {
 		t.Fatalf("%v %v", answer, err)

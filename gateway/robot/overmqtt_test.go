@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -24,6 +26,9 @@ const byMQTT xiaozhi.Framing = 9
 // overMQTT is a talk over MQTT and UDP in memory. The robot's end of it is the
 // channel's: what that sends arrives as packets of MQTT and encrypted datagrams, and
 // what these carry to the robot is kept there.
+//
+// A script begins to speak to robots whose microphone was never open, and so the
+// first datagram is there from the beginning, unless the channel is mute.
 func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	c.framing, c.byMQTT = xiaozhi.Framing1, true
 	ours, theirs := net.Pipe()
@@ -104,8 +109,9 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	}()
 	go func() { // its main loop
 		out, sequence := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), uint32(1)
-		// A script begins to speak to robots whose microphone was never open.
-		sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: k.silence[0]}})
+		if !c.mute {
+			sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: k.silence[0]}})
+		}
 		defer func() {
 			_ = theirs.Close()
 			cancel()
@@ -134,6 +140,37 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 		}
 	}()
 	return &watchedTalk{talk, c}
+}
+
+// TestSpeechWaitsForTheFirstDatagram: only that shows where sound goes, and a robot that
+// is made to speak sends none. One that sends none at all is spoken to all the same.
+func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {
+	for name, after := range map[string]time.Duration{"after a second": time.Second, "never": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newTalkOn(t, answer("Yes."), byMQTT, func(k *talk) { k.channel.mute = true })
+				k.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
+				k.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+				began := time.Now()
+				k.queueText("Tea is ready.")
+				k.pass(min(after, 900*time.Millisecond))
+				k.wantStory("hello")
+				if after < audibleWithin {
+					k.pass(after - time.Since(began))
+					k.put(frame{audio: xiaozhi.Audio{Opus: k.silence[0]}})
+				}
+				k.pass(20 * time.Second)
+				first := k.channel.all()[1]
+				if want := min(after, audibleWithin); first.at.Sub(began) != want {
+					t.Errorf("tts start came after %s, want %s", first.at.Sub(began), want)
+				}
+				if heard := len(k.channel.packets()) > 0; heard != (after < audibleWithin) {
+					t.Errorf("%d packets were sent", len(k.channel.packets()))
+				}
+				k.close()
+			})
+		})
+	}
 }
 
 func isHello(m xiaozhi.FromRobot) bool { _, is := m.(xiaozhi.Hello); return is }

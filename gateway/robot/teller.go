@@ -51,7 +51,8 @@ func (k *link) speaks() bool {
 // add has something spoken, instead of what waits of the same id.
 func (t *teller) add(a announcement) {
 	t.mu.Lock()
-	t.waiting = append(slices.DeleteFunc(t.waiting, func(b announcement) bool { return b.notice == a.notice && (a.notice != "" || b.text == a.text) }), a)
+	same := func(b announcement) bool { return b.notice == a.notice && (a.notice != "" || b.text == a.text) }
+	t.waiting = append(slices.DeleteFunc(t.waiting, same), a)
 	t.mu.Unlock()
 	t.wake()
 }

@@ -375,7 +375,10 @@ func TestAQuestionToASleepingRobot(t *testing.T) {
 		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
 		r.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
 		r.pass(10 * time.Second)
-		asked := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool { s, is := m.(xiaozhi.SentenceStart); return is && s.Text == "May I run that?" })
+		asked := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool {
+			s, is := m.(xiaozhi.SentenceStart)
+			return is && s.Text == "May I run that?"
+		})
 		if !asked {
 			t.Errorf("the talk begins with %+v", r.others)
 		}

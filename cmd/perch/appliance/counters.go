@@ -21,7 +21,8 @@ func (a *Appliance) counters() []admin.Counter {
 			Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
 		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
 			Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
-		{Name: "perch_datagrams_dropped_total", Help: "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
+		{Name: "perch_datagrams_dropped_total",
+			Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
 			Count: a.robotMQTT.dropped},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
 	}, a.Engines.counters()...)

@@ -155,7 +155,8 @@ const maxOpus = 1275
 // or name by which the robot reaches this machine, and packet how much sound each of
 // the robot's packets holds.
 func (s *Socket) Open(host string, packet time.Duration) *Talk {
-	t := &Talk{socket: s, packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}), buffer: make([]byte, 0, xiaozhi.MostDatagram)}
+	t := &Talk{socket: s, packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
+		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
 	s.mu.Lock()

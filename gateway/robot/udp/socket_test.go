@@ -220,7 +220,8 @@ func FuzzTalk(f *testing.F) {
 	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte(toc + "sound")}}))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		s := &Socket{talks: map[[4]byte]*Talk{}}
-		talk := &Talk{socket: s, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2), in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
+		talk := &Talk{socket: s, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
+			in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
 		s.talks[[4]byte{1}] = talk
 		first := s.take(bytes.Clone(datagram), netip.AddrPort{})
 		if again := s.take(bytes.Clone(datagram), netip.AddrPort{}); again {
