@@ -58,9 +58,7 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 func answer(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
-			if p := recover(); p == http.ErrAbortHandler {
-				panic(p)
-			} else if p != nil {
+			if p := recover(); p != nil {
 				// One request must not take the others down. It is logged as it is.
 				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
 				if c.Writer.Written() {
@@ -75,7 +73,7 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 			return
 		case c.Writer.Written():
 			log.Info("an answer broke off", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
-			panic(http.ErrAbortHandler)
+			return
 		}
 		status, b := render(c.Errors.Last().Err)
 		if status == http.StatusInternalServerError {

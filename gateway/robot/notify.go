@@ -304,5 +304,8 @@ func (s *Server) fetch(w http.ResponseWriter, r *http.Request, name string) erro
 		err = fmt.Errorf("%w: %w", errCut, err)
 	}
 	t.done <- err
-	return err // an answer that has begun is broken off, and not taken for a whole one
+	if err != nil { // the answer cannot be ended, and is not taken for a whole one
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // what has no deadlines is no network
+	}
+	return err
 }
