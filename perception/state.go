@@ -30,8 +30,8 @@ type State struct {
 	// Stale is a robot that has sensed nothing for so long that nobody knows
 	// what is before it. At says so.
 	Stale     bool      `json:"stale"`
-	Online    bool      `json:"online"`  // it can be reached: its channel is open, or it is connected by MQTT
-	Talking   bool      `json:"talking"` // its channel is open
+	Online    bool      `json:"online"`            // it can be reached: its channel is open, or it is connected by MQTT
+	Talking   bool      `json:"talking,omitempty"` // its channel is open
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`
 	Mode      string    `json:"mode,omitempty"` // as the firmware calls its state: idle, talk, story_time, security, sleep, dance

@@ -118,11 +118,11 @@ func mqttOf(b *testing.B, a *process) string {
 		b.Fatal(err)
 	}
 	for _, p := range ready.Parts {
-		if address, found := strings.CutPrefix(p.Note, "on "); found && p.Name == "robots' MQTT" {
+		if address, found := strings.CutPrefix(p.Note, "on "); found && p.Name == "robots-mqtt" {
 			return address
 		}
 	}
-	b.Fatalf("robots' MQTT is nowhere in %+v", ready)
+	b.Fatalf("robots-mqtt is nowhere in %+v", ready)
 	return ""
 }
 

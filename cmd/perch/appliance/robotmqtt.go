@@ -24,7 +24,7 @@ type robotMQTT struct {
 func (a *Appliance) openRobotMQTT() (served ota.MQTT) {
 	c := a.Config.Robots
 	m := &a.robotMQTT
-	m.shown = admin.Part{Name: "robots' MQTT", OK: true, Note: "turned off by robots.mqtt and robots.udp"}
+	m.shown = admin.Part{Name: "robots-mqtt", OK: true, Note: "turned off by robots.mqtt and robots.udp"}
 	if c.MQTT.Listen == "" && c.MQTT.TLS == "" || c.UDP == "" {
 		return ota.MQTT{}
 	}
