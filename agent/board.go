@@ -96,6 +96,9 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.forget(e.At)
 	}
 	before, known := s.bySession[key]
+	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
+		return "" // its owner has forgotten it
+	}
 	if !known && len(s.bySession) >= manyStates {
 		s.makeRoom(e.At)
 	}

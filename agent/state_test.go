@@ -323,6 +323,7 @@ func TestTheBoardForgets(t *testing.T) {
 	const left device.ID = "a00000000004"
 	happens(left, "s", noon.Add(25*time.Hour), event.RobotOnline{})
 	happens(left, "", noon.Add(25*time.Hour), event.RobotForgotten{})
+	happens(left, "", noon.Add(25*time.Hour), event.RobotDisconnected{})
 	if got := fmt.Sprint(names()); strings.Contains(got, string(left)) {
 		t.Errorf("whom its owner has forgotten is there: %s", got)
 	}

@@ -128,6 +128,9 @@ func (b *States) Take(e event.Envelope) {
 		return
 	}
 	before, known := b.states[e.Robot]
+	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
+		return // its owner has forgotten it
+	}
 	if e.Robot == "" || !known && len(b.states) >= mostRobots && !b.makeRoom() {
 		return
 	}

@@ -58,15 +58,12 @@ func overs(r *appliancetest.Robot) (n int) {
 // was played.
 func TestAnIdleRobotSpeaks(t *testing.T) {
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.5", Record: true})
+	began := time.Now()
 	h.Publish("perch/a0b1c2d3e4f5/notify/set", `{"text": "The washing is done. Somebody should hang it up now."}`)
+	heard := h.Await(r, "the notification is heard", func(e simrobot.Observation) bool { _, is := e.(simrobot.NotificationHeard); return is })
 	h.Await(r, "the notification is played to its end", over)
-	heard := time.Duration(0)
-	for _, e := range r.Seen() {
-		if n, is := e.(simrobot.NotificationHeard); is {
-			heard = n.After
-		}
-	}
-	t.Logf("the first sound came %s after notify, of which %s are the robot's own popup sound", heard, 480*time.Millisecond)
+	t.Logf("the first sound came %s after mosquitto_pub was started, of which 480 ms are the robot's own popup sound",
+		heard.Sub(began).Round(time.Millisecond))
 	shown := subtitles(r)
 	if len(shown) != 2 || shown[0].Text != "The washing is done." || shown[1].Text != "Somebody should hang it up now." {
 		t.Fatalf("shown is %+v", shown)

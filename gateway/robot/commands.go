@@ -166,9 +166,15 @@ func (s *Server) Reboot(ctx context.Context, id device.ID) error {
 	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, reboot{}))
 }
 
-// Hangup closes a robot's channel.
+// Hangup closes a robot's channel, and its MQTT connection. It returns ErrOffline
+// where there is neither.
 func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
-	return s.post(ctx, id, hangUp{why})
+	err := s.post(ctx, id, hangUp{why})
+	if k := s.linkOf(id); k != nil {
+		k.conn.Close()
+		return nil
+	}
+	return err
 }
 
 // Call runs one of a robot's tools and returns what it answered.

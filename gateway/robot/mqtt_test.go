@@ -32,7 +32,7 @@ type mqttRobot struct {
 }
 
 // mqttServer is a server whose robots come by MQTT.
-func mqttServer(t *testing.T, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
+func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
 	t.Helper()
 	bus := event.NewBus()
 	robots := &registry{}
@@ -260,7 +260,9 @@ func TestBetweenTalks(t *testing.T) {
 	if m := await[xiaozhi.LLM](r); m.Emotion != "happy" {
 		t.Errorf("shown is %+v", m)
 	}
-	_ = r.conn.Close()
+	if err := s.Hangup(t.Context(), robotID, "forgotten"); err != nil {
+		t.Fatal(err)
+	}
 	awaitEvent[event.RobotDisconnected](t, events)
 	if err := s.Reboot(t.Context(), robotID); err == nil {
 		t.Error("a robot that is gone can be rebooted")
