@@ -55,9 +55,12 @@ var arrows = map[string][]string{
 	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
-	"gateway/*":     {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/admin": {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
+	"gateway/*": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door",
+		"gateway/robot/control", "gateway/robot/udp"},
+	"gateway/robot/control": {},
+	"gateway/robot/udp":     {"device/xiaozhi"},
+	"gateway/admin":         {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
 	"gateway/broker": {"gateway/door"},
@@ -85,9 +88,10 @@ var arrows = map[string][]string{
 // owners are the only packages that may import a library. A rule for a prefix
 // holds for everything below it.
 var owners = map[string][]string{
-	"go.etcd.io/bbolt":                       {"store"},
-	"github.com/gorilla/websocket":           {"socket", "packaging"},
-	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant"},
+	"go.etcd.io/bbolt":             {"store"},
+	"github.com/gorilla/websocket": {"socket", "packaging"},
+	// Its packets alone are robots' MQTT, on both sides.
+	"github.com/eclipse/paho.mqtt.golang":    {"gateway/homeassistant", "gateway/robot", "gateway/robot/control", "firmware-tools/simrobot"},
 	"github.com/mochi-mqtt/server/v2":        {"gateway/broker"},
 	"github.com/grandcat/zeroconf":           {"gateway/mdns"},
 	"github.com/pion/mdns/v2":                {"gateway/mdns"},
@@ -96,7 +100,9 @@ var owners = map[string][]string{
 	"github.com/prometheus":                  {"gateway/admin"},
 	"github.com/hraban/opus":                 {"voice"},
 	"github.com/maxhawkins/go-webrtcvad":     {"voice"},
-	"github.com/pion/opus":                   {"voice/sounds"},
+	"github.com/pion/opus":                   {"voice/sounds", "gateway/robot", "firmware-tools/simrobot"},
+	"github.com/pion/rtp":                    {"gateway/robot"},
+	"github.com/pion/webrtc/v4":              {"gateway/robot"},
 	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},

@@ -85,8 +85,8 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.drop(key)
 		return ""
 	}
-	if key == "" || e.Session == "" {
-		return "" // of no session: nothing that shows
+	if key == "" || presence(e.Event) != (e.Session == "") {
+		return "" // of no session, nor of a robot's connection: nothing that shows
 	}
 	if _, is := e.Event.(event.Notification); is {
 		return "" // its session is the one that sent it, which may be unknown
@@ -96,6 +96,9 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.forget(e.At)
 	}
 	before, known := s.bySession[key]
+	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
+		return "" // its owner has forgotten it
+	}
 	if !known && len(s.bySession) >= manyStates {
 		s.makeRoom(e.At)
 	}
@@ -107,6 +110,15 @@ func (s *states) take(e event.Envelope) (key string) {
 	}
 	s.bySession[key] = stated{Fold(before.State, e), e.At}
 	return key
+}
+
+// presence reports whether an event is about a robot's connection, and no session's.
+func presence(e event.Event) bool {
+	switch e.(type) {
+	case event.RobotConnected, event.RobotDisconnected:
+		return true
+	}
+	return false
 }
 
 func (s *states) drop(key string) {

@@ -36,12 +36,18 @@ const (
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`
-	Online  bool      `json:"online"` // the channel is open
+	Online  bool      `json:"online"`  // it can be reached: its channel is open, or it is connected by MQTT
+	Talking bool      `json:"talking"` // its channel is open
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // running now
 
 	// SubAgents are other agents at work for this one.
 	SubAgents int `json:"sub_agents"`
+
+	// Gone is a robot whose MQTT connection has ended: it is not only quiet.
+	Gone bool `json:"-"`
+
+	connected bool // by MQTT
 
 	base    Shown     // what shows when nothing passing is in front
 	passing Shown     // Attention or Failed, or empty
@@ -90,8 +96,13 @@ func (s State) Due() time.Time {
 // Fold is the state after one more event. It is pure: all it knows of time is
 // when the event happened.
 func Fold(s State, e event.Envelope) State {
-	if _, opened := e.Event.(event.RobotOnline); opened {
-		return State{Robot: e.Robot, Session: e.Session, Online: true, Emotion: Neutral, base: Idle}
+	switch e.Event.(type) {
+	case event.RobotOnline:
+		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: true, Emotion: Neutral, base: Idle, connected: s.connected}
+	case event.RobotConnected:
+		return s.reachable(e.Robot, true)
+	case event.RobotDisconnected:
+		return s.reachable(e.Robot, false)
 	}
 	if s.Session == "" {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
@@ -134,9 +145,19 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
+// reachable is a robot that has connected by MQTT, or is gone. Its talks are sessions
+// of their own.
+func (s State) reachable(robot device.ID, on bool) State {
+	if s.Robot == "" {
+		s.Robot, s.Emotion, s.base = robot, Neutral, Idle
+	}
+	s.connected, s.Online, s.Gone = on, on || s.Talking, !on && !s.Talking
+	return s
+}
+
 // offline is a closed channel. A robot that was put to sleep stays asleep.
 func (s State) offline() State {
-	s.Online = false
+	s.Online, s.Talking = s.connected, false
 	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
 	if s.base != Sleeping {
 		s.base = Idle

@@ -134,17 +134,55 @@ func TestASessionThatNeverSaidHelloStillGoesOffline(t *testing.T) {
 	}
 }
 
+// TestPresence: a robot that is connected by MQTT can be reached between its talks, and
+// is gone with its connection.
+func TestPresence(t *testing.T) {
+	b := agent.NewBoard()
+	for i, step := range []struct {
+		session       string
+		event         event.Event
+		online, talks bool
+		gone          bool
+	}{
+		{"", event.RobotConnected{}, true, false, false},
+		{"s1", event.RobotOnline{}, true, true, false},
+		{"s1", event.ListeningStarted{}, true, true, false},
+		{"s1", event.RobotOffline{}, true, false, false},
+		{"s2", event.RobotOnline{}, true, true, false},
+		{"", event.RobotDisconnected{}, true, true, false}, // its talk ends in a moment
+		{"s2", event.RobotOffline{}, false, false, false},
+		{"", event.RobotConnected{}, true, false, false},
+		{"", event.RobotDisconnected{}, false, false, true},
+		{"", event.RobotConnected{}, true, false, false},
+	} {
+		b.Take(event.Envelope{Seq: uint64(i + 1), At: noon, Robot: "a0b1c2d3e4f5", Session: step.session, Event: step.event})
+		if s := b.Robot("a0b1c2d3e4f5"); s.Online != step.online || s.Talking != step.talks || s.Gone != step.gone {
+			t.Errorf("step %d, %T: online %v, talking %v, gone %v", i, step.event, s.Online, s.Talking, s.Gone)
+		}
+	}
+}
+
 // anEvent draws any event that a session can have.
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
 	return rapid.SampledFrom([]event.Event{
-		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
+		event.RobotOnline{}, event.RobotOffline{}, event.RobotConnected{}, event.RobotDisconnected{},
+		event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
 		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
 		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"},
 		event.Asked{ID: id}, event.Answered{ID: id},
 		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
 		event.TurnEnded{End: event.EndFailed}, event.Fault{}, event.StateTold{State: "juggling", SubAgents: 2},
 	}).Draw(t, "event")
+}
+
+// sessionOf is an event with its session: a robot's connection has none.
+func sessionOf(session string, e event.Event) (string, event.Event) {
+	switch e.(type) {
+	case event.RobotConnected, event.RobotDisconnected:
+		return "", e
+	}
+	return session, e
 }
 
 // TestFoldOfALogIsTheFoldOfAnySplit also finds states that share memory: a
@@ -182,12 +220,13 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 		follow := bus.Read()
 		publish := func(n int) {
 			for range n {
-				bus.Publish("a0b1c2d3e4f5", rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session"), anEvent(t))
-				e, err := follow.Next(t.Context())
+				session, e := sessionOf(rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session"), anEvent(t))
+				bus.Publish("a0b1c2d3e4f5", session, e)
+				taken, err := follow.Next(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				board.Take(e)
+				board.Take(taken)
 			}
 		}
 		publish(rapid.IntRange(0, 20).Draw(t, "before"))
@@ -284,6 +323,7 @@ func TestTheBoardForgets(t *testing.T) {
 	const left device.ID = "a00000000004"
 	happens(left, "s", noon.Add(25*time.Hour), event.RobotOnline{})
 	happens(left, "", noon.Add(25*time.Hour), event.RobotForgotten{})
+	happens(left, "", noon.Add(25*time.Hour), event.RobotDisconnected{})
 	if got := fmt.Sprint(names()); strings.Contains(got, string(left)) {
 		t.Errorf("whom its owner has forgotten is there: %s", got)
 	}
@@ -342,6 +382,7 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 			case 5:
 				e.Robot, e.Session, e.Event = "a0b1c2d3e4f5", "", event.RobotForgotten{}
 			}
+			e.Session, e.Event = sessionOf(e.Session, e.Event)
 			board.Take(e)
 			for _, r := range readers {
 				switch rapid.IntRange(0, 9).Draw(t, "reader") {

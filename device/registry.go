@@ -405,6 +405,19 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.records.PutSoon(string(id), robot)
 }
 
+// KeepTransport stores which transport a robot was told to use at its last boot.
+func (r *Registry) KeepTransport(id ID, t Transport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.Transport == t {
+		return
+	}
+	robot.Transport = t
+	r.set(robot)
+	r.records.PutSoon(string(id), robot)
+}
+
 // Trusts reports whether the robot's owner has adopted it.
 func (r *Registry) Trusts(id ID) bool {
 	_, adopted := r.trusted.Load(id)

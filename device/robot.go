@@ -33,6 +33,9 @@ type Robot struct {
 
 	Echo bool `json:"echo,omitempty"` // it leaves echo cancellation to us
 
+	// Transport is what its last check-in has told it to use.
+	Transport Transport `json:"transport_given,omitempty"`
+
 	Tools         []Tool `json:"tools,omitempty"`
 	ToolsFirmware string `json:"tools_firmware,omitempty"` // the firmware that listed Tools
 }

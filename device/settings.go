@@ -16,7 +16,19 @@ type Settings struct {
 	Voice    string `json:"voice,omitempty"`    // of the first synthesizer
 	Brain    string `json:"brain,omitempty"`    // that is asked first
 	Language string `json:"language,omitempty"` // BCP 47
+	// Transport is how it talks with the appliance from its next boot on.
+	Transport Transport `json:"transport,omitempty"`
 }
+
+// Transport is how a robot talks with the appliance.
+type Transport string
+
+// The transports of the firmware. Over MQTT it can be reached as long as it runs;
+// its WebSocket is open only while it talks.
+const (
+	WebSocket Transport = "websocket"
+	MQTT      Transport = "mqtt" // and UDP for sound
+)
 
 // Change is what to set; nil leaves a setting as it is, empty removes it.
 type Change struct {
@@ -25,6 +37,8 @@ type Change struct {
 	Voice    *string `json:"voice"`
 	Brain    *string `json:"brain"`
 	Language *string `json:"language"`
+
+	Transport *string `json:"transport"`
 }
 
 // Errors of a robot's settings.
@@ -80,7 +94,7 @@ type setting struct {
 // each are all settings, with the change of each.
 func (s *Settings) each(c *Change) []setting {
 	return []setting{{"name", &s.Name, &c.Name}, {"persona", &s.Persona, &c.Persona}, {"voice", &s.Voice, &c.Voice},
-		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}}
+		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}, {"transport", (*string)(&s.Transport), &c.Transport}}
 }
 
 // apply is what the settings are after a change. It wraps ErrName and ErrSetting.
@@ -95,6 +109,8 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 			if text, err = CheckName(**one.to); err != nil {
 				return s, err
 			}
+		case one.key == "transport" && !Transport(text).valid():
+			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
 		case len(text) > mostSetting || Plain(text) != text:
 			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
 		}
@@ -103,10 +119,13 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 	return s, nil
 }
 
+// valid reports whether it is one of the transports, or none.
+func (t Transport) valid() bool { return t == "" || t == WebSocket || t == MQTT }
+
 // over is these settings, and those of another where these are empty.
 func (s Settings) over(other Settings) Settings {
 	return Settings{cmp.Or(s.Name, other.Name), cmp.Or(s.Persona, other.Persona), cmp.Or(s.Voice, other.Voice),
-		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language)}
+		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language), cmp.Or(s.Transport, other.Transport)}
 }
 
 // Fix puts the configuration file's settings before the stored ones, which stay

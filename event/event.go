@@ -82,6 +82,17 @@ type RobotOffline struct {
 	Why string `json:"why"` // the cause, such as "idle" or "hang_up"; text for people
 }
 
+// RobotConnected is published when a robot has connected by MQTT. It can be
+// reached from then on, also while its channel is closed.
+type RobotConnected struct {
+	Speaks bool `json:"speaks"` // it can be made to speak then
+}
+
+// RobotDisconnected is published when a robot's MQTT connection has ended.
+type RobotDisconnected struct {
+	Why string `json:"why"` // the cause; text for people
+}
+
 // RobotStatus is published when a robot has reported its own status. A field is
 // null if the robot did not report it.
 type RobotStatus struct {
@@ -328,6 +339,8 @@ func (RobotRenamed) kind() string        { return "robot_renamed" }
 func (RobotForgotten) kind() string      { return "robot_forgotten" }
 func (RobotOnline) kind() string         { return "robot_online" }
 func (RobotOffline) kind() string        { return "robot_offline" }
+func (RobotConnected) kind() string      { return "robot_connected" }
+func (RobotDisconnected) kind() string   { return "robot_disconnected" }
 func (RobotStatus) kind() string         { return "robot_status" }
 func (ToolsListed) kind() string         { return "tools_listed" }
 func (ListeningStarted) kind() string    { return "listening_started" }

@@ -28,6 +28,7 @@ type robotFlags struct {
 	robots  int
 	picture bool
 	json    bool
+	network simrobot.Network
 
 	spoken [][]simrobot.Sentence // for the microphone of each robot
 }
@@ -58,6 +59,12 @@ func robotCommand(name string, f *robotFlags) *cobra.Command {
 	s.Func("event", "`NAME=JSON` to send when the channel opens; repeatable", func(text string) error { return addEvent(o, text) })
 	s.BoolVar(&o.Upgrades, "upgrade", false, "install the firmware that is offered, and boot it")
 	s.BoolVar(&o.Crashes, "crash", false, "what --upgrade installs crashes before its check-in")
+	s.StringVar((*string)(&o.Transport), "transport", "", "`websocket|mqtt`: the transport that the bootstrap must tell it to use; without it either")
+	s.BoolVar(&o.Asleep, "asleep", false, "open no channel: be there for what comes by MQTT, until it is stopped")
+	s.Float64Var(&f.network.Loss, "loss", 0, "`PART` of the datagrams of talks over MQTT that is lost, such as 0.05")
+	s.Float64Var(&f.network.Reorder, "reorder", 0, "`PART` of them that comes 75 ms late")
+	s.DurationVar(&f.network.Jitter, "jitter", 0, "longest `TIME` by which the others are late")
+	s.DurationVar(&f.network.Rebind, "rebind", 0, "`TIME` after which the robot sends from another port")
 	s.BoolVar(&o.Stay, "stay", false, "do not hang up after the last answer")
 	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: the firmware that it behaves as")
 	s.StringVar(&f.script, "transcript", "", "`FILE` to write every frame to, as JSON lines, secrets blanked")
@@ -94,12 +101,20 @@ func (f *robotFlags) check() error {
 		return command.Usagef("--robots %d: 1 to 1000", f.robots)
 	case f.robots > 1 && (f.speaker != "" || f.script != "" || f.options.FlashFile != "" || f.picture):
 		return command.Usagef("--speaker, --transcript, --flash and --picture are for one robot")
+	case f.network.Loss < 0 || f.network.Loss > 1 || f.network.Reorder < 0 || f.network.Reorder > 1 || f.network.Jitter < 0 || f.network.Rebind < 0:
+		return command.Usagef("--loss and --reorder are 0 to 1, --jitter and --rebind times")
+	case f.options.Asleep && (len(f.say) > 0 || f.mic != ""):
+		return command.Usagef("a robot that is --asleep says nothing")
 	case f.json && f.picture:
 		return command.Usagef("--picture is for people, and --json for programs")
 	}
 	if o := &f.options; o.AEC == "" && o.Mode == xiaozhi.Realtime {
 		o.AEC = simrobot.AECDevice // no robot has that mode without
 	}
+	if f.network != (simrobot.Network{}) {
+		f.options.Network = &f.network
+	}
+	f.options.Forever = f.options.Forever || f.options.Asleep
 	f.options.Record = f.speaker != ""
 	o := f.options
 	o.FlashFile = ""

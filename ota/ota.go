@@ -2,7 +2,7 @@
 // answered with where to connect, what the time is and which firmware to run.
 // A wrong answer here puts a robot into a boot loop, so the reply is a type
 // that cannot hold one: no key over 15 characters, numbers that are numbers, no
-// mqtt section, no version that cannot be compared.
+// version that cannot be compared, one transport and not two.
 //
 // Images are kept in a catalogue, checked as a robot's boot loader checks them,
 // and rolled out by a pure step from check-in to check-in.
@@ -27,6 +27,7 @@ import (
 type registry interface {
 	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
+	KeepTransport(id device.ID, t device.Transport)
 }
 
 // publisher is the bus.
@@ -39,13 +40,21 @@ type Options struct {
 	Robots    registry
 	Bus       publisher
 	Zone      *time.Location
-	PublicURL string    // "http://host:port"; empty takes each request's own Host
-	Framing   int       // binary framing that robots are configured to use: 1, 2 or 3
-	Firmware  *Firmware // nil offers none
+	PublicURL string           // "http://host:port"; empty takes each request's own Host
+	Framing   int              // binary framing that robots are configured to use: 1, 2 or 3
+	Firmware  *Firmware        // nil offers none
+	Transport device.Transport // of robots without their own; empty is their WebSocket
+	MQTT      MQTT             // where robots connect by MQTT
 	// Earliest is a time before which the clock is wrong, such as that of the
 	// program's build: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
 	Log      *slog.Logger
+}
+
+// MQTT is where robots connect by MQTT.
+type MQTT struct {
+	Port  int    // of this machine, 8883 for TLS; 0 is nowhere, and then robots use their WebSockets
+	Topic string // to which robots publish
 }
 
 // Service answers robots that boot.
@@ -76,6 +85,7 @@ type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
 	WebSocket  *webSocket  `json:"websocket,omitempty"`
+	MQTT       *mqtt       `json:"mqtt,omitempty"`
 	Activation *activation `json:"activation,omitempty"`
 }
 
@@ -103,6 +113,21 @@ type webSocket struct {
 	Version int    `json:"version"`
 }
 
+// mqtt is copied as webSocket is. A robot that gets it uses MQTT, whatever else it
+// gets. It reads no topic to subscribe to.
+type mqtt struct {
+	Endpoint string `json:"endpoint"` // host:port; 8883 is TLS
+	Client   string `json:"client_id"`
+	User     string `json:"username"`
+	Password string `json:"password"`
+	Alive    int    `json:"keepalive"` // seconds
+	Topic    string `json:"publish_topic"`
+}
+
+// aliveFor is the keepalive of robots by MQTT, in seconds: one that is switched off
+// is missed after one and a half times that. The firmware's own is 240.
+const aliveFor = 60
+
 // activation keeps the robot asking until its owner has adopted it.
 type activation struct {
 	Message   string `json:"message"`
@@ -129,11 +154,10 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	}
 	robot, admission := s.o.Robots.CheckIn(checkIn, now)
 	s.announce(checkIn, robot, admission, now)
-	framing := s.o.Framing
-	if robot.Echo {
-		framing = withTimestamps
+	reply := s.reply(robot.ID, admission, now)
+	if admission.Token != "" {
+		s.connect(&reply, robot, checkIn, admission.Token, isBrowser(r.UserAgent))
 	}
-	reply := s.reply(robot.ID, checkIn.BaseURL, framing, admission, now)
 	reply.Firmware = s.upgrade(robot, checkIn.Firmware, admission, r.Body, now)
 	return reply, nil
 }
@@ -162,7 +186,34 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 // that was played meanwhile. Server-side echo cancellation needs it.
 const withTimestamps = 2
 
-func (s *Service) reply(id device.ID, base string, framing int, a device.Admission, now time.Time) Reply {
+// connect tells a robot where to connect, by the transport that is its own or everybody's.
+// A page has WebSockets only.
+func (s *Service) connect(reply *Reply, robot device.Robot, c device.CheckIn, token string, page bool) {
+	transport := cmp.Or(robot.Settings.Transport, s.o.Transport, device.WebSocket)
+	if page || s.o.MQTT.Port == 0 {
+		transport = device.WebSocket
+	}
+	s.o.Robots.KeepTransport(robot.ID, transport)
+	if transport == device.MQTT {
+		reply.MQTT = &mqtt{Endpoint: s.endpoint(c.BaseURL), Client: c.Client.ID, User: string(robot.ID), Password: token, Alive: aliveFor,
+			Topic: s.o.MQTT.Topic}
+		return
+	}
+	framing := s.o.Framing
+	if robot.Echo {
+		framing = withTimestamps
+	}
+	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(c.BaseURL, "http") + "/xiaozhi/v1/", Token: token, Version: framing}
+}
+
+// endpoint is where a robot connects by MQTT, under the name by which it has reached us.
+func (s *Service) endpoint(base string) string {
+	_, address, _ := strings.Cut(base, "://")
+	host, _, _ := net.SplitHostPort(address) // base has a port always
+	return net.JoinHostPort(host, strconv.Itoa(s.o.MQTT.Port))
+}
+
+func (s *Service) reply(id device.ID, a device.Admission, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
 	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have a clock of its own
@@ -172,9 +223,7 @@ func (s *Service) reply(id device.ID, base string, framing int, a device.Admissi
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
 		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + by, Code: a.Code, Challenge: by}
-		return reply
 	}
-	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(base, "http") + "/xiaozhi/v1/", Token: a.Token, Version: framing}
 	return reply
 }
 
@@ -194,7 +243,7 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 		return device.CheckIn{}, err
 	}
 	board, version, _ := strings.Cut(r.UserAgent, "/")
-	if board == browser { // it does not identify the client that runs in it
+	if isBrowser(r.UserAgent) { // it does not identify the client that runs in it
 		board, version = cmp.Or(text(body.Board.Type), text(body.Application.Name)), ""
 	}
 	return device.CheckIn{
@@ -213,8 +262,8 @@ func parseID(text string) (device.ID, error) {
 	return id, nil
 }
 
-// browser is how every browser's User-Agent begins.
-const browser = "Mozilla"
+// isBrowser reports whether a User-Agent begins as every browser's does.
+func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
 // client returns the client that checks in: by the headers or the query, else by the
 // body. A robot that is bound without a client id stays bound to none.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -87,7 +86,7 @@ func identity(r *http.Request) (id, client string) {
 // allowed page sends. An image or script tag sends none, and any page of the internet
 // could fill the registry through it.
 func isTag(r *http.Request) bool {
-	return r.Header.Get("Origin") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+	return r.Header.Get("Origin") == "" && isBrowser(r.UserAgent())
 }
 
 var errTag = &fault{"no_origin", http.StatusForbidden,

@@ -97,10 +97,16 @@ func (c *creature) may(m moment, a Act) bool {
 	case TurnHead:
 		return c.head.grant(m.now, a.Priority, a.Hold)
 	case Say:
+		if !m.state.Talking && !m.state.speaks {
+			return false // it would be said in the next talk
+		}
 		if a.Greeting {
 			c.greeted = m.now
 		}
 	case Play:
+		if !m.state.Talking {
+			return false
+		}
 		c.played = m.now
 	}
 	return true

@@ -30,7 +30,8 @@ type State struct {
 	// Stale is a robot that has sensed nothing for so long that nobody knows
 	// what is before it. At says so.
 	Stale     bool      `json:"stale"`
-	Online    bool      `json:"online"` // its channel is open
+	Online    bool      `json:"online"`            // it can be reached: its channel is open, or it is connected by MQTT
+	Talking   bool      `json:"talking,omitempty"` // its channel is open
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`
 	Mode      string    `json:"mode,omitempty"` // as the firmware calls its state: idle, talk, story_time, security, sleep, dance
@@ -45,7 +46,9 @@ type State struct {
 	Woken     time.Time `json:"woken,omitzero"`   // by its wake word
 	OwnGaze   time.Time `json:"own_gaze,omitzero"`
 
-	talk talk
+	talk      talk
+	connected bool // by MQTT
+	speaks    bool // also between talks
 }
 
 // Face is who is before the robot.
@@ -158,12 +161,16 @@ func follow(s State, e event.Envelope) State {
 		s = s.forget()
 		s.GoodNight = false
 	case event.RobotOnline:
-		s.Online, s.Listening = true, false
+		s.Online, s.Talking, s.Listening = true, true, false
 		s.talk = s.talk.over(e.At)
 		s.talk.session = e.Session
 	case event.RobotOffline:
-		s.Online, s.Listening = false, false
+		s.Online, s.Talking, s.Listening = s.connected, false, false
 		s.talk = s.talk.over(e.At)
+	case event.RobotConnected:
+		s.connected, s.Online, s.speaks = true, true, ev.Speaks
+	case event.RobotDisconnected:
+		s.connected, s.Online, s.speaks = false, s.Talking, false
 	case event.RobotStatus:
 		if ev.Battery != nil {
 			s.Battery = ev.Battery

@@ -55,7 +55,7 @@ func NewStates(kept table) *States {
 		if err != nil || len(b.states) >= mostRobots {
 			continue
 		}
-		s.Robot, s.Stale, s.Online, s.Listening = id, true, false, false
+		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = id, true, false, false, false
 		b.states[id], b.bytes[id] = s.forget(), s.size()
 	}
 	return b
@@ -128,6 +128,9 @@ func (b *States) Take(e event.Envelope) {
 		return
 	}
 	before, known := b.states[e.Robot]
+	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
+		return // its owner has forgotten it
+	}
 	if e.Robot == "" || !known && len(b.states) >= mostRobots && !b.makeRoom() {
 		return
 	}

@@ -50,6 +50,16 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	return d.pcm[:n], nil
 }
 
+// Conceal returns 60 ms of sound in place of a packet that was lost. The slice is
+// overwritten by the next call.
+func (d *Decoder) Conceal() ([]int16, error) {
+	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/longestPacket]
+	if err := d.opus.DecodePLC(pcm); err != nil {
+		return nil, fmt.Errorf("conceal a lost packet: %w", err)
+	}
+	return pcm, nil
+}
+
 // Encoder turns PCM into the Opus packets of one stream, 60 ms each.
 type Encoder struct {
 	opus  *opus.Encoder

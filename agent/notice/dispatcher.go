@@ -23,7 +23,7 @@ const (
 type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string // the robots with an open channel, each with its session, where that is known
+	open    map[device.ID]string // the robots that can be reached, each with its session, where it has one that is known
 	waiting map[string]*waiting  // all notifications
 	held    map[device.ID]time.Time
 	refused map[device.ID]time.Duration // until when nothing is offered to a robot, on the running clock
@@ -135,7 +135,7 @@ func (d *dispatcher) refresh() {
 func (d *dispatcher) take(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline:
+	case event.RobotOnline, event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
 		d.session(e)
 		return true
 	case event.Notification:
@@ -158,6 +158,11 @@ func (d *dispatcher) session(e event.Envelope) {
 	}
 	if _, opened := e.Event.(event.RobotOnline); opened {
 		d.open[e.Robot] = e.Session
+		return
+	}
+	// It may be connected by MQTT, and can be reached without a session then.
+	if _, known := d.open[e.Robot]; !known && slices.Contains(d.robots.Open(), e.Robot) {
+		d.open[e.Robot] = ""
 	}
 }
 

@@ -20,7 +20,8 @@ type Announcement struct {
 
 // robots announce notifications to people.
 type robots interface {
-	// Open lists the robots whose channel is open and whose hello was answered.
+	// Open lists the robots that can be reached: whose channel is open and whose
+	// hello was answered, or that are connected by MQTT.
 	Open() []device.ID
 	// Announce hands an announcement to the robot's session, which publishes
 	// NotificationChanged: shown when the robot shows it, spoken when it was

@@ -319,6 +319,31 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 	})
 }
 
+// TestARobotThatIsConnected gets notifications without a session: before its talk, in
+// it, and after it, until it has announced them.
+func TestARobotThatIsConnected(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		h.notify(notice.Notification{ID: "a", Text: "before", Robot: chan1, Speak: true})
+		h.mu.Lock()
+		h.open = append(h.open, chan1)
+		h.mu.Unlock()
+		h.bus.Publish(chan1, "", event.RobotConnected{Speaks: true})
+		h.expects("5: before")
+		h.hello(chan1, "s1") // which has cut it off
+		h.expects("5: before")
+		h.changed("a", notice.Spoken)
+		h.notify(notice.Notification{ID: "b", Text: "unheard", Robot: chan1, Speak: true})
+		h.expects("5: unheard")
+		h.bus.Publish(chan1, "s1", event.RobotOffline{Why: "idle"}) // and it is connected still
+		h.expects("5: unheard")
+		h.goodbye(chan1, "s1")
+		h.bus.Publish(chan1, "", event.RobotDisconnected{})
+		h.expects()
+		h.notify(notice.Notification{ID: "c", Text: "gone", Robot: chan1, Speak: true})
+		h.expects()
+	})
+}
+
 func TestANotificationToShowOnly(t *testing.T) {
 	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "a", Text: "one"})
@@ -388,9 +413,9 @@ func TestANotificationExpiresOnce(t *testing.T) {
 	})
 }
 
-func TestAtMost20WaitForARobot(t *testing.T) {
+func TestAtMost40WaitForARobot(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
-		for i := range 22 {
+		for i := range 42 {
 			n := notice.Notification{ID: fmt.Sprint(i), Text: fmt.Sprint(i), Robot: chan1, Speak: true}
 			if i == 5 {
 				n.Urgency = notice.UrgencyLow
@@ -402,7 +427,7 @@ func TestAtMost20WaitForARobot(t *testing.T) {
 			t.Errorf("published %v", h.published())
 		}
 		h.hello(chan1, "s1")
-		if len(h.announced) != 20 || h.announced[0] != "5: 1" || h.announced[19] != "5: 21" {
+		if len(h.announced) != 40 || h.announced[0] != "5: 1" || h.announced[39] != "5: 41" {
 			t.Errorf("announced %v", h.announced)
 		}
 	})

@@ -62,6 +62,13 @@ func (n Notification) announced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
 
+// Waits reports whether a notification is still to be announced. Of one that cannot be
+// read now it is true.
+func (s *Store) Waits(id string) bool {
+	n, there, err := s.get(id)
+	return err != nil || there && !n.announced()
+}
+
 // table stores notifications by id. Put is durable when it returns.
 type table interface {
 	Get(key string) (Notification, bool, error)
@@ -84,7 +91,7 @@ const (
 	mostURL     = 2048 // bytes
 	mostID      = 64   // bytes; also of a session's id
 	mostStored  = 500
-	mostWaiting = 20             // for one robot, one session, or all
+	mostWaiting = 40             // for one robot, one session, or all
 	lifetime    = 24 * time.Hour // of a notification without expires_at
 )
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -199,6 +200,7 @@ const asLoadTarget = "RUN_WITH_SCRIPTED_EARS"
 func serveScripted() {
 	c := appliancetest.Config()
 	c.Bridge.Key = benchKey
+	c.Robots.UDP = cmp.Or(os.Getenv("PERCH_ROBOTS_UDP"), c.Robots.UDP)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	o := appliancetest.Options(os.Args[3])
 	o.Log, o.Recognizers = log, voice.Recognizers{scriptedRecognizer{}}

@@ -66,18 +66,19 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 // deviceLine is what devices shows of a robot.
 type deviceLine struct {
 	device.Settings
-	Adopted   bool      `json:"adopted"`
-	ID        string    `json:"id"`
-	Board     string    `json:"board"`
-	Firmware  string    `json:"firmware"`
-	Address   string    `json:"address"`
-	LastSeen  time.Time `json:"last_seen"`
-	Waiting   string    `json:"waiting"`
-	Code      string    `json:"code"`
-	Claimed   bool      `json:"claimed"`
-	Connected bool      `json:"connected"`
-	State     string    `json:"state"`
-	Senses    []string  `json:"senses"`
+	Given     device.Transport `json:"transport_given"`
+	Adopted   bool             `json:"adopted"`
+	ID        string           `json:"id"`
+	Board     string           `json:"board"`
+	Firmware  string           `json:"firmware"`
+	Address   string           `json:"address"`
+	LastSeen  time.Time        `json:"last_seen"`
+	Waiting   string           `json:"waiting"`
+	Code      string           `json:"code"`
+	Claimed   bool             `json:"claimed"`
+	Connected bool             `json:"connected"`
+	State     string           `json:"state"`
+	Senses    []string         `json:"senses"`
 }
 
 func (d deviceLine) seen() string { return d.LastSeen.Local().Format(time.DateTime) }
@@ -108,6 +109,8 @@ func (d deviceLine) advice() string {
 		return fmt.Sprintf("waits: %s: perch adopt %s", d.Waiting, d.ID)
 	case !d.Adopted:
 		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
+	case d.Transport != "" && d.Given != "" && d.Transport != d.Given:
+		return fmt.Sprintf("it uses %s from its next boot on: perch robot reboot %s, or switch it off and on", d.Transport, d.ID)
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ var doorLocks = map[lock][]string{
 	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},
 	cameraToken: {"POST /xiaozhi/vision/explain"},
 	ticket: {"GET /xiaozhi/ota/firmware/:name", "HEAD /xiaozhi/ota/firmware/:name",
-		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name"},
+		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name", "GET /xiaozhi/notify/:ticket"},
 	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
 		"GET /metrics", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",

@@ -46,7 +46,9 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	t.Helper()
 	p := &process{t: t, data: data, ready: make(chan string, 1)}
 	p.cmd = exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
-	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }), env...)
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
+		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout = &p.out
 	lines, err := p.cmd.StderrPipe()
 	if err == nil {

@@ -15,7 +15,9 @@ import (
 )
 
 // robotKeys are those of robot set.
-func robotKeys() []string { return []string{"name", "persona", "voice", "brain", "language"} }
+func robotKeys() []string {
+	return []string{"name", "persona", "voice", "brain", "language", "transport"}
+}
 
 // robotAt is where the admin API has a robot.
 func robotAt(robot string) string { return "/api/v1/devices/" + url.PathEscape(robot) }
@@ -57,9 +59,10 @@ func renameCommand() *cobra.Command {
 func setCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
-		Use:     "set ROBOT KEY=VALUE...",
-		Short:   "Set a robot's own name, persona, voice, brain or language; an empty value takes it away",
-		Example: "perch robot set kitchen voice=en-gb language=en",
+		Use:   "set ROBOT KEY=VALUE...",
+		Short: "Set a robot's own name, persona, voice, brain, language or transport; an empty value takes it away",
+		Example: `perch robot set kitchen voice=en-gb language=en
+			perch robot set kitchen transport=mqtt`,
 		RunE: func(c *cobra.Command, args []string) error {
 			change := map[string]string{}
 			for _, word := range args[1:] {
@@ -75,10 +78,25 @@ func setCommand() *cobra.Command {
 	})
 }
 
+func rebootCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:     "reboot ROBOT",
+		Short:   "Restart a robot that is connected",
+		Example: "perch robot reboot kitchen",
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.ask(c, http.MethodPost, robotAt(args[0])+"/reboot", nil, nil, func(out io.Writer) {
+				fmt.Fprintln(out, device.Plain(args[0])+" restarts")
+			})
+		},
+	})
+}
+
 // write shows a robot, a line for each thing that is known of it.
 func (d deviceLine) write(out io.Writer) {
 	writeLines(out, [][2]string{
 		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
+		{"transport", string(d.Transport)},
 		{"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.seen()}, {"state", d.state()},
 		{"senses", strings.Join(d.Senses, ", ")}, {"note", strings.TrimSpace(d.advice())},
 	})

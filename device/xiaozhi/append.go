@@ -1,6 +1,7 @@
 package xiaozhi
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 )
@@ -29,6 +30,7 @@ func (ListenStop) fromRobot(w *wire)         { w.Type, w.State = "listen", "stop
 func (m Abort) fromRobot(w *wire)            { w.Type, w.Reason = "abort", m.Reason }
 func (m FromMCP) fromRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payload }
 func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event", m.Name, m.Data }
+func (m Goodbye) fromRobot(w *wire)          { w.Session, w.Type = m.Session, "goodbye" }
 func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
 
 // AppendToRobot appends the appliance's text message in that session.
@@ -43,6 +45,10 @@ func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 
 func (m Welcome) toRobot(w *wire) {
 	*w = wire{Session: m.Session, Type: "hello", Transport: "websocket", Audio: m.Audio.wire()}
+	if u := m.UDP; u != nil {
+		w.Transport = "udp"
+		w.UDP = &wireUDP{Server: u.Server, Port: u.Port, Key: hex.EncodeToString(u.Key[:]), Nonce: hex.EncodeToString(u.Nonce[:])}
+	}
 }
 
 func (TTSStart) toRobot(w *wire)         { w.Type, w.State = "tts", "start" }
@@ -51,6 +57,8 @@ func (TTSStop) toRobot(w *wire)          { w.Type, w.State = "tts", "stop" }
 func (m STT) toRobot(w *wire)            { w.Type, w.Text = "stt", &m.Text }
 func (m LLM) toRobot(w *wire)            { w.Type, w.Emotion, w.Text = "llm", m.Emotion, &m.Text }
 func (m ToMCP) toRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payload }
+func (m Notify) toRobot(w *wire)         { w.Type, w.AudioURL, w.Subtitles = "notify", m.URL, m.Subtitles }
+func (m Goodbye) toRobot(w *wire)        { w.Session, w.Type = m.Session, "goodbye" }
 func (Reboot) toRobot(w *wire)           { w.Type, w.Command = "system", "reboot" }
 func (Alert) toRobot(*wire)              {} // see wireAlert
 func (KeepAlive) toRobot(w *wire)        { w.Type = keepAlive }

@@ -35,8 +35,9 @@ func (f Framing) Valid() bool { return f >= Framing1 && f <= Framing3 }
 
 // Audio is one packet of sound.
 type Audio struct {
-	Timestamp uint32 // milliseconds, framing 2 only; of the downlink packet played when this was recorded
+	Timestamp uint32 // milliseconds, framing 2 and UDP only; of the downlink packet played when this was recorded
 	Opus      []byte
+	Lost      bool // over UDP: the packet has not arrived, and its sound is to be concealed
 }
 
 // ErrFrame is wrapped by Parse for a binary message that is not a frame.

@@ -12,13 +12,13 @@ import "encoding/json"
 const MaxMessage = 65535
 
 // FromRobot is a text message that a robot sends. The set is closed: Hello,
-// ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event and
+// ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event, Goodbye and
 // UnknownFromRobot.
 type FromRobot interface{ fromRobot(w *wire) }
 
 // ToRobot is a text message that a robot is sent. The set is closed: Welcome,
-// TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, KeepAlive
-// and UnknownToRobot.
+// TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, Notify,
+// Goodbye, KeepAlive and UnknownToRobot.
 type ToRobot interface{ toRobot(w *wire) }
 
 // AudioParams are the sound one side sends: Opus, mono.
@@ -81,14 +81,27 @@ type Event struct {
 	Data json.RawMessage // an object, never nil
 }
 
+// Goodbye ends a talk over MQTT; the connection stays. Both sides send it. A
+// robot ends the talk that it is in if Session is empty or that of the talk.
+type Goodbye struct{ Session string }
+
 // UnknownFromRobot is a message of a type that is not in the set.
 type UnknownFromRobot struct{ Type string }
 
-// Welcome answers Hello. It always has transport "websocket": the firmware
-// dereferences that field unchecked.
+// Welcome answers Hello. It always has a transport, "websocket" or, with UDP,
+// "udp": the firmware dereferences that field unchecked.
 type Welcome struct {
 	Session string
 	Audio   AudioParams
+	UDP     *UDP // of a talk over MQTT; nil for a WebSocket
+}
+
+// UDP is where a talk over MQTT has its sound, and the secrets of it.
+type UDP struct {
+	Server string // IPv4 address or name
+	Port   int
+	Key    [KeySize]byte
+	Nonce  [NonceSize]byte // see NewNonce
 }
 
 // TTSStart makes the robot speak: it closes the microphone and empties its
@@ -116,6 +129,20 @@ type Reboot struct{}
 
 // Alert shows a message in any state. All three fields are needed.
 type Alert struct{ Status, Message, Emotion string }
+
+// Notify has a robot that is idle play sound from a URL of ours, from firmware
+// 2.5.0 on (docs/notify.md there). It is not answered: only the request for the
+// sound shows that it was taken.
+type Notify struct {
+	URL       string // http or https; mono Ogg Opus, packets of 5 to 120 ms
+	Subtitles []Subtitle
+}
+
+// Subtitle is a text that a robot shows from a time of its sound on.
+type Subtitle struct {
+	Start int    `json:"start_ms"` // milliseconds
+	Text  string `json:"text"`
+}
 
 // KeepAlive feeds the clock of a channel, which runs out after 120 s without a
 // message; pings do not count. It has a type the firmware does not know, which

@@ -2,6 +2,7 @@ package xiaozhi
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type wire struct {
 	Features  *Features       `json:"features,omitempty"`
 	Transport string          `json:"transport,omitempty"`
 	Audio     *wireAudio      `json:"audio_params,omitempty"`
+	UDP       *wireUDP        `json:"udp,omitempty"`
 	State     string          `json:"state,omitempty"`
 	Mode      Mode            `json:"mode,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
@@ -33,6 +35,16 @@ type wire struct {
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
+	AudioURL  string          `json:"audio_url,omitempty"`
+	Subtitles []Subtitle      `json:"subtitles,omitempty"`
+}
+
+// wireUDP has its secrets in hexadecimal.
+type wireUDP struct {
+	Server string `json:"server"`
+	Port   int    `json:"port"`
+	Key    string `json:"key"`
+	Nonce  string `json:"nonce"`
 }
 
 type wireAudio struct {
@@ -87,6 +99,8 @@ func ParseFromRobot(text []byte) (FromRobot, error) {
 		return FromMCP{Payload: w.Payload}, nil
 	case "event":
 		return w.event()
+	case "goodbye":
+		return Goodbye{Session: w.Session}, nil
 	}
 	return UnknownFromRobot{Type: w.Type}, nil
 }
@@ -170,6 +184,10 @@ func ParseToRobot(text []byte) (ToRobot, error) {
 		}
 	case "alert":
 		return Alert{Status: w.Status, Message: w.Message, Emotion: w.Emotion}, nil
+	case "notify":
+		return Notify{URL: w.AudioURL, Subtitles: w.Subtitles}, nil
+	case "goodbye":
+		return Goodbye{Session: w.Session}, nil
 	case keepAlive:
 		return KeepAlive{}, nil
 	}
@@ -177,10 +195,27 @@ func ParseToRobot(text []byte) (ToRobot, error) {
 }
 
 func (w wire) welcome() (ToRobot, error) {
-	if w.Transport != "websocket" {
+	m := Welcome{Session: w.Session, Audio: w.audio()}
+	switch {
+	case w.Transport == "websocket" && w.UDP == nil:
+	case w.Transport == "udp" && w.UDP != nil:
+		m.UDP = &UDP{Server: w.UDP.Server, Port: w.UDP.Port}
+		if !unhex(m.UDP.Key[:], w.UDP.Key) || !unhex(m.UDP.Nonce[:], w.UDP.Nonce) {
+			return nil, fmt.Errorf("%w: hello with a key or nonce that is not 32 hexadecimal digits", ErrMessage)
+		}
+	default:
 		return nil, fmt.Errorf("%w: hello with transport %q, which crashes or hangs a robot", ErrMessage, w.Transport)
 	}
-	return Welcome{Session: w.Session, Audio: w.audio()}, nil
+	return m, nil
+}
+
+// unhex reads exactly as many bytes as dst has.
+func unhex(dst []byte, text string) bool {
+	if len(text) != hex.EncodedLen(len(dst)) {
+		return false
+	}
+	_, err := hex.Decode(dst, []byte(text))
+	return err == nil
 }
 
 func (w wire) tts() (ToRobot, error) {

@@ -3,15 +3,18 @@ package simrobot
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 )
 
 // Bootstrap is the part of a check-in's reply that a robot keeps.
 type Bootstrap struct {
+	MQTT    string // endpoint, where the robot uses MQTT
 	URL     string // of the WebSocket, as in the flash now
 	Token   string
 	Framing xiaozhi.Framing
@@ -52,11 +55,19 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	if b.Code != "" || b.Challenge != "" {
 		return b, nil // before it has a transport
 	}
+	r.keepMQTT(mqtt)
+	r.byMQTT = mqtt != nil || socket == nil
+	if wanted := r.o.Transport; wanted != "" && (wanted == device.MQTT) != r.byMQTT {
+		return Bootstrap{}, fmt.Errorf("%w, and it is to use %s", ErrTransport, wanted)
+	}
 	switch {
-	case mqtt != nil:
-		return Bootstrap{}, ErrMQTT
-	case socket == nil:
+	case mqtt == nil && socket == nil:
 		return Bootstrap{}, errors.Join(ErrMQTT, errors.New("the reply has neither a websocket nor an mqtt section"))
+	case r.byMQTT && r.flash.MQTT.Endpoint == "":
+		return Bootstrap{}, ErrMQTT
+	case r.byMQTT:
+		b.MQTT = r.flash.MQTT.Endpoint
+		return b, checkEndpoint(b.MQTT)
 	}
 	return b, checkSocketURL(b.URL)
 }
@@ -152,6 +163,16 @@ func checkSocketURL(text string) error {
 	colon, slash := strings.IndexByte(rest, ':'), strings.IndexByte(rest, '/')
 	if colon > slash && slash >= 0 {
 		return crash("websocket.url %q has no port but a colon later on, which the robot takes for one", text)
+	}
+	return nil
+}
+
+// checkEndpoint parses an endpoint as the firmware does: what follows the first
+// colon goes to std::stoi.
+func checkEndpoint(text string) error {
+	_, port, has := strings.Cut(text, ":")
+	if n, err := strconv.Atoi(port); has && (err != nil || n <= 0 || n > 65535) {
+		return crash("mqtt.endpoint %q: std::stoi throws at its port, or the robot connects nowhere", text)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 	"perch/socket"
 )
 
-// channel is the robot's WebSocket. One goroutine receives, one other sends.
+// channel is the robot's WebSocket, or its MQTT and UDP. One goroutine receives, one
+// other sends.
 type channel interface {
 	Receive() (isText bool, data []byte, err error)
 	SendText(text []byte) error
@@ -30,6 +31,13 @@ const helloLimit = 10 * time.Second
 const dialAgain = 500 * time.Millisecond
 
 func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
+	if r.byMQTT {
+		control, err := r.online(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newTalkChannel(control, r), nil
+	}
 	tries := 1
 	if how.do == doSense && r.firmware.events {
 		tries = 3

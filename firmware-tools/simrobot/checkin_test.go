@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/device"
 	"perch/device/xiaozhi"
 )
 
@@ -111,7 +112,8 @@ func TestBootstrapCrashes(t *testing.T) {
 
 func TestBootstrapTransport(t *testing.T) {
 	for reply, want := range map[string]error{
-		`{"mqtt":{"endpoint":"h"},"websocket":{"url":"ws://h:1/"}}`: ErrMQTT,
+		`{"mqtt":{"endpoint":"h"},"websocket":{"url":"ws://h:1/"}}`: nil, // and it uses MQTT
+		`{"mqtt":{"keepalive":60}}`:                                 ErrMQTT,
 		`{"server_time":{"timestamp":1}}`:                           ErrMQTT,
 		`{"WebSocket":{"URL":"ws://h:1/"}}`:                         nil, // keys are compared without case
 	} {
@@ -119,7 +121,15 @@ func TestBootstrapTransport(t *testing.T) {
 			t.Errorf("%s: %v, want %v", reply, err, want)
 		}
 	}
-	for _, reply := range []string{``, `[]`, `not json`, `{"websocket":{"url":"nonsense"}}`} {
+	for reply, wanted := range map[string]device.Transport{
+		`{"mqtt":{"endpoint":"h:1884"}}`:    device.WebSocket,
+		`{"websocket":{"url":"ws://h:1/"}}`: device.MQTT,
+	} {
+		if _, err := checkIn(t, newRobot(t, Options{Transport: wanted}), reply); !errors.Is(err, ErrTransport) {
+			t.Errorf("%s where %s is wanted: %v", reply, wanted, err)
+		}
+	}
+	for _, reply := range []string{``, `[]`, `{"mqtt":{"endpoint":"h:port"}}`, `not json`, `{"websocket":{"url":"nonsense"}}`} {
 		if _, err := checkIn(t, newRobot(t, Options{}), reply); err == nil {
 			t.Errorf("%q: no error", reply)
 		}

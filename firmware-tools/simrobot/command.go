@@ -158,8 +158,23 @@ func (s *session) sense(now time.Time, c command) error {
 	return s.sendEvents(now, c.events)
 }
 
+// opens reports whether a command opens a channel.
+func (r *Robot) opens(c command) bool {
+	switch {
+	case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
+		return false
+	case c.do == doWake && r.wakeOff:
+		r.wakeLost(c.phrase)
+		return false
+	}
+	return true
+}
+
 // idle waits without a channel, until an action opens one.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
+	if r.byMQTT {
+		return r.idleByMQTT(ctx)
+	}
 	for {
 		r.ring(time.Now())
 		wait := time.Hour
@@ -171,11 +186,7 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 			return opening{}, ctx.Err()
 		case <-time.After(wait):
 		case c := <-r.commands:
-			switch {
-			case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
-			case c.do == doWake && r.wakeOff:
-				r.wakeLost(c.phrase)
-			default:
+			if r.opens(c) {
 				return opening{command: c}, nil
 			}
 		}

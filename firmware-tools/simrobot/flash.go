@@ -21,6 +21,7 @@ type flash struct {
 	Brightness int       `json:"brightness"`
 	Theme      string    `json:"theme"`
 	WebSocket  webSocket `json:"websocket"`
+	MQTT       mqtt      `json:"mqtt,omitzero"`
 	AssetsURL  string    `json:"assets_url,omitempty"`
 
 	// These are the partitions of applications, and otadata.

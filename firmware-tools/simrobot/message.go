@@ -32,7 +32,7 @@ func (s *session) welcome(o object) (bool, error) {
 	switch {
 	case !isString:
 		return false, crash("hello without a transport, which it dereferences")
-	case transport != "websocket":
+	case transport != s.transport():
 		s.puzzled("hello for transport %q", transport)
 		return false, nil
 	}
@@ -46,7 +46,21 @@ func (s *session) welcome(o object) (bool, error) {
 	if n, ok := asNumber(params.get("frame_duration")); ok {
 		s.r.audio.FrameDuration = n
 	}
+	if s.talk != nil {
+		if err := s.talk.openSound(parseObject(o.get("udp"))); err != nil {
+			s.puzzled("%s", err)
+			return false, nil
+		}
+	}
 	return true, s.play.open(s.r.audio)
+}
+
+// transport is the one that the robot has said hello for.
+func (s *session) transport() string {
+	if s.talk != nil {
+		return "udp"
+	}
+	return "websocket"
 }
 
 // hear queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
@@ -108,6 +122,10 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 		s.reboot(now)
 	case "alert":
 		s.alert(o)
+	case "notify":
+		s.notify(now, o)
+	case "goodbye":
+		return s.goodbye(o)
 	default:
 		s.puzzled("unknown message type %q", kind)
 	}
@@ -145,6 +163,17 @@ func (s *session) tts(now time.Time, o object) error {
 		s.silenced(now)
 		return s.stopSpeaking(now)
 	}
+	return nil
+}
+
+// goodbye is the server's. The firmware closes the channel that it names, and says
+// nothing in turn.
+func (s *session) goodbye(o object) error {
+	if id, ok := o.text("session_id"); s.talk != nil && ok && id == s.id {
+		s.talk.bye = nil
+		return &gone{errGoodbye}
+	}
+	s.puzzled("goodbye to another session")
 	return nil
 }
 

@@ -27,6 +27,12 @@ type CheckedIn struct {
 	Boot Bootstrap
 }
 
+// Connected is an MQTT connection that stands, also between talks.
+type Connected struct{ Endpoint string }
+
+// Disconnected is the loss of that connection.
+type Disconnected struct{ Why string }
+
 // AwaitsAdoption is a robot that its owner has not adopted yet; it shows the code.
 type AwaitsAdoption struct{ Code, Message string }
 
@@ -103,7 +109,22 @@ type Transcript struct{ Text string }
 type EmotionShown struct{ Emotion, Emoji, Face string }
 
 // SentenceShown is a sentence the robot shows while it speaks.
-type SentenceShown struct{ Text string }
+type SentenceShown struct {
+	Text string
+	At   time.Duration // of the stream, for a subtitle of a notification
+}
+
+// Notified is a notification that an idle robot has begun to fetch.
+type Notified struct{}
+
+// NotificationHeard is the first sound of it, after the popup sound.
+type NotificationHeard struct{ After time.Duration }
+
+// NotificationCut is one whose sound was not whole.
+type NotificationCut struct{ Why string }
+
+// NotificationOver is one that was played to its end.
+type NotificationOver struct{}
 
 // Alerted is an alert.
 type Alerted struct{ Status, Message, Emotion string }
@@ -123,10 +144,18 @@ type HungUp struct {
 	Why      string
 }
 
-func (CheckedIn) line() Line     { return Line{} } // it takes more than one
-func (Entered) line() Line       { return Line{} }
-func (h Upgraded) line() Line    { return Line{"robot", "runs", "version " + h.Version + " now"} }
-func (h NotUpgraded) line() Line { return Line{"robot", "keeps", "what it has: " + h.Why} }
+func (CheckedIn) line() Line { return Line{} } // it takes more than one
+func (Notified) line() Line  { return Line{} }
+func (h NotificationHeard) line() Line {
+	return Line{"perch", "notifies", "after " + h.After.Round(time.Millisecond).String()}
+}
+func (h NotificationCut) line() Line { return Line{"robot", "ends", "the notification: " + h.Why} }
+func (NotificationOver) line() Line  { return Line{"robot", "ends", "the notification"} }
+func (h Connected) line() Line       { return Line{"robot", "connects", "by MQTT to " + h.Endpoint} }
+func (h Disconnected) line() Line    { return Line{"robot", "loses", "its MQTT connection: " + h.Why} }
+func (Entered) line() Line           { return Line{} }
+func (h Upgraded) line() Line        { return Line{"robot", "runs", "version " + h.Version + " now"} }
+func (h NotUpgraded) line() Line     { return Line{"robot", "keeps", "what it has: " + h.Why} }
 func (h Fetched) line() Line {
 	return Line{"robot", "fetches", fmt.Sprintf("assets: %d files", len(h.Assets.Files))}
 }

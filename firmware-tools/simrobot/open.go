@@ -42,8 +42,11 @@ func (s *session) hello() []byte {
 		features += `,"glyph_push":true`
 		font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
 	}
-	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+
-		`"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`, s.framing, features, font)
+	const audio = `"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
+	if s.talk != nil {
+		return fmt.Appendf(nil, `{"type":"hello","version":3,"transport":"udp","features":{%s},%s`+audio, features, font)
+	}
+	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+audio, s.framing, features, font)
 }
 
 // opened runs when the channel is open: events first, then the robot's action.

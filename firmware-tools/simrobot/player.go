@@ -23,7 +23,8 @@ type player struct {
 	decoded []frame
 	until   time.Time // when the frame being played ends
 	playing bool
-	speech  bool // something was played since the queue was last emptied
+	speech  bool   // something was played since the queue was last emptied
+	reached uint32 // timestamp of the latest packet that was played
 }
 
 // frame is a packet that was decoded.
@@ -83,6 +84,7 @@ func (p *player) advance(now time.Time) {
 			begin = now
 		}
 		p.out.play(begin, p.params.SampleRate, p.decoded[0])
+		p.reached = p.decoded[0].stamp
 		p.decoded = p.decoded[1:]
 		p.stats.Played++
 		p.until, p.playing, p.speech = begin.Add(p.frame), true, true

@@ -1,8 +1,11 @@
 package simrobot
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"hash/fnv"
+	"io"
 	"sync"
 	"time"
 
@@ -21,12 +24,14 @@ type session struct {
 	link
 	speech
 	mainLoop
+	notification notification // between talks
 }
 
 // link is the session's WebSocket.
 type link struct {
 	ctx     context.Context // of the channel: ends what its tools are doing
 	ch      channel
+	talk    *talkChannel // the same by MQTT; nil for a WebSocket
 	framing xiaozhi.Framing
 	frame   []byte // of audio, to be sent
 	id      string // session_id
@@ -73,7 +78,10 @@ func newSession(r *Robot, how opening) (*session, error) {
 		speech:   speech{mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting},
 		mainLoop: mainLoop{tools: make(chan toolDone, 1)},
 	}
-	if r.o.Framing != 0 {
+	switch {
+	case r.byMQTT:
+		s.framing = xiaozhi.Framing2
+	case r.o.Framing != 0:
 		s.framing = r.o.Framing
 	}
 	if r.o.Mode == xiaozhi.Manual {
@@ -111,6 +119,10 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	if err != nil {
 		return &unopened{err}
 	}
+	if t, is := s.ch.(*talkChannel); is {
+		s.talk, s.inbox, r.left = t, r.left, nil
+		t.bye = func() []byte { return fmt.Appendf(nil, `{"session_id":"%s","type":"goodbye"}`, s.id) }
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
 	var receives sync.WaitGroup
@@ -122,6 +134,7 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	cancel()
 	s.ch.Drop()
 	receives.Wait()
+	s.leave(err)
 	if s.busy {
 		<-s.tools
 	}
@@ -131,6 +144,30 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	}
 	r.o.Observe(Entered{State: Idle})
 	return err
+}
+
+// leave keeps what has come by MQTT and was not looked at: the connection outlasts
+// the talk.
+func (s *session) leave(why error) {
+	if s.talk == nil {
+		return
+	}
+	for {
+		select {
+		case a := <-s.in:
+			if a.isText && a.err == nil {
+				s.r.note(a.at, "server", true, a.data)
+				s.inbox = append(s.inbox, a)
+			}
+			continue
+		default:
+		}
+		break
+	}
+	s.r.left = append(s.r.left, s.inbox...)
+	if s.talk.lost {
+		s.r.lose(time.Now(), cmp.Or(why, io.EOF))
+	}
 }
 
 func (s *session) greet(ctx context.Context) error {

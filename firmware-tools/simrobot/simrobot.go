@@ -19,6 +19,7 @@ package simrobot
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -53,12 +54,15 @@ type Options struct {
 	Firmware string          // one of Firmwares; "" is 2.2.4
 	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
 	Framing  xiaozhi.Framing // 0 is the bootstrap's
-	AEC      AEC             // where the echo is cancelled; "" is off
-	Room     *Room           // where it stands; nil is UsualRoom
+	// Transport is the one that the bootstrap has to tell it to use; "" is either.
+	Transport device.Transport
+	AEC       AEC   // where the echo is cancelled; "" is off
+	Room      *Room // where it stands; nil is UsualRoom
 
 	Wake    string  // the wake word, which opens its channels in place of a tap
 	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
 
+	Asleep  bool            // Talk begins between two talks; it needs Forever
 	Say     []Sentence      // one turn each
 	Events  []xiaozhi.Event // sent when the channel has opened
 	Stay    bool            // keeps the channel after the last answer
@@ -68,6 +72,9 @@ type Options struct {
 
 	Upgrades bool // installs and boots the firmware that it is offered; fetches assets, too
 	Crashes  bool // new firmware crashes before its check-in
+
+	Network     *Network       // what happens to the sound of talks over MQTT; nil is nothing
+	Authorities *x509.CertPool // that the firmware trusts; nil is everybody's, and TLS on port 8883 only
 
 	AnswerWithin time.Duration               // of the end of a sentence; 0 is 30 s
 	Record       bool                        // records the speaker, for Sound
@@ -97,6 +104,11 @@ type Robot struct {
 	commands chan command
 	deaf     atomic.Bool // does not read its socket
 	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
+
+	byMQTT      bool      // the last bootstrap had an mqtt section
+	control     *control  // nil while it is not connected by MQTT
+	left        []arrival // that a talk has not looked at
+	reconnectAt time.Time // when it connects again, if it is idle then
 }
 
 // checkIns is the state of a robot's check-ins.
@@ -136,6 +148,12 @@ func New(o Options) (*Robot, error) {
 
 // complete fills in the defaults, and refuses contradictions.
 func (o *Options) complete() error {
+	if !slices.Contains([]device.Transport{"", device.WebSocket, device.MQTT}, o.Transport) {
+		return fmt.Errorf("transport %q: there are websocket and mqtt", o.Transport)
+	}
+	if o.Asleep && !o.Forever {
+		return errors.New("a robot that begins asleep has to last for ever")
+	}
 	o.AEC = cmp.Or(o.AEC, AECOff)
 	if !slices.Contains([]AEC{AECOff, AECDevice, AECServer}, o.AEC) {
 		return fmt.Errorf("AEC %q: there are off, device and server", o.AEC)
@@ -199,9 +217,12 @@ func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(for
 
 // Errors that are not crashes.
 var (
-	// ErrMQTT is returned by CheckIn for a bootstrap that makes a robot use
-	// MQTT, which this one does not speak.
-	ErrMQTT = errors.New("the robot would use MQTT, not a WebSocket")
+	// ErrMQTT is returned by CheckIn for a bootstrap that makes a robot use MQTT,
+	// and says not where.
+	ErrMQTT = errors.New("the robot is to use MQTT, and has no endpoint for it")
+	// ErrTransport is wrapped by CheckIn where the bootstrap hands out another
+	// transport than Options want.
+	ErrTransport = errors.New("the appliance tells the robot to use another transport; perch robot set ROBOT transport=mqtt changes that")
 	// ErrHello is returned by Talk when the server did not answer hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")
 	// ErrUnanswered is wrapped by Talk for a sentence that got no spoken answer.

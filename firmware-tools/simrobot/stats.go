@@ -12,6 +12,7 @@ type Stats struct {
 	Channels     int           // that the server answered with its hello
 	Sent         int           // microphone packets
 	Stamped      int           // of these, those that name the packet played while they were recorded
+	Notified     int           // packets of notifications, fetched between talks
 	Downlink
 
 	// A person's barge-in loses packets on purpose. They are in none of the

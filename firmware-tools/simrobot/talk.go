@@ -20,7 +20,15 @@ var (
 // Options.Stay it returns when the server hangs up after the last sentence, or
 // ctx ends; with Options.Forever only then.
 func (r *Robot) Talk(ctx context.Context) error {
-	for how := r.usualOpening(); ; {
+	defer r.offline()
+	how := r.usualOpening()
+	if r.o.Asleep {
+		var err error
+		if how, err = r.idle(ctx); err != nil {
+			return errors.Join(err, r.flash.save())
+		}
+	}
+	for {
 		before := r.person.next
 		err := r.session(ctx, how)
 		if next, ok := errors.AsType[*opening](err); ok {
@@ -42,6 +50,7 @@ func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error)
 	var err error
 	switch {
 	case rebooted:
+		r.offline()
 		err = r.Boot(ctx)
 	case again:
 		err = sleep(ctx, time.Second)

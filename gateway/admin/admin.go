@@ -143,21 +143,23 @@ type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
 	device.Settings
-	Board     string      `json:"board,omitempty"`
-	Firmware  string      `json:"firmware,omitempty"`
-	Address   string      `json:"address,omitempty"`
-	BaseURL   string      `json:"base_url,omitempty"`
-	FirstSeen time.Time   `json:"first_seen"`
-	LastSeen  time.Time   `json:"last_seen"`
-	Adopted   bool        `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
-	Waiting   string      `json:"waiting,omitempty"` // why it waits for its owner
-	Claimed   bool        `json:"claimed,omitempty"` // another client waits to replace the one that is bound
-	Code      string      `json:"code,omitempty"`    // that it shows
-	Connected bool        `json:"connected"`
-	State     agent.Shown `json:"state"`
-	Emotion   string      `json:"emotion"`
-	Senses    []string    `json:"senses,omitempty"` // in words
-	Tools     []string    `json:"tools,omitempty"`
+	Given     device.Transport `json:"transport_given,omitempty"` // at its last boot
+	Board     string           `json:"board,omitempty"`
+	Firmware  string           `json:"firmware,omitempty"`
+	Address   string           `json:"address,omitempty"`
+	BaseURL   string           `json:"base_url,omitempty"`
+	FirstSeen time.Time        `json:"first_seen"`
+	LastSeen  time.Time        `json:"last_seen"`
+	Adopted   bool             `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
+	Waiting   string           `json:"waiting,omitempty"` // why it waits for its owner
+	Claimed   bool             `json:"claimed,omitempty"` // another client waits to replace the one that is bound
+	Code      string           `json:"code,omitempty"`    // that it shows
+	Connected bool             `json:"connected"`         // it can be reached
+	Talking   bool             `json:"talking"`           // its channel is open
+	State     agent.Shown      `json:"state"`
+	Emotion   string           `json:"emotion"`
+	Senses    []string         `json:"senses,omitempty"` // in words
+	Tools     []string         `json:"tools,omitempty"`
 }
 
 func (d *Door) status() Status {
@@ -169,7 +171,7 @@ func (d *Door) status() Status {
 func (d *Door) open() (n int) {
 	states, _ := d.o.Board.Snapshot()
 	for _, s := range states {
-		if s.Online {
+		if s.Talking {
 			n++
 		}
 	}
@@ -201,9 +203,10 @@ func (d *Door) devices(now time.Time) []Device {
 func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
-		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Board: r.Board, Firmware: r.Firmware, Address: r.Address, BaseURL: r.BaseURL,
+		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
+		Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
-		Connected: state.Online, State: state.At(now), Emotion: state.Emotion.Name,
+		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: d.o.Senses(r.ID, now),
 	}
 	switch {

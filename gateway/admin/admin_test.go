@@ -95,7 +95,7 @@ func TestDevices(t *testing.T) {
 	h.publish(t, robotA, "s1", event.Emotion{Name: "happy", Emoji: "😊"})
 	h.publish(t, robotA, "s1", event.ThinkingStarted{Brain: "reflex"})
 	want.BaseURL = "http://perch.local:8003"
-	want.Waiting, want.Code, want.Adopted, want.Connected = "", "", true, true
+	want.Waiting, want.Code, want.Adopted, want.Connected, want.Talking = "", "", true, true, true
 	want.State, want.Emotion, want.Tools = agent.Thinking, "happy", []string{"self.reboot"}
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !reflect.DeepEqual(got, want) {
 		t.Errorf("adopted and thinking: %+v, want %+v", got, want)

@@ -132,7 +132,7 @@ func (d *Door) robotOf(session string) (device.ID, bool) {
 	}
 	states, _ := d.o.Board.Snapshot()
 	for _, s := range states {
-		if s.Session == session && s.Online && s.Robot != "" {
+		if s.Session == session && s.Talking && s.Robot != "" {
 			return s.Robot, true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // enter begins to mirror a robot.
 func (h *hub) enter(r device.Robot) *view {
 	// Its events, if there were any, are on their way.
-	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: newSenses()}
+	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: newSenses(), transport: h.o.Transport}
 	for _, id := range h.announcedBefore(string(r.ID)) {
 		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
 			v.senses[key] = true

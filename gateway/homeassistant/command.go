@@ -229,8 +229,8 @@ func (h *hub) perform(ctx context.Context, id device.ID, board string, c command
 		r.light, r.err = h.lamp(ctx, id, c.light)
 	case install:
 		r.queued, r.err = h.install(ctx, id)
-	case rename:
-		_, r.err = h.o.Robots.Configure(id, device.Change{Name: &c.name})
+	case configure:
+		_, r.err = h.o.Robots.Configure(id, c.change)
 		r.look = r.err == nil
 	}
 	return r

@@ -56,23 +56,23 @@ type (
 	reboot   struct{}
 	identify struct{}
 	install  struct{} // the newest firmware
-	// rename gives the robot a name; an empty one takes it away.
-	rename struct{ name string }
+	// configure changes the robot's settings; an empty name takes it away.
+	configure struct{ change device.Change }
 )
 
-func (say) command()      {}
-func (notify) command()   {}
-func (feel) command()     {}
-func (adjust) command()   {}
-func (lamp) command()     {}
-func (turn) command()     {}
-func (mute) command()     {}
-func (sense) command()    {}
-func (stop) command()     {}
-func (reboot) command()   {}
-func (identify) command() {}
-func (install) command()  {}
-func (rename) command()   {}
+func (say) command()       {}
+func (notify) command()    {}
+func (feel) command()      {}
+func (adjust) command()    {}
+func (lamp) command()      {}
+func (turn) command()      {}
+func (mute) command()      {}
+func (sense) command()     {}
+func (stop) command()      {}
+func (reboot) command()    {}
+func (identify) command()  {}
+func (install) command()   {}
+func (configure) command() {}
 
 // payloadText is a payload that is a text, without the spaces around it.
 func payloadText(payload []byte) (string, error) {
@@ -132,7 +132,9 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 		}
 		return mute{text == "ON"}, nil
 	case "name":
-		return rename{text}, nil
+		return configure{device.Change{Name: &text}}, nil
+	case "transport":
+		return configure{device.Change{Transport: &text}}, nil
 	case "firmware":
 		if text != "install" {
 			return nil, fmt.Errorf("firmware is install, not %.40q", text)

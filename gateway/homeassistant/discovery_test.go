@@ -86,7 +86,8 @@ func TestARobotIsOneDevice(t *testing.T) {
 	}
 	want := []string{
 		"agent_state", "battery", "brightness", "charging", "connected", "conversation", "emotion", "head_pitch", "head_yaw", "identify",
-		"led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "volume",
+		"led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
+		"transport", "volume",
 	}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) || len(ids) != len(want) {
 		t.Errorf("has %v\nnot %v", keys, want)

@@ -149,6 +149,9 @@ func (e entity) talk() {
 	e.add("text", "say_text", "Say text", e.sets("say"), component{"min": 1, "max": mostText}, icon("message-text"))
 	// What is empty takes the name away, and the device has again the one it came with.
 	e.add("text", "name", "Name", e.shows("name", orNothing), e.sets("name"), component{"min": 0, "max": 32}, inConfig(), icon("rename"))
+	// It holds from the robot's next boot on.
+	e.add("select", "transport", "Transport", e.shows("transport", oneOf(transports())), e.sets("transport"),
+		component{"options": transports()}, inConfig(), icon("transit-connection-variant"))
 	e.add("switch", "mute", "Mute", e.shows("mute", asBool), e.sets("mute"), icon("microphone-off"))
 	e.add("button", "stop", "Stop", e.sets("stop"), icon("stop"))
 	e.add("button", "reboot", "Reboot", e.sets("reboot"), class("restart"), inConfig())
@@ -157,7 +160,11 @@ func (e entity) talk() {
 	// never read off.
 	e.add("binary_sensor", "connected", "Connected", e.shows("connected", asBool), class("connectivity"), inDiagnostic(),
 		component{"availability": []topicRef{{Topic: e.bridgeTopic("status")}}})
+	e.add("binary_sensor", "talking", "Talking", e.shows("talking", asBool), inDiagnostic(), icon("account-voice"))
 }
+
+// transports are those that a robot can have.
+func transports() []string { return []string{string(device.WebSocket), string(device.MQTT)} }
 
 // body is what needs one of the robot's tools.
 func (e entity) body(tools []device.Tool) {

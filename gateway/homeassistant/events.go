@@ -169,7 +169,7 @@ func (h *hub) touch(v *view, what string) {
 // follow does what an event calls for.
 func (h *hub) follow(ctx context.Context, v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline:
+	case event.RobotOnline, event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
 		v.listed, v.usedTools = false, false
 	case event.ToolsListed:
 		h.release(ctx, v)

@@ -117,7 +117,7 @@ func (h *hub) look(now time.Time) {
 		}
 		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL ||
 			v.robot.Settings.Name != r.Settings.Name
-		v.dirty = v.dirty || changed || !v.robot.LastSeen.Equal(r.LastSeen)
+		v.dirty = v.dirty || changed || v.robot.Settings.Transport != r.Settings.Transport || !v.robot.LastSeen.Equal(r.LastSeen)
 		v.robot = r
 		if changed || v.announced == nil {
 			h.announce(v)
@@ -216,7 +216,8 @@ func (h *hub) change(c agent.Change) {
 		return
 	}
 	v.seen = c.At
-	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online {
+	if before.Emotion != v.state.Emotion || before.Session != v.state.Session || before.Online != v.state.Online ||
+		before.Talking != v.state.Talking {
 		v.dirty = true
 	}
 	if before.Online != v.state.Online {

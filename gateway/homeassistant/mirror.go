@@ -99,7 +99,9 @@ type Options struct {
 	// to have where another machine has that, each empty where there is none.
 	Host    func() (host, taken string)
 	Started time.Time
-	Away    time.Duration // a robot not seen for so long is offline; 0 is never
+	// Transport is that of robots without their own.
+	Transport device.Transport
+	Away      time.Duration // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was recognized and spoken. Home Assistant keeps
 	// that in its database.
 	ShareTranscripts bool

@@ -18,7 +18,9 @@ type document struct {
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"`
-	Connected   bool        `json:"connected"`
+	Connected   bool        `json:"connected"` // it can be reached
+	Talking     bool        `json:"talking"`   // its channel is open
+	Transport   *string     `json:"transport"` // from its next boot on
 	Face        *bool       `json:"face"`
 	Identity    *string     `json:"identity"`
 	Volume      *int        `json:"volume"`
@@ -65,13 +67,14 @@ type readings struct {
 func (v *view) document() document {
 	d := document{
 		Name:       known(v.robot.Settings.Name),
-		AgentState: v.shown, Emotion: known(v.state.Emotion.Name), Connected: v.state.Online,
-		Face: v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,
+		AgentState: v.shown, Emotion: known(v.state.Emotion.Name), Connected: v.state.Online, Talking: v.state.Talking,
+		Transport: known(string(cmp.Or(v.robot.Settings.Transport, v.transport))),
+		Face:      v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,
 		HeadYaw: degrees(v.readings.HeadYaw), HeadPitch: degrees(v.readings.HeadPitch), LED: v.led, Battery: v.readings.Battery,
 		Charging: v.readings.Charging, Signal: v.readings.Signal, Temperature: v.readings.Temperature,
 		Firmware: known(v.robot.Firmware), LastHeard: v.lastHeard,
 	}
-	if v.state.Online {
+	if v.state.Talking {
 		d.SessionID = known(v.state.Session)
 	}
 	if !v.robot.Booted.IsZero() {

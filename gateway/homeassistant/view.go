@@ -19,10 +19,11 @@ type view struct {
 	download   download
 	installing bool // it was sent the command, and installs when it next checks in
 
-	announced []byte        // its discovery, as it was last published
-	tools     []device.Tool // which that was made of
-	update    []byte        // its firmware, likewise
-	status    string        // its availability, likewise
+	announced []byte           // its discovery, as it was last published
+	tools     []device.Tool    // which that was made of
+	update    []byte           // its firmware, likewise
+	status    string           // its availability, likewise
+	transport device.Transport // of robots without their own
 }
 
 // rendering is an agent's state, and the document that was made of it.
@@ -80,9 +81,9 @@ func sensed() []string {
 }
 
 // online reports whether the robot counts as there: it opens its channel only
-// to talk, so one that is quiet is not gone.
+// to talk, so one that is quiet is not gone. One whose MQTT connection has ended is.
 func (v *view) online(now time.Time, away time.Duration) bool {
-	return v.state.Online || away == 0 || now.Before(v.lastSeen().Add(away))
+	return v.state.Online || !v.state.Gone && (away == 0 || now.Before(v.lastSeen().Add(away)))
 }
 
 func (v *view) lastSeen() time.Time {

@@ -54,12 +54,15 @@ func (e endInquiry) perform(context.Context, *loop) { e.about.ended <- e.ending 
 // robot's channel is closed, or closes before there is an answer; ErrBusy; what
 // kept the robot from asking; and ctx's.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
-	r, err := s.session(id)
+	text, err := speakable(q.Text)
 	if err != nil {
 		return agent.Answer{}, err
 	}
-	text, err := speakable(q.Text)
-	if err != nil {
+	r, err := s.awake(ctx, id, q, text)
+	switch {
+	case errors.Is(err, errExpired):
+		return agent.Answer{Outcome: agent.AnswerExpired}, nil
+	case err != nil:
 		return agent.Answer{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -85,6 +88,42 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 		return e.answer, e.err
 	default:
 		return agent.Answer{}, ctx.Err()
+	}
+}
+
+var errExpired = errors.New("the question's time is over")
+
+// awake is the session of a robot. One that can be made to speak between talks
+// is told the question, and how to wake it, and the talk that follows is waited for.
+func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*running, error) {
+	r, err := s.session(id)
+	k := s.linkOf(id)
+	if err == nil || k == nil || !k.speaks() {
+		return r, err
+	}
+	if !q.Until.IsZero() {
+		within, cancel := context.WithDeadlineCause(ctx, q.Until, errExpired)
+		defer cancel()
+		ctx = within
+	}
+	events := s.options.Bus.Read()
+	k.teller.add(announcement{text: text, urgent: true, hint: true})
+	for {
+		e, err := events.Next(ctx)
+		if err != nil {
+			k.teller.withdraw(text)
+			return nil, cmp.Or(context.Cause(ctx), err)
+		}
+		switch e.Event.(type) {
+		case event.RobotOnline:
+			if e.Robot == id {
+				return s.session(id)
+			}
+		case event.RobotDisconnected:
+			if e.Robot == id {
+				return nil, ErrOffline
+			}
+		}
 	}
 }
 

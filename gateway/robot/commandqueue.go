@@ -34,7 +34,7 @@ const waitedTooLong = "it has waited too long"
 const commandLives = 24 * time.Hour
 
 // mostWaiting bounds the sentences that wait for one robot.
-const mostWaiting = 20
+const mostWaiting = 40
 
 // commandTable is where they are kept; Put is durable when it returns.
 type commandTable interface {
@@ -44,7 +44,7 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue keeps commands for robots with a closed channel: up to 20 sentences,
+// CommandQueue keeps commands for robots with a closed channel: up to 40 sentences,
 // and the latest of all others. Any goroutine may call its methods.
 type CommandQueue struct {
 	kept    commandTable
@@ -155,7 +155,11 @@ func (w *CommandQueue) drop(id device.ID, command string) {
 // input is the command as a session takes it.
 func (c Command) input() input {
 	if c.Thing == commandAlert {
-		return showAlert{alert: xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}}
+		return showAlert{alert: c.alert()}
 	}
 	return announce{announcement{text: c.Text, command: c.ID, expires: c.Expires}}
+}
+
+func (c Command) alert() xiaozhi.Alert {
+	return xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}
 }

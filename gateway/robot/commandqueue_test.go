@@ -22,7 +22,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	w := NewCommandQueue(kept)
 	now := time.Now()
 	gone := 0
-	for i := range 25 {
+	for i := range 45 {
 		givenUp, err := w.add(robotID, now, Command{Thing: commandSay, Text: fmt.Sprint(i)}, Command{Thing: commandAlert, Text: fmt.Sprint(i)})
 		if err != nil {
 			t.Fatal(err)
@@ -35,8 +35,8 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	for _, c := range list {
 		got = append(got, c.Thing+c.Text)
 	}
-	// Of 25 sentences the latest 20 are kept, of the alerts the latest.
-	if len(got) != 21 || got[0] != "say5" || got[19] != "say24" || got[20] != "alert24" || gone != 5 {
+	// Of 45 sentences the latest 40 are kept, of the alerts the latest.
+	if len(got) != 41 || got[0] != "say5" || got[39] != "say44" || got[40] != "alert44" || gone != 5 {
 		t.Errorf("waits %v, %d were given up", got, gone)
 	}
 	for _, c := range list {

@@ -19,7 +19,8 @@ import (
 )
 
 // Say has a text spoken, at once or after the present turn. An emoji may begin it.
-// For a closed channel the text is kept until the next hello.
+// For a closed channel the text is kept until the next hello, or, where the robot
+// speaks between talks, until it has spoken it.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = speakable(text)
 	if err != nil {
@@ -52,11 +53,18 @@ func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emoti
 // orLater carries a command out, or keeps it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
+	if errors.Is(err, ErrOffline) && c.Thing == commandAlert {
+		err = s.sendOutside(id, c.alert(), err)
+	}
 	if !errors.Is(err, ErrOffline) {
 		return false, err
 	}
 	if err := s.keep(id, c); err != nil {
 		return false, err
+	}
+	if k := s.linkOf(id); k != nil && k.speaks() {
+		k.teller.wake()
+		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
 	// A channel that has opened meanwhile may have looked before that was kept.
@@ -77,6 +85,10 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 		return false, err
 	}
 	err = s.post(ctx, id, collectCommands{})
+	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil && k.speaks() {
+		k.teller.wake()
+		return false, nil
+	}
 	if errors.Is(err, ErrOffline) {
 		s.options.Bus.Publish(id, "", event.Command{Thing: commandSay, State: event.CommandQueued})
 		return true, nil
@@ -84,18 +96,28 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	return false, err
 }
 
-// Announce has a robot whose channel is open speak a notification, at once or
-// after the turn under way, or only show it. The session publishes
-// NotificationChanged with what has become of it. It returns ErrOffline where the
-// channel is closed, and another error for a stranger.
+// Announce has a robot that can be reached speak a notification, at once or
+// after the turn under way, or only show it, and publishes NotificationChanged with
+// what has become of it. It returns ErrOffline where the robot's channel is closed
+// and it is not connected by MQTT, and another error for a stranger.
 func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announcement) error {
 	if !s.options.Robots.Trusts(id) {
 		return errStranger
 	}
+	var in input = announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}}
 	if !a.Speak {
-		return s.post(ctx, id, showAlert{alert: xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}, notice: a.ID})
+		in = showAlert{alert: alertOf(a), notice: a.ID}
 	}
-	return s.post(ctx, id, announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}})
+	err := s.post(ctx, id, in)
+	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+		return k.announce(a)
+	}
+	return err
+}
+
+// alertOf is a notification on a robot's screen.
+func alertOf(a notice.Announcement) xiaozhi.Alert {
+	return xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}
 }
 
 // Hold keeps a robot's channel open until then; the zero time ends that.
@@ -104,12 +126,17 @@ func (s *Server) Hold(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, holdChannel{until})
 }
 
-// Open lists the adopted robots whose channel is open and whose hello was
-// answered: those that may speak and show notifications.
+// Open lists the adopted robots that can be reached: whose channel is open and whose
+// hello was answered, or that are connected by MQTT. Those may speak and show notifications.
 func (s *Server) Open() []device.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var open []device.ID
+	for id := range s.links {
+		if s.sessions[id] == nil && s.options.Robots.Trusts(id) {
+			open = append(open, id)
+		}
+	}
 	for id, r := range s.sessions {
 		if r.greeted.Load() && s.options.Robots.Trusts(id) {
 			open = append(open, id)
@@ -121,7 +148,7 @@ func (s *Server) Open() []device.ID {
 
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	return s.post(ctx, id, showEmotion{e})
+	return s.sendOutside(id, xiaozhi.LLM{Emotion: e.Name, Text: e.Emoji}, s.post(ctx, id, showEmotion{e}))
 }
 
 // Hear takes a text as if it had been spoken to the robot.
@@ -136,17 +163,26 @@ func (s *Server) Abort(ctx context.Context, id device.ID) error {
 
 // Reboot restarts a robot, which takes it a second to begin.
 func (s *Server) Reboot(ctx context.Context, id device.ID) error {
-	return s.post(ctx, id, reboot{})
+	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, reboot{}))
 }
 
-// Hangup closes a robot's channel.
+// Hangup closes a robot's channel, and its MQTT connection. It returns ErrOffline
+// where there is neither.
 func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
-	return s.post(ctx, id, hangUp{why})
+	err := s.post(ctx, id, hangUp{why})
+	if k := s.linkOf(id); k != nil {
+		k.conn.Close()
+		return nil
+	}
+	return err
 }
 
 // Call runs one of a robot's tools and returns what it answered.
 func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r, err := s.session(id)
+	if k := s.linkOf(id); err != nil && k != nil {
+		return k.call(ctx, tool, arguments)
+	}
 	if err != nil {
 		return device.Result{}, err
 	}
@@ -197,6 +233,9 @@ func (s *Server) Reply(id string, allow bool) error {
 func (s *Server) Tools(id device.ID) []device.Tool {
 	if r, err := s.session(id); err == nil {
 		return r.toolbox.Tools()
+	}
+	if k := s.linkOf(id); k != nil {
+		return k.toolbox.Tools()
 	}
 	r, err := s.options.Robots.Get(id)
 	if err != nil {

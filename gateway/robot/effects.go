@@ -122,7 +122,7 @@ func (e cancelTurn) perform(_ context.Context, l *loop) {
 func (e welcome) perform(_ context.Context, l *loop) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
-	}})
+	}, UDP: l.transport.Begin(l.id)})
 	if e.first {
 		l.greeted.Store(true)
 		l.publish(event.RobotOnline{Framing: int(l.framing)})

@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			sc := readScenario(t, archive)
-			for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, xiaozhi.Framing2, xiaozhi.Framing3} {
+			for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, xiaozhi.Framing2, xiaozhi.Framing3, byMQTT} {
 				got := sc.play(t, framing)
 				if rewrite && framing == xiaozhi.Framing1 {
 					archive.Files[1].Data = []byte(got)
@@ -237,6 +237,12 @@ func (p *player) run() string {
 		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.channel.reason)})
 	}
 	framing := fmt.Sprintf(`"framing":%d`, p.channel.framing)
+	if p.channel.byMQTT {
+		framing = `"framing":0`
+		for i, e := range p.entries {
+			p.entries[i].text = likeWebSocket(e.text)
+		}
+	}
 	return strings.ReplaceAll(strings.Join(sorted(p.entries), "\n")+"\n", framing, `"framing":1`)
 }
 
@@ -263,7 +269,7 @@ func (p *player) until(at time.Duration) {
 func (p *player) checkStamps() {
 	last := uint32(0)
 	for _, s := range p.channel.all() {
-		if s.message == nil && p.channel.framing == xiaozhi.Framing2 {
+		if s.message == nil && (p.channel.framing == xiaozhi.Framing2 || p.channel.byMQTT) {
 			if s.audio.Timestamp != last+60 {
 				p.t.Errorf("timestamp %d after %d", s.audio.Timestamp, last)
 			}

@@ -29,6 +29,8 @@ import (
 type fakeChannel struct {
 	up      chan uplink // from the robot
 	framing xiaozhi.Framing
+	byMQTT  bool
+	mute    bool // the robot has not sent sound yet
 	closed  chan struct{}
 	once    sync.Once
 	text    []byte
@@ -58,6 +60,12 @@ type sent struct {
 func newFakeChannel() *fakeChannel {
 	return &fakeChannel{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
 }
+
+func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
+
+func (*fakeChannel) Audible() <-chan struct{} { return nil }
+
+func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
 
 func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
@@ -430,6 +438,9 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 func (k *talk) connect(c transport, id device.ID) (ended chan struct{}) {
 	robot, framing, ended := k.robot, k.channel.framing, make(chan struct{})
 	robot.ID = id
+	if framing == byMQTT {
+		framing, c = 0, k.overMQTT(k.channel, robot)
+	}
 	go func() {
 		defer close(ended)
 		if err := k.server.serve(c, robot, device.Client{}, framing); err != nil {

@@ -101,7 +101,7 @@ func (e *audioInput) before(write func([]int16) bool) {
 
 // audio takes a packet of the robot, into the present utterance or else the ring.
 func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
-	if len(a.Opus) == 0 {
+	if len(a.Opus) == 0 && !a.Lost {
 		return
 	}
 	now := time.Now()
@@ -109,7 +109,7 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		l.state.mic.flow.take(now, voice.FrameDuration)
 		return
 	}
-	pcm, err := l.audioIn.decoder.Decode(a.Opus)
+	pcm, err := l.audioIn.decode(a)
 	if err != nil {
 		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
@@ -141,6 +141,14 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	case voice.SpeechEnded:
 		l.input(ctx, speechEnded{})
 	}
+}
+
+// decode returns the sound of a packet, or sound in place of one that was lost.
+func (a *audioInput) decode(packet xiaozhi.Audio) ([]int16, error) {
+	if packet.Lost {
+		return a.decoder.Conceal()
+	}
+	return a.decoder.Decode(packet.Opus)
 }
 
 // cancelEcho makes our own voice ours to take out of what the robot hears.

@@ -32,6 +32,11 @@ func (s *Server) Routes(r gin.IRouter) {
 	}
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
+	r.GET(notifyPath+":ticket", func(c *gin.Context) {
+		if err := s.fetch(c.Writer, c.Request, strings.TrimSuffix(c.Param("ticket"), ".ogg")); err != nil {
+			_ = c.Error(err)
+		}
+	})
 	r.POST(visionPath, door.Limit(mostUpload), func(c *gin.Context) {
 		answer, err := s.look(c.Writer, c.Request)
 		if err != nil {

@@ -80,6 +80,12 @@ type Options struct {
 	// Patience is how long an agent may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
+	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
+	// does not talk; nil is never.
+	Quiet func(now time.Time) bool
+	// Waits reports whether a notification is still to be announced; nil is always.
+	Waits func(notice string) bool
+
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
 	Version   string // of the appliance
@@ -114,11 +120,13 @@ type Server struct {
 	}
 	cameras   cameras
 	uploads   uploads
+	tickets   tickets
 	tools     *memoryLimit // of the adopted robots
 	strangers strangerLimits
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
+	links    map[device.ID]*link // by MQTT
 	muted    map[device.ID]bool
 	entered  chan struct{} // closed, and made anew, when a session begins
 	lost     int           // robots let go because they did not read
@@ -141,7 +149,8 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
-		sessions: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{}), ctx: ctx, stop: stop,
+		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
+		ctx: ctx, stop: stop,
 	}
 	s.phrases.others = map[voice.Options]*phrasebook{}
 	if s.options.Character == nil {

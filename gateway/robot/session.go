@@ -33,12 +33,13 @@ type session struct {
 	transport transport
 	log       *slog.Logger
 	inbox
-	writer  *writer
-	toolbox *toolbox
-	encoder sharedEncoder
-	tap     tap
-	pending pendingRecords
-	turns   sync.WaitGroup // and what else may wait for the disk
+	writer   *writer
+	toolbox  *toolbox
+	ownTools bool // the toolbox ends with the session
+	encoder  sharedEncoder
+	tap      tap
+	pending  pendingRecords
+	turns    sync.WaitGroup // and what else may wait for the disk
 	shared
 }
 
@@ -113,7 +114,10 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 	}
 	s.writer = newWriter(t, id, robot, &s.tap)
 	s.encoder.encoder = encoder
-	s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
+	if s.toolbox = t.Toolbox(s.sendRPC); s.toolbox == nil {
+		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
+		s.ownTools = true
+	}
 	return &loop{session: s, audioIn: audioIn, state: state{greets: o.Greet, limits: limits{
 		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
 	}}}, nil
@@ -152,7 +156,9 @@ func (l *loop) run(ctx context.Context) string {
 
 	l.work(ctx, writeEnded)
 
-	l.toolbox.close()
+	if l.ownTools {
+		l.toolbox.close()
+	}
 	l.stopTurn()
 	l.writer.play(nil)
 	stopWriting()

@@ -191,6 +191,7 @@ type announcement struct {
 	command  string    // the id of a command that waited for the channel to open
 	expires  time.Time // when that is not worth saying any more
 	urgent   bool      // it waits for no other
+	hint     bool      // how to wake the robot is shown after it
 }
 
 // canYield reports whether a turn of the person who opened the channel may precede

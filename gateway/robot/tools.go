@@ -317,13 +317,18 @@ func (b *toolbox) close() {
 // statusTool ends the name of the tool by which every build reports its condition.
 const statusTool = "get_device_status"
 
-// call runs one of the robot's tools. It publishes the condition that a robot
-// answers to any caller: its battery is reported nowhere else.
+// call runs one of the robot's tools.
 func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	answer, err := s.toolbox.Call(ctx, tool, arguments)
+	return callTool(ctx, s.toolbox, tool, arguments, s.publish)
+}
+
+// callTool runs one of a robot's tools. It publishes the condition that a robot
+// answers to any caller: its battery is reported nowhere else.
+func callTool(ctx context.Context, b *toolbox, tool string, arguments map[string]any, publish func(event.Event)) (device.Result, error) {
+	answer, err := b.Call(ctx, tool, arguments)
 	if err == nil && strings.HasSuffix(tool, statusTool) {
 		if status, ok := parseStatus(answer.Text); ok {
-			s.publish(status)
+			publish(status)
 		}
 	}
 	return answer, err

@@ -46,6 +46,8 @@ type writer struct {
 	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
 	free      time.Time     // when speech that was cut off has run out in the robot
 	audible   bool          // the echo canceller does not know of that yet
+	heard     bool          // sound reaches the robot
+	unheard   time.Time     // since when speech has waited for that; zero where it has not
 	playing   playing
 }
 
@@ -175,6 +177,9 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 		if !there {
 			return forever, p.news, nil
 		}
+		if wait, until := w.inaudible(it, now); wait > 0 {
+			return wait, until, nil
+		}
 		if due := w.due(it); now.Before(due) && !atOnce {
 			return due.Sub(now), p.news, nil
 		}
@@ -236,6 +241,33 @@ func (w *writer) due(it item) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// audibleWithin is how long speech waits for a robot whose sound has no way yet. It
+// does not go on for ever: what is said is shown as well.
+const audibleWithin = 2 * time.Second
+
+// inaudible is how long an item has to wait until the robot can hear, and a channel
+// that ends that sooner. A robot that is made to speak closes its microphone, and
+// only what that sends shows where its sound goes.
+func (w *writer) inaudible(it item, now time.Time) (wait time.Duration, until <-chan struct{}) {
+	if it.sentence == nil || w.playing.begun || w.heard {
+		return 0, nil
+	}
+	until = w.transport.Audible()
+	select {
+	case <-until:
+		w.heard = true
+	default:
+		w.heard = until == nil
+	}
+	if w.heard {
+		return 0, nil
+	}
+	if w.unheard.IsZero() {
+		w.unheard = now
+	}
+	return w.unheard.Add(audibleWithin).Sub(now), until
 }
 
 // perform sends an item. The progress is noted before it leaves: a robot may

@@ -50,7 +50,7 @@ func index(all bool) int {
 // something, or it is open.
 func live(s agent.State, now time.Time) bool {
 	due := s.Due()
-	return s.Online || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
+	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
 // newView is a view of which nothing was sent, or nil where there is nothing to

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -49,6 +50,7 @@ type robots struct {
 	behaviours *perception.Behaviours
 	Firmware   *ota.Firmware
 	ota        *ota.Service
+	robotMQTT  robotMQTT
 }
 
 // gateways are the doors to everybody else.
@@ -119,6 +121,8 @@ func (a *Appliance) newRobots() error {
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
 		Phrases:  a.Engines.Book.Phrase,
+		Quiet:    func(now time.Time) bool { return c.Behaviours.Quiet.Hours.Contains(now.In(a.zone)) },
+		Waits:    a.Notices.Waits,
 		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.Version,
 		Log: a.Log,
 	})
@@ -126,6 +130,7 @@ func (a *Appliance) newRobots() error {
 		return err
 	}
 	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
+		Transport: device.Transport(c.Robots.Transport), MQTT: a.openRobotMQTT(),
 		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Log: a.Log})
 	return nil
 }

@@ -21,6 +21,9 @@ func (a *Appliance) counters() []admin.Counter {
 			Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
 		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
 			Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
+		{Name: "perch_datagrams_dropped_total",
+			Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
+			Count: a.robotMQTT.dropped},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
 	}, a.Engines.counters()...)
 }
@@ -78,6 +81,7 @@ func (a *Appliance) gauges() []admin.Gauge {
 			}
 			return float64(free)
 		}},
+		{Name: "perch_robots_mqtt", Help: "Robots that are connected by MQTT.", Read: func() float64 { return float64(a.Talk.Connected()) }},
 		{Name: "perch_robots_waiting", Help: "Robots that wait to be adopted.", Read: func() (n float64) {
 			for _, r := range a.Robots.List() {
 				n += truth(r.Claim != nil)

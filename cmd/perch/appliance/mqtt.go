@@ -59,6 +59,7 @@ func (a *Appliance) newMirror() error {
 	}
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.Version, a.address, a.host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
+	o.Transport = device.Transport(a.Config.Robots.Transport)
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")

@@ -39,6 +39,8 @@ func (a *Appliance) list() []part {
 		{run: until(a.warm), end: a.Talk.Close},
 		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop,
 			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
+		{run: func(ctx context.Context) error { return a.robotMQTT.run(ctx, a.Talk) }, fails: "robots cannot connect by MQTT any more",
+			condition: only(func() admin.Part { return a.robotMQTT.shown })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
 		a.wyomingPart(),

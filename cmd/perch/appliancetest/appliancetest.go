@@ -42,6 +42,7 @@ func Config() config.Config {
 	c := config.Default()
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
 	c.MQTT.Broker = "none"
+	c.Robots.MQTT.Listen, c.Robots.UDP = "127.0.0.1:0", "127.0.0.1:0"
 	return c
 }
 

@@ -18,7 +18,7 @@ import (
 // the configuration names, and touches nothing else.
 func (k *checker) check(c *Config) error {
 	k.addresses(c)
-	k.tls(c.TLS)
+	k.tls(c.TLS, c.Robots.MQTT.TLS)
 	k.identity(c)
 	k.oneOf("adoption", c.Adoption, "open", "code", "ask") // the last is an earlier name of the one before
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

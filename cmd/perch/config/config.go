@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"perch/agent"
+	"perch/device"
 	"perch/perception"
 )
 
@@ -43,6 +44,13 @@ type Config struct {
 		UserTools bool     `yaml:"user_tools"`
 		Framing   int      `yaml:"framing"`
 		KeepTurns int      `yaml:"keep_turns"`
+
+		Transport string `yaml:"transport"`
+		MQTT      struct {
+			Listen string `yaml:"listen"`
+			TLS    string `yaml:"tls"`
+		} `yaml:"mqtt"`
+		UDP string `yaml:"udp"`
 
 		Each []Robot `yaml:"each"`
 
@@ -88,6 +96,8 @@ func Default() Config {
 	c.Robots.Greeting = true
 	c.Robots.Framing = 1
 	c.Robots.KeepTurns = 200
+	c.Robots.Transport = string(device.WebSocket)
+	c.Robots.MQTT.Listen, c.Robots.UDP = ":1884", ":8003"
 	c.Robots.AwayAfter = Duration(24 * time.Hour)
 	c.Speech.Silence = Duration(600 * time.Millisecond)
 	c.Speech.Recognizers = []Recognizer{{Kind: "sphinx"}}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,11 +23,14 @@ type Robot struct {
 	Voice    string `yaml:"voice"`
 	Brain    string `yaml:"brain"`
 	Language string `yaml:"language"`
+
+	Transport string `yaml:"transport"` // websocket or mqtt
 }
 
 // Settings are the same in the form of the registry.
 func (r Robot) Settings() device.Settings {
-	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language}
+	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language,
+		Transport: device.Transport(r.Transport)}
 }
 
 // FindRobot is the robot that the configuration means, by its MAC address or by a
@@ -40,8 +44,37 @@ func (c *Config) FindRobot(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
+// transports finds what robots could not connect by.
+func (k *checker) transports(c *Config) {
+	transports := []string{string(device.WebSocket), string(device.MQTT)}
+	k.oneOf("robots.transport", c.Robots.Transport, transports...)
+	byMQTT := c.Robots.Transport == string(device.MQTT)
+	for i, r := range c.Robots.Each {
+		if r.Transport != "" {
+			k.oneOf(fmt.Sprintf("robots.each.%d.transport", i), r.Transport, transports...)
+			byMQTT = byMQTT || r.Transport == string(device.MQTT)
+		}
+	}
+	m := c.Robots.MQTT
+	for path, address := range map[string]string{"robots.mqtt.listen": m.Listen, "robots.mqtt.tls": m.TLS, "robots.udp": c.Robots.UDP} {
+		if address != "" {
+			k.listen(path, address)
+		}
+	}
+	if _, port, err := net.SplitHostPort(m.TLS); err == nil && port != "8883" && port != "0" {
+		k.fault("robots.mqtt.tls", "robots use TLS on port 8883 only, not on %s", port)
+	}
+	switch {
+	case byMQTT && m.Listen == "" && m.TLS == "":
+		k.fault("robots.mqtt.listen", "robots are to use MQTT, and there is no address for it; the usual one is :1884")
+	case byMQTT && c.Robots.UDP == "":
+		k.fault("robots.udp", "robots are to use MQTT, and there is no address for their sound; the usual one is :8003")
+	}
+}
+
 // robots finds what cannot be meant for single robots.
 func (k *checker) robots(c *Config) {
+	k.transports(c)
 	ids, names := map[device.ID]bool{}, map[string]device.ID{}
 	for i, r := range c.Robots.Each {
 		at := fmt.Sprintf("robots.each.%d", i)

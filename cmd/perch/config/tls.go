@@ -19,17 +19,19 @@ type TLS struct {
 	Key         string   `yaml:"key"`         // a file, PEM
 }
 
-// tls finds what keeps encrypted doors closed.
-func (k *checker) tls(c TLS) {
+// tls finds what keeps encrypted doors closed. robots is the address of theirs.
+func (k *checker) tls(c TLS, robots string) {
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("tls.listen.%d", i), a)
 	}
+	by := "tls.listen"
 	if len(c.Listen) == 0 {
-		return
+		by = "robots.mqtt.tls"
 	}
 	switch {
+	case len(c.Listen) == 0 && robots == "":
 	case c.Certificate == "":
-		k.fault("tls.certificate", "tls.listen needs one: a file in PEM")
+		k.fault("tls.certificate", "%s needs one: a file in PEM", by)
 	case c.Key == "":
 		k.fault("tls.key", "tls.certificate needs its key: a file in PEM")
 	default:

@@ -1,0 +1,193 @@
+package simrobot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pion/opus/pkg/oggreader"
+
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// notification is the one that the robot plays (docs/notify.md of the firmware).
+type notification struct {
+	packets   chan noticePacket
+	cancel    context.CancelFunc // nil while none is played
+	fetching  sync.WaitGroup
+	begun     time.Time
+	from      time.Time // when the popup sound is over
+	first     bool      // a packet has come
+	ended     bool      // the stream has
+	subtitles []xiaozhi.Subtitle
+	at        uint32 // milliseconds of the stream that were queued
+}
+
+// noticePacket is a packet of the stream, or its end.
+type noticePacket struct {
+	opus []byte
+	end  bool
+	err  error // why it is not whole
+}
+
+// popup is how long the sound is that precedes every notification.
+const popup = 480 * time.Millisecond
+
+// mostLogical is the firmware's buffer for a packet of an Ogg stream.
+const mostLogical = 2 << 10
+
+// notify begins a notification. The firmware knows that from 2.5 on, and takes it
+// only when it is idle.
+func (s *session) notify(now time.Time, o object) {
+	url, ok := o.text("audio_url")
+	n := &s.notification
+	switch {
+	case s.r.firmware.queue > 20:
+		s.puzzled("unknown message type %q", "notify")
+		return
+	case !ok:
+		s.puzzled("notify without an audio_url")
+		return
+	case n.cancel != nil || s.talk != nil || s.state != Idle:
+		s.puzzled("notify while it is busy")
+		return
+	}
+	*n = notification{packets: make(chan noticePacket), begun: now, from: now.Add(popup)}
+	if raw := o.get("subtitles"); raw != nil {
+		if err := json.Unmarshal(raw, &n.subtitles); err != nil {
+			s.puzzled("notify with subtitles that cannot be read: %s", err)
+		}
+	}
+	slices.SortStableFunc(n.subtitles, func(a, b xiaozhi.Subtitle) int { return cmp.Compare(a.Start, b.Start) })
+	var ctx context.Context
+	ctx, n.cancel = context.WithCancel(s.ctx)
+	to := n.packets
+	n.fetching.Go(func() { fetchNotice(ctx, s.r.http.Transport, url, to) })
+	s.r.o.Observe(Notified{})
+}
+
+// fetchNotice reads the stream, as fast as the robot takes its packets.
+func fetchNotice(ctx context.Context, by http.RoundTripper, url string, to chan<- noticePacket) {
+	pass := func(p noticePacket) bool {
+		select {
+		case to <- p:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	pass(noticePacket{end: true, err: readNotice(ctx, by, url, func(opus []byte) bool { return pass(noticePacket{opus: opus}) })})
+}
+
+func readNotice(ctx context.Context, by http.RoundTripper, url string, out func(opus []byte) bool) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	answer, err := by.RoundTrip(request) // redirects are not followed
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("the server answers %s", answer.Status)
+	}
+	r, head, err := oggreader.NewWith(answer.Body)
+	switch {
+	case err != nil:
+		return err
+	case head.Channels != 1:
+		return fmt.Errorf("a stream with %d channels", head.Channels)
+	}
+	for tags := false; ; {
+		packet, _, err := r.ParseNextPacket()
+		switch {
+		case errors.Is(err, io.EOF):
+			_, err := io.Copy(io.Discard, answer.Body) // a body that is cut off has an error
+			return err
+		case err != nil:
+			return err
+		case len(packet) > mostLogical:
+			return fmt.Errorf("a packet of %d bytes", len(packet))
+		case !tags:
+			if tags = bytes.HasPrefix(packet, []byte("OpusTags")); !tags {
+				return errors.New("a stream without OpusTags")
+			}
+		case len(packet) > 0 && !out(bytes.Clone(packet)):
+			return ctx.Err()
+		}
+	}
+}
+
+// input is the stream while there is room in the decode queue: its backpressure.
+func (s *session) input() <-chan noticePacket {
+	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.from) {
+		return nil
+	}
+	return s.notification.packets
+}
+
+// due is when the popup sound is over.
+func (n *notification) due() time.Time {
+	if n.cancel == nil || !time.Now().Before(n.from) {
+		return time.Time{}
+	}
+	return n.from
+}
+
+// notice takes a packet of the stream.
+func (s *session) notice(now time.Time, p noticePacket) {
+	n := &s.notification
+	if p.end {
+		n.ended = true
+		if p.err != nil {
+			s.r.o.Observe(NotificationCut{Why: p.err.Error()})
+			s.stopNotification()
+		}
+		return
+	}
+	if !n.first {
+		n.first = true
+		s.r.o.Observe(NotificationHeard{After: now.Sub(n.begun)})
+		s.play.reset()
+	}
+	s.play.push(now, xiaozhi.Audio{Timestamp: n.at, Opus: p.opus})
+	n.at += uint32(voice.FrameDuration / time.Millisecond)
+	s.r.stats.Notified++
+}
+
+// notified shows the subtitles whose time has come, and ends the notification.
+func (s *session) notified(now time.Time) {
+	n := &s.notification
+	if n.cancel == nil || !n.first {
+		return
+	}
+	for len(n.subtitles) > 0 && uint32(n.subtitles[0].Start) <= s.play.reached && s.play.speech {
+		s.r.o.Observe(SentenceShown{Text: n.subtitles[0].Text, At: time.Duration(s.play.reached) * time.Millisecond})
+		n.subtitles = n.subtitles[1:]
+	}
+	if n.ended && s.play.silent() {
+		s.r.o.Observe(NotificationOver{})
+		s.stopNotification()
+	}
+}
+
+// stopNotification cancels it, where one is played.
+func (s *session) stopNotification() {
+	if n := &s.notification; n.cancel != nil {
+		n.cancel()
+		n.fetching.Wait()
+		n.cancel = nil
+		s.play.reset()
+	}
+}

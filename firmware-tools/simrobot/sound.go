@@ -1,0 +1,155 @@
+package simrobot
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// Network is what happens to the datagrams of a talk, both ways.
+type Network struct {
+	Loss    float64       // part of them that is lost, 0 to 1
+	Reorder float64       // part of them that is overtaken by the next two
+	Jitter  time.Duration // the longest delay of the others
+	Rebind  time.Duration // of the talk, after which the robot has another port; 0 is never
+	Seed    uint64
+}
+
+// sound is the UDP socket of a talk. One goroutine sends.
+type sound struct {
+	server  string
+	in, out *xiaozhi.Datagrams
+	number  uint32 // of the last that was sent
+	heard   chan<- xiaozhi.Datagram
+	network Network
+	rand    *rand.Rand
+	begun   time.Time
+
+	mu     sync.Mutex
+	conn   net.Conn
+	closed bool
+	last   uint32 // number of the last that was taken
+	fate   *rand.Rand
+	tasks  sync.WaitGroup
+}
+
+func openSound(secret xiaozhi.UDP, n *Network, heard chan<- xiaozhi.Datagram) (*sound, error) {
+	s := &sound{server: net.JoinHostPort(secret.Server, strconv.Itoa(secret.Port)), heard: heard,
+		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), out: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), begun: time.Now()}
+	if n != nil {
+		s.network = *n
+	}
+	s.rand, s.fate = rand.New(rand.NewPCG(s.network.Seed, 1)), rand.New(rand.NewPCG(s.network.Seed, 2))
+	return s, s.bind()
+}
+
+// bind gives the robot a port, another one where it has one.
+func (s *sound) bind() error {
+	conn, err := net.Dial("udp", s.server)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	before := s.conn
+	s.conn = conn
+	s.mu.Unlock()
+	if before != nil {
+		_ = before.Close()
+	}
+	s.tasks.Go(func() { s.receive(conn) })
+	return nil
+}
+
+func (s *sound) receive(conn net.Conn) {
+	buffer := make([]byte, xiaozhi.MostDatagram+1)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return // closed, or bound anew
+		}
+		datagram := append([]byte(nil), buffer[:n]...)
+		s.mu.Lock()
+		delay, lost := s.network.fate(s.fate)
+		s.mu.Unlock()
+		if !lost {
+			s.later(delay, func() { s.take(datagram) })
+		}
+	}
+}
+
+// take does as the firmware: what is older than the last is dropped.
+func (s *sound) take(datagram []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, err := s.in.Parse(datagram)
+	if err != nil || d.Sequence <= s.last || s.closed {
+		return
+	}
+	s.last = d.Sequence
+	d.Opus = append([]byte(nil), d.Opus...)
+	select {
+	case s.heard <- d:
+	default: // the robot does not listen
+	}
+}
+
+func (s *sound) send(a xiaozhi.Audio) {
+	if after := s.network.Rebind; after > 0 && time.Since(s.begun) > after {
+		s.network.Rebind = 0
+		_ = s.bind() // on loopback; without it the old one stays
+	}
+	s.number++
+	datagram := s.out.Append(nil, xiaozhi.Datagram{Sequence: s.number, Audio: a})
+	delay, lost := s.network.fate(s.rand)
+	if lost {
+		return
+	}
+	s.later(delay, func() {
+		s.mu.Lock()
+		conn := s.conn
+		s.mu.Unlock()
+		_, _ = conn.Write(datagram) // sound that is not sent is lost
+	})
+}
+
+// fate is what becomes of a datagram.
+func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
+	if n.Loss == 0 && n.Reorder == 0 && n.Jitter == 0 {
+		return 0, false
+	}
+	if r.Float64() < n.Loss {
+		return 0, true
+	}
+	if n.Jitter > 0 {
+		delay = time.Duration(r.Int64N(int64(n.Jitter)))
+	}
+	if r.Float64() < n.Reorder {
+		delay += 75 * time.Millisecond
+	}
+	return delay, false
+}
+
+// later does something after a delay, in order where there is none.
+func (s *sound) later(delay time.Duration, do func()) {
+	if delay == 0 {
+		do()
+		return
+	}
+	s.tasks.Go(func() {
+		time.Sleep(delay)
+		do()
+	})
+}
+
+func (s *sound) close() {
+	s.mu.Lock()
+	s.closed = true
+	conn := s.conn
+	s.mu.Unlock()
+	_ = conn.Close()
+	s.tasks.Wait()
+}

@@ -1,0 +1,270 @@
+package robot
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"perch/agent"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/robot/udp"
+	"perch/perception"
+	"perch/store/storetest"
+)
+
+// mqttRobot is a robot on a real connection, as the firmware is on it.
+type mqttRobot struct {
+	t     *testing.T
+	conn  net.Conn
+	texts chan xiaozhi.ToRobot
+
+	sound    *net.UDPConn
+	out, in  *xiaozhi.Datagrams
+	sequence uint32
+}
+
+// mqttServer is a server whose robots come by MQTT.
+func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
+	t.Helper()
+	bus := event.NewBus()
+	robots := &registry{}
+	s := NewServer(Options{
+		Robots: robots, Bus: bus, Senses: perception.NewIntake(bus, robots, slog.New(slog.DiscardHandler)), Mind: mind,
+		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
+		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: recognizer, Synthesizer: &beepSynthesizer{hurry: 2},
+		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound, err := udp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.ServeMQTT(ctx, sound, l); err != nil {
+			t.Error(err)
+		}
+	})
+	events := bus.Read()
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		s.Close()
+		bus.Close()
+	})
+	return s, events, l.Addr().String()
+}
+
+// dial connects a robot.
+func dial(t *testing.T, address string) *mqttRobot {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	r := &mqttRobot{t: t, conn: conn, texts: make(chan xiaozhi.ToRobot, 100)}
+	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.Keepalive = "MQTT", 4, true, 240
+	hello.ClientIdentifier, hello.UsernameFlag, hello.Username = "uuid", true, string(robotID)
+	hello.PasswordFlag, hello.Password = true, []byte("token")
+	r.write(hello)
+	if answer, err := packets.ReadPacket(conn); err != nil || answer.(*packets.ConnackPacket).ReturnCode != packets.Accepted {
+		t.Fatalf("%v %v", answer, err)
+	}
+	go func() { // until the connection is closed
+		for {
+			p, err := packets.ReadPacket(conn)
+			if err != nil {
+				return
+			}
+			if p, is := p.(*packets.PublishPacket); is {
+				if m, err := xiaozhi.ParseToRobot(p.Payload); err == nil {
+					r.texts <- m
+				}
+			}
+		}
+	}()
+	return r
+}
+
+func (r *mqttRobot) write(p packets.ControlPacket) {
+	r.t.Helper()
+	if err := p.Write(r.conn); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *mqttRobot) say(session string, m xiaozhi.FromRobot) {
+	r.t.Helper()
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, session, m)
+	r.write(p)
+}
+
+// await returns the next message of a type; others are passed over.
+func await[M xiaozhi.ToRobot](r *mqttRobot) M {
+	r.t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		select {
+		case m := <-r.texts:
+			if wanted, is := m.(M); is {
+				return wanted
+			}
+		case <-timeout:
+			r.t.Fatalf("no %T comes", *new(M))
+		}
+	}
+}
+
+// open begins a talk, and returns the id of its session.
+func (r *mqttRobot) open() string {
+	r.t.Helper()
+	r.say("", xiaozhi.Hello{Version: 3, Transport: "udp", Features: xiaozhi.Features{MCP: true},
+		Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}})
+	welcome := await[xiaozhi.Welcome](r)
+	if welcome.UDP == nil || welcome.Session == "" {
+		r.t.Fatalf("welcomed by %+v", welcome)
+	}
+	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.ParseIP(welcome.UDP.Server), Port: welcome.UDP.Port})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	r.sound, r.sequence = conn, 0
+	r.out = xiaozhi.NewDatagrams(welcome.UDP.Key, welcome.UDP.Nonce, false)
+	r.in = xiaozhi.NewDatagrams(welcome.UDP.Key, welcome.UDP.Nonce, true)
+	return welcome.Session
+}
+
+// speak sends packets of sound; those of the numbers in lost are not sent.
+func (r *mqttRobot) speak(all [][]byte, lost ...int) {
+	r.t.Helper()
+	for i, opus := range all {
+		r.sequence++
+		if len(lost) > 0 && i%lost[0] == 1 {
+			continue
+		}
+		if _, err := r.sound.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: r.sequence, Audio: xiaozhi.Audio{Opus: opus}})); err != nil {
+			r.t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestATalkByMQTT: sound and texts as on a WebSocket, with every tenth packet
+// lost; and after the robot's goodbye its connection stands for the next talk.
+func TestATalkByMQTT(t *testing.T) {
+	recognizer := &scriptedRecognizer{always: understood("hello")[0]}
+	s, events, address := mqttServer(t, answer("Good morning."), recognizer)
+	r := dial(t, address)
+	speech, silence := spokenPackets(t)
+	for talk := range 2 {
+		session := r.open()
+		r.say(session, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		r.speak(speech, 10)
+		for range 3 {
+			r.speak(silence)
+		}
+		if m := await[xiaozhi.STT](r); m.Text != "hello" {
+			t.Errorf("talk %d: heard %q", talk, m.Text)
+		}
+		await[xiaozhi.TTSStart](r)
+		if m := await[xiaozhi.SentenceStart](r); m.Text != "Good morning." {
+			t.Errorf("talk %d: says %q", talk, m.Text)
+		}
+		buffer := make([]byte, 2000)
+		for want := uint32(1); want <= 5; want++ {
+			_ = r.sound.SetReadDeadline(time.Now().Add(20 * time.Second))
+			n, err := r.sound.Read(buffer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := r.in.Parse(bytes.Clone(buffer[:n]))
+			if err != nil || p.Sequence != want || len(p.Opus) == 0 {
+				t.Fatalf("talk %d: packet %d is %+v, %v", talk, want, p, err)
+			}
+		}
+		r.say(session, xiaozhi.Goodbye{Session: session})
+		awaitEvent[event.RobotOffline](t, events)
+	}
+	if _, err := s.Alert(t.Context(), robotID, "Perch", "Tea.", ""); err != nil {
+		t.Fatal(err)
+	}
+	if m := await[xiaozhi.Alert](r); m.Message != "Tea." {
+		t.Errorf("alerted by %+v", m)
+	}
+}
+
+// awaitEvent returns the next event of a type.
+func awaitEvent[E event.Event](t *testing.T, events *event.Reader) E {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		e, err := events.Next(ctx)
+		if err != nil {
+			t.Fatalf("no %T: %v", *new(E), err)
+		}
+		if wanted, is := e.Event.(E); is {
+			return wanted
+		}
+	}
+}
+
+// TestABetweenTalks: tools and a reboot reach a robot that is not talking.
+func TestBetweenTalks(t *testing.T) {
+	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
+	r := dial(t, address)
+	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("tools/list")); m = await[xiaozhi.ToMCP](r) {
+	}
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.light.on","description":"on","inputSchema":{"type":"object","properties":{}}}]}}`)})
+	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
+		t.Fatalf("%d tools are listed", listed.Count)
+	}
+	answered := make(chan device.Result, 1)
+	go func() {
+		result, err := s.Call(t.Context(), robotID, "self.light.on", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- result
+	}()
+	if m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("self.light.on")) {
+		t.Errorf("called is %s", m.Payload)
+	}
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"true"}],"isError":false}}`)})
+	if result := <-answered; result.Text != "true" {
+		t.Errorf("answered %+v", result)
+	}
+	if err := s.Reboot(t.Context(), robotID); err != nil {
+		t.Fatal(err)
+	}
+	await[xiaozhi.Reboot](r)
+	if err := s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}); err != nil {
+		t.Fatal(err)
+	}
+	if m := await[xiaozhi.LLM](r); m.Emotion != "happy" {
+		t.Errorf("shown is %+v", m)
+	}
+	if err := s.Hangup(t.Context(), robotID, "forgotten"); err != nil {
+		t.Fatal(err)
+	}
+	awaitEvent[event.RobotDisconnected](t, events)
+	if err := s.Reboot(t.Context(), robotID); err == nil {
+		t.Error("a robot that is gone can be rebooted")
+	}
+}

@@ -1,0 +1,235 @@
+package robot
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/gateway/robot/control"
+	"perch/gateway/robot/udp"
+)
+
+// byMQTT stands for the transport where a test has a framing.
+const byMQTT xiaozhi.Framing = 9
+
+// overMQTT is a talk over MQTT and UDP in memory. The robot's end of it is the
+// channel's: what that sends arrives as packets of MQTT and encrypted datagrams, and
+// what these carry to the robot is kept there.
+//
+// A script begins to speak to robots whose microphone was never open, and so the
+// first datagram is there from the beginning, unless the channel is mute.
+func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
+	c.framing, c.byMQTT = xiaozhi.Framing1, true
+	ours, theirs := net.Pipe()
+	conn := make(chan *control.Conn)
+	go func() {
+		accepted, err := control.Accept(ours, func(control.Credentials) (string, error) { return MQTTTopic, nil })
+		if err != nil {
+			k.t.Error(err)
+		}
+		conn <- accepted
+	}()
+	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
+	if err := hello.Write(theirs); err != nil {
+		k.t.Error(err)
+	}
+	if _, err := packets.ReadPacket(theirs); err != nil {
+		k.t.Error(err)
+	}
+	sound := newFakeUDP()
+	socket := udp.NewSocket(sound)
+	l := &link{server: k.server, robot: robot, conn: <-conn, host: "127.0.0.1", log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
+	l.toolbox, l.teller = newToolbox(robot.KnownTools(), k.server.toolLimitOf(robot.ID), l.sendRPC), newTeller(l)
+	talk := newMQTTTalk(l, socket, xiaozhi.AudioParams{})
+	l.set(talk)
+	secret := talk.sound.Secret()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // the appliance's listener
+		if err := socket.Run(ctx); err != nil {
+			k.t.Error(err)
+		}
+	}()
+	go func() {
+		for {
+			text, err := l.conn.Receive()
+			if err != nil {
+				return
+			}
+			if m, _ := xiaozhi.ParseFromRobot(text); isHello(m) {
+				select { // else it would be another talk's
+				case talk.texts <- text:
+				case <-talk.over:
+				}
+				continue
+			}
+			l.take(text, socket, nil)
+		}
+	}()
+	go func() { // the robot's network task
+		for {
+			p, err := packets.ReadPacket(theirs)
+			if err != nil {
+				return
+			}
+			m, err := xiaozhi.ParseToRobot(p.(*packets.PublishPacket).Payload)
+			if err != nil {
+				k.t.Error(err)
+			}
+			if _, bye := m.(xiaozhi.Goodbye); !bye {
+				_ = c.keep(sent{message: m})
+			}
+		}
+	}()
+	go func() {
+		in := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true)
+		for {
+			select {
+			case b := <-sound.toRobot:
+				d, err := in.Parse(b)
+				if err != nil {
+					k.t.Error(err)
+				}
+				_ = c.keep(sent{audio: d.Audio})
+			case <-sound.closed:
+				return
+			}
+		}
+	}()
+	go func() { // its main loop
+		out, sequence := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), uint32(1)
+		if !c.mute {
+			sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: k.silence[0]}})
+		}
+		defer func() {
+			_ = theirs.Close()
+			cancel()
+		}()
+		for {
+			select {
+			case f := <-c.up:
+				if f.raw == nil && f.message == nil {
+					sequence++
+					sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: f.audio})
+					continue
+				}
+				text := f.raw
+				if text == nil {
+					text = xiaozhi.AppendFromRobot(nil, "s", f.message)
+				}
+				p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+				p.TopicName, p.Payload = MQTTTopic, text
+				if p.Write(theirs) != nil {
+					return
+				}
+			case <-c.closed: // by either side
+				talk.end()
+				return
+			}
+		}
+	}()
+	return &watchedTalk{talk, c}
+}
+
+// TestSpeechWaitsForTheFirstDatagram: only that shows where sound goes, and a robot that
+// is made to speak sends none. One that sends none at all is spoken to all the same.
+func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {
+	for name, after := range map[string]time.Duration{"after a second": time.Second, "never": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newTalkOn(t, answer("Yes."), byMQTT, func(k *talk) { k.channel.mute = true })
+				k.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
+				k.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+				began := time.Now()
+				k.queueText("Tea is ready.")
+				k.pass(min(after, 900*time.Millisecond))
+				k.wantStory("hello")
+				if after < audibleWithin {
+					k.pass(after - time.Since(began))
+					k.put(frame{audio: xiaozhi.Audio{Opus: k.silence[0]}})
+				}
+				k.pass(20 * time.Second)
+				first := k.channel.all()[1]
+				if want := min(after, audibleWithin); first.at.Sub(began) != want {
+					t.Errorf("tts start came after %s, want %s", first.at.Sub(began), want)
+				}
+				if heard := len(k.channel.packets()) > 0; heard != (after < audibleWithin) {
+					t.Errorf("%d packets were sent", len(k.channel.packets()))
+				}
+				k.close()
+			})
+		})
+	}
+}
+
+func isHello(m xiaozhi.FromRobot) bool { _, is := m.(xiaozhi.Hello); return is }
+
+// watchedTalk tells the test why it was closed.
+type watchedTalk struct {
+	*mqttTalk
+	channel *fakeChannel
+}
+
+func (w *watchedTalk) Close(code int, reason string) {
+	w.mqttTalk.Close(code, reason)
+	w.channel.Close(code, reason)
+}
+
+// fakeUDP is the appliance's socket, with the robot's datagrams.
+type fakeUDP struct {
+	fromRobot, toRobot chan []byte
+	closed             chan struct{}
+}
+
+func newFakeUDP() *fakeUDP {
+	return &fakeUDP{fromRobot: make(chan []byte, 100), toRobot: make(chan []byte, 100), closed: make(chan struct{})}
+}
+
+func (f *fakeUDP) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
+	select {
+	case d := <-f.fromRobot:
+		return copy(b, d), netip.MustParseAddrPort("127.0.0.1:1"), nil
+	case <-f.closed:
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
+}
+
+func (f *fakeUDP) WriteToUDPAddrPort(b []byte, _ netip.AddrPort) (int, error) {
+	select {
+	case f.toRobot <- append([]byte(nil), b...):
+		return len(b), nil
+	case <-f.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (*fakeUDP) SetWriteDeadline(time.Time) error { return nil }
+func (*fakeUDP) LocalAddr() net.Addr              { return &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8003} }
+
+func (f *fakeUDP) Close() error {
+	select {
+	case <-f.closed:
+	default:
+		close(f.closed)
+	}
+	return nil
+}
+
+var udpOfHello = regexp.MustCompile(`,"udp":\{[^}]*\}`)
+
+// likeWebSocket is a line of a transcript as it is of a WebSocket: the hello of both
+// sides names the transport, and the appliance's the secrets of the sound.
+func likeWebSocket(text string) string {
+	return strings.Replace(udpOfHello.ReplaceAllString(text, ""), `"transport":"udp"`, `"transport":"websocket"`, 1)
+}

@@ -1,0 +1,294 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/agent/thinker"
+	"perch/device/xiaozhi"
+	"perch/event"
+)
+
+// Times of a teller.
+const (
+	fetchFirst = 500 * time.Millisecond // after which a robot that does not fetch is told again: it still plays
+	fetchMost  = 10 * time.Second       // the same, where it does not for longer: it is busy otherwise
+	retryFirst = 3 * time.Second        // after a stream that was cut
+	retryMost  = 5 * time.Minute
+	quietLook  = time.Minute // at whether the quiet hours are over
+)
+
+// teller has a robot speak that is connected by MQTT and does not talk: one
+// announcement after the other, the urgent first. What waits is in the CommandQueue,
+// and, of notifications and questions, here as well as where they come from.
+type teller struct {
+	link *link
+	news chan struct{} // poked when there is more
+
+	mu      sync.Mutex
+	waiting []announcement
+	running bool
+	ended   bool // with the connection
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
+}
+
+func newTeller(k *link) *teller { return &teller{link: k, news: make(chan struct{}, 1)} }
+
+// speaks reports whether a robot speaks without being asked: its firmware knows
+// notify, and its address for us is known.
+func (k *link) speaks() bool {
+	major, minor, ok := versionOf(k.robot.Firmware)
+	return ok && (major > 2 || major == 2 && minor >= 5) && k.robot.BaseURL != "" && k.server.options.Robots.Trusts(k.robot.ID)
+}
+
+// add has something spoken, instead of what waits of the same id.
+func (t *teller) add(a announcement) {
+	t.mu.Lock()
+	same := func(b announcement) bool { return b.notice == a.notice && (a.notice != "" || b.text == a.text) }
+	t.waiting = append(slices.DeleteFunc(t.waiting, same), a)
+	t.mu.Unlock()
+	t.wake()
+}
+
+// withdraw takes a question back.
+func (t *teller) withdraw(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(a announcement) bool { return a.hint && a.text == text })
+}
+
+// wake has what waits spoken, unless the robot talks.
+func (t *teller) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || t.link.current() != nil || !t.link.speaks() {
+		return
+	}
+	poke(t.news)
+	if t.running {
+		return
+	}
+	t.running = true
+	ctx, stop := context.WithCancel(t.link.server.ctx)
+	t.stop = stop
+	t.tasks.Go(func() {
+		defer stop()
+		t.run(ctx)
+	})
+}
+
+// hush ends what is being spoken: a talk begins, in which it is offered again.
+func (t *teller) hush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = nil
+	if t.running {
+		t.running = false
+		t.stop()
+	}
+}
+
+// end ends the teller with its connection.
+func (t *teller) end() {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.hush()
+	t.tasks.Wait()
+}
+
+// run speaks what waits, until there is nothing or ctx ends.
+func (t *teller) run(ctx context.Context) {
+	retry := retryFirst
+	for {
+		a, there := t.next(ctx, time.Now())
+		if !there {
+			return
+		}
+		if a.text == "" {
+			t.pause(ctx, quietLook)
+			continue
+		}
+		err := t.tell(ctx, a)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			retry = retryFirst
+			t.told(a)
+		default:
+			t.link.log.Info("an announcement was not heard to its end, and will be made again", "err", err)
+			t.pause(ctx, retry)
+			retry = min(2*retry, retryMost)
+		}
+	}
+}
+
+// pause waits, or until there is more to speak.
+func (t *teller) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.news:
+	case <-ctx.Done():
+	}
+}
+
+// next is the announcement that comes next: an urgent notification, a sentence, any
+// other. Without a text, what there is has to wait. Where there is none, the
+// goroutine ends.
+func (t *teller) next(ctx context.Context, now time.Time) (a announcement, there bool) {
+	k := t.link
+	all := t.commands(now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ctx.Err() != nil {
+		return a, false
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(a announcement) bool {
+		return a.notice != "" && k.server.options.Waits != nil && !k.server.options.Waits(a.notice)
+	})
+	all = append(all, t.waiting...)
+	if len(all) == 0 {
+		t.running = false
+		return a, false
+	}
+	if i := slices.IndexFunc(all, func(a announcement) bool { return a.urgent }); i >= 0 {
+		return all[i], true
+	}
+	if quiet := k.server.options.Quiet; quiet != nil && quiet(now) {
+		return announcement{}, true
+	}
+	return all[0], true
+}
+
+// commands are the sentences that wait for the robot.
+func (t *teller) commands(now time.Time) (all []announcement) {
+	k := t.link
+	for _, c := range k.server.options.Commands.list(k.robot.ID) {
+		switch {
+		case !now.Before(c.Expires):
+			k.server.options.Commands.drop(k.robot.ID, c.ID)
+			k.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
+		case c.Thing == commandAlert:
+			if k.send(c.alert()) == nil {
+				k.server.options.Commands.drop(k.robot.ID, c.ID)
+				k.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
+			}
+		default:
+			all = append(all, announcement{text: c.Text, command: c.ID})
+		}
+	}
+	return all
+}
+
+// told takes note of what the robot has played to its end.
+func (t *teller) told(a announcement) {
+	k := t.link
+	t.mu.Lock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(b announcement) bool { return b.notice == a.notice && b.text == a.text })
+	t.mu.Unlock()
+	switch {
+	case a.command != "":
+		k.server.options.Commands.drop(k.robot.ID, a.command)
+		k.publish(event.Command{Thing: commandSay, State: event.CommandDone})
+	case a.notice != "":
+		k.publish(event.NotificationChanged{ID: a.notice, State: notice.Spoken})
+	}
+}
+
+// announce has the robot speak a notification, or only shows it: where that is all
+// there is to do, or all that its firmware can do between talks.
+func (k *link) announce(a notice.Announcement) error {
+	if a.Speak && k.speaks() {
+		k.teller.add(announcement{text: a.Text, notice: a.ID, urgent: a.Urgent})
+		return nil
+	}
+	if err := k.send(alertOf(a)); err != nil {
+		return err
+	}
+	k.publish(event.NotificationChanged{ID: a.ID, State: notice.Shown})
+	return nil
+}
+
+// wakeHint is shown after a question: the robot cannot hear its answer yet.
+const wakeHint = "Touch me, or say my wake word, to answer."
+
+// tell has the robot speak one announcement, and returns when it has played it.
+func (t *teller) tell(ctx context.Context, a announcement) error {
+	ctx, cancel := context.WithCancel(ctx)
+	k, s := t.link, t.link.server
+	face, words := agent.SplitEmotion(a.text)
+	sentences := thinker.Sentences(words)
+	sound := newStream()
+	var making sync.WaitGroup
+	defer making.Wait()
+	defer cancel() // which ends that
+	own := s.options.Character(k.robot.ID)
+	making.Go(func() { sound.make(ctx, s.options.Synthesizer, own.Speech, sentences) })
+	subtitles, err := sound.plan(ctx, sentences)
+	if err != nil {
+		return err
+	}
+	if a.hint {
+		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + hintAfter, Text: wakeHint})
+	}
+	if face != agent.Neutral {
+		if err := k.send(xiaozhi.LLM{Emotion: face.On(k.robot.Board).Name, Text: face.Emoji}); err != nil {
+			return err
+		}
+	}
+	if err := k.play(ctx, sound, subtitles); err != nil {
+		return err
+	}
+	for _, sentence := range sentences {
+		k.publish(event.Said{Text: sentence})
+	}
+	return nil
+}
+
+// hintAfter is in milliseconds.
+const hintAfter = 2000
+
+// play has the robot fetch a stream, and returns when it has taken all of it.
+func (k *link) play(ctx context.Context, sound *stream, subtitles []xiaozhi.Subtitle) error {
+	name, ticket := k.server.tickets.issue(ctx, sound)
+	defer k.server.tickets.take(name)
+	notify := xiaozhi.Notify{URL: strings.TrimSuffix(k.robot.BaseURL, "/") + notifyPath + name + ".ogg", Subtitles: subtitles}
+	lives := time.NewTimer(ticketLives)
+	defer lives.Stop()
+	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
+		if err := k.send(notify); err != nil {
+			return err
+		}
+		again := time.NewTimer(wait)
+		select {
+		case <-ticket.fetched:
+			again.Stop()
+			return ticket.end(ctx)
+		case <-again.C:
+		case <-lives.C:
+			return errNotFetched
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// end waits for the end of the stream.
+func (t *ticket) end(ctx context.Context) error {
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), <-t.done) // the stream ends with ctx
+	}
+}

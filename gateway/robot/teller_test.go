@@ -1,0 +1,422 @@
+package robot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/pion/opus/pkg/oggreader"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/robot/udp"
+	"perch/perception"
+	"perch/store/storetest"
+)
+
+// sleeper is a robot with firmware 2.5 that is connected by MQTT and does not talk, on
+// virtual time.
+type sleeper struct {
+	t      *testing.T
+	server *Server
+	events *event.Reader
+	bus    *event.Bus
+	conn   net.Conn
+	quiet  bool
+
+	mu      sync.Mutex
+	told    []xiaozhi.Notify
+	others  []xiaozhi.ToRobot
+	heard   []heard
+	busy    bool // ignores notify
+	hangsUp time.Duration
+}
+
+// heard is a stream as a robot has taken it.
+type heard struct {
+	at, until time.Time
+	packets   int
+	err       error
+}
+
+// sleeping runs a test in a bubble with such a robot.
+func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &sleeper{t: t, bus: event.NewBus()}
+		robots := &newRobots{}
+		r.events = r.bus.Read()
+		r.server = NewServer(Options{
+			Robots: robots, Bus: r.bus, Senses: perception.NewIntake(r.bus, robots, slog.New(slog.DiscardHandler)), Mind: answer("Yes."),
+			Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
+			Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: synthesizer,
+			Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+			Quiet: func(time.Time) bool { return r.quiet },
+		})
+		ours, theirs := net.Pipe()
+		r.conn = theirs
+		sound := newFakeUDP()
+		socket := udp.NewSocket(sound)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = socket.Run(ctx) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.server.connect(ours, socket)
+		}()
+		hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+		hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
+		hello.UsernameFlag, hello.Username = true, string(robotID)
+		if err := hello.Write(theirs); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := packets.ReadPacket(theirs); err != nil {
+			t.Fatal(err)
+		}
+		go r.read()
+		synctest.Wait()
+		do(r)
+		_ = theirs.Close()
+		<-ended
+		cancel()
+		r.server.Close()
+		r.bus.Close()
+	})
+}
+
+// newRobots is a registry whose robots have firmware 2.5.
+type newRobots struct{ registry }
+
+func (r *newRobots) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
+	return device.Robot{ID: id, Firmware: "2.5.0", BaseURL: "http://127.0.0.1:8003"}, nil
+}
+
+// read takes what the robot is sent.
+func (r *sleeper) read() {
+	for {
+		p, err := packets.ReadPacket(r.conn)
+		if err != nil {
+			return
+		}
+		m, err := xiaozhi.ParseToRobot(p.(*packets.PublishPacket).Payload)
+		if err != nil {
+			r.t.Error(err)
+		}
+		n, is := m.(xiaozhi.Notify)
+		r.mu.Lock()
+		if is {
+			r.told = append(r.told, n)
+		} else {
+			r.others = append(r.others, m)
+		}
+		fetches := is && !r.busy
+		r.busy = r.busy || fetches
+		r.mu.Unlock()
+		if fetches {
+			go r.fetch(n)
+		}
+	}
+}
+
+// fetch takes the stream, as the firmware does.
+func (r *sleeper) fetch(n xiaozhi.Notify) {
+	_, name, _ := strings.Cut(n.URL, notifyPath)
+	ctx, cancel := context.WithCancel(r.t.Context())
+	defer cancel()
+	h := heard{at: time.Now()}
+	if r.hangsUp > 0 {
+		time.AfterFunc(r.hangsUp, cancel)
+	}
+	w := httptest.NewRecorder()
+	h.err = r.server.fetch(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
+	h.until, h.packets = time.Now(), opusPackets(r.t, w.Body.Bytes())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard, r.busy, r.hangsUp = append(r.heard, h), false, 0
+}
+
+// opusPackets counts the packets of an Ogg Opus stream, which is mono.
+func opusPackets(t *testing.T, stream []byte) (n int) {
+	t.Helper()
+	o, head, err := oggreader.NewWith(bytes.NewReader(stream))
+	if err != nil || head.Channels != 1 {
+		t.Errorf("no stream: %v", err)
+		return 0
+	}
+	for n = -1; ; n++ { // the first are the tags
+		p, _, err := o.ParseNextPacket()
+		if errors.Is(err, io.EOF) || err == nil && len(p) == 0 {
+			return n
+		}
+		if err != nil {
+			t.Error(err)
+			return n
+		}
+	}
+}
+
+func (r *sleeper) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// happened are the events of a type so far.
+func happenedTo[E event.Event](r *sleeper) (all []E) {
+	for {
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Nanosecond)
+		e, err := r.events.Next(ctx)
+		cancel()
+		if err != nil {
+			return all
+		}
+		if wanted, is := e.Event.(E); is {
+			all = append(all, wanted)
+		}
+	}
+}
+
+func (r *sleeper) say(m xiaozhi.FromRobot) {
+	r.t.Helper()
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, "", m)
+	if err := p.Write(r.conn); err != nil {
+		r.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (r *sleeper) announce(id, text string, urgent bool) {
+	r.t.Helper()
+	if err := r.server.Announce(r.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// texts are the first subtitles of what the robot was told.
+func (r *sleeper) texts() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.told {
+		all = append(all, n.Subtitles[0].Text)
+	}
+	return all
+}
+
+// TestTheStreamKeepsThePace: the robot's queue holds 1.2 s, which are sent at once; the
+// rest comes as it plays, and the end when it has played.
+func TestTheStreamKeepsThePace(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		queued, err := r.server.Say(r.t.Context(), robotID, "Fifty letters are five seconds of sound, or about.")
+		if err != nil || queued {
+			t.Fatal(queued, err)
+		}
+		r.pass(20 * time.Second)
+		if len(r.heard) != 1 || r.heard[0].err != nil {
+			t.Fatalf("heard %+v", r.heard)
+		}
+		h := r.heard[0]
+		if length := time.Duration(h.packets) * 60 * time.Millisecond; h.packets != 84 || h.until.Sub(h.at) != length {
+			t.Errorf("%d packets in %s", h.packets, h.until.Sub(h.at))
+		}
+		if done := happenedTo[event.Command](r); len(done) != 1 || done[0].State != event.CommandDone {
+			t.Errorf("%+v", done)
+		}
+		r.pass(30 * time.Minute)
+		if len(r.told) != 1 {
+			t.Errorf("told %d times", len(r.told))
+		}
+	})
+}
+
+// TestSubtitlesAreKept: where the synthesizer is slow the times are estimated, and no
+// sentence begins before the time that the robot was told.
+func TestSubtitlesAreKept(t *testing.T) {
+	sleeping(t, &beepSynthesizer{delay: 300 * time.Millisecond}, func(r *sleeper) {
+		r.announce("n", "One sentence of speech. Two. And a third one comes.", false)
+		r.pass(30 * time.Second)
+		if len(r.told) != 1 || len(r.told[0].Subtitles) != 3 || len(r.heard) != 1 {
+			t.Fatalf("told %+v", r.told)
+		}
+		s := r.told[0].Subtitles
+		// 2.3 s, 0.4 s and 2.2 s of sound.
+		if s[0].Start != 0 || s[1].Start < 2300 || s[2].Start < s[1].Start+400 || s[2].Start > 6000 {
+			t.Errorf("subtitles at %d, %d, %d ms", s[0].Start, s[1].Start, s[2].Start)
+		}
+		if least := (s[2].Start + 2200) / 60; r.heard[0].packets < least {
+			t.Errorf("%d packets, of at least %d", r.heard[0].packets, least)
+		}
+	})
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		r.announce("n", "One sentence of speech. Two. And a third one comes.", false)
+		r.pass(30 * time.Second)
+		if s := r.told[0].Subtitles; s[1].Start != 2340 || s[2].Start != 2760 { // full packets
+			t.Errorf("subtitles at %d and %d ms", s[1].Start, s[2].Start)
+		}
+	})
+}
+
+// TestToldAgain: what was cut, or not fetched, is told again, and what was taken to its
+// end is not.
+func TestToldAgain(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		r.hangsUp = 500 * time.Millisecond
+		r.announce("cut", "This is cut off by something.", false)
+		r.pass(2 * time.Second)
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) > 0 || len(r.heard) != 1 || !errors.Is(r.heard[0].err, errCut) {
+			t.Fatalf("cut: %+v, %+v", changed, r.heard)
+		}
+		r.pass(20 * time.Second)
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 1 || changed[0].State != notice.Spoken || len(r.heard) != 2 {
+			t.Errorf("told again: %+v, %d streams", changed, len(r.heard))
+		}
+		r.busy = true
+		r.announce("busy", "The robot is busy.", false)
+		r.pass(40 * time.Second)
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) > 0 || len(r.told) < 5 {
+			t.Errorf("while it is busy: %+v, told %d times", changed, len(r.told))
+		}
+		r.busy = false
+		r.pass(20 * time.Second)
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 1 || changed[0].ID != "busy" {
+			t.Errorf("once it is not: %+v", changed)
+		}
+	})
+}
+
+// TestTicketsAreGoodOnce: for the robot that fetches first, and not after two minutes.
+func TestTicketsAreGoodOnce(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		r.busy = true
+		r.announce("n", "Hello.", false)
+		r.pass(time.Second)
+		name := func(n xiaozhi.Notify) string {
+			_, name, _ := strings.Cut(n.URL, notifyPath)
+			return strings.TrimSuffix(name, ".ogg")
+		}
+		first := name(r.told[0])
+		r.pass(ticketLives + time.Minute)
+		fetch := func(name string) error {
+			return r.server.fetch(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
+		}
+		if err := fetch(first); err != errNoTicket {
+			t.Errorf("after two minutes: %v", err)
+		}
+		last := name(r.told[len(r.told)-1])
+		if err := fetch(last); err != nil {
+			t.Errorf("the newest: %v", err)
+		}
+		for name, try := range map[string]string{"again": last, "none": "", "another": "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+			if err := fetch(try); err != errNoTicket {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestUrgentFirstAndQuietHours: the urgent overtake, and in the quiet hours nobody else
+// speaks.
+func TestUrgentFirstAndQuietHours(t *testing.T) {
+	sleeping(t, &beepSynthesizer{hurry: 4}, func(r *sleeper) {
+		r.announce("One.", "One.", false)
+		r.pass(100 * time.Millisecond)
+		r.announce("Two.", "Two.", false)
+		r.announce("Three.", "Three.", false)
+		r.announce("fire", "Fire!", true)
+		r.pass(time.Minute)
+		if got, want := r.texts(), []string{"One.", "Fire!", "Two.", "Three."}; !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("told %q", got)
+		}
+		r.told, r.quiet = nil, true
+		r.announce("later", "Later.", false)
+		r.pass(30 * time.Minute)
+		r.announce("smoke", "Smoke!", true)
+		r.pass(time.Minute)
+		if got := r.texts(); !slices.Equal(slices.Compact(got), []string{"Smoke!"}) {
+			t.Errorf("in the quiet hours: %q", got)
+		}
+		r.quiet = false
+		r.pass(2 * time.Minute)
+		if got := r.texts(); !slices.Equal(slices.Compact(got), []string{"Smoke!", "Later."}) {
+			t.Errorf("after them: %q", got)
+		}
+	})
+}
+
+// TestAQuestionToASleepingRobot is spoken with how to wake it, and put in the talk that
+// follows.
+func TestAQuestionToASleepingRobot(t *testing.T) {
+	sleeping(t, &beepSynthesizer{hurry: 4}, func(r *sleeper) {
+		answers := make(chan agent.Answer, 1)
+		go func() {
+			a, err := r.server.Ask(r.t.Context(), robotID, agent.Question{Text: "May I run that?", Until: time.Now().Add(5 * time.Minute)})
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- a
+		}()
+		r.pass(30 * time.Second)
+		if len(r.told) == 0 || len(r.told[0].Subtitles) != 2 || r.told[0].Subtitles[1].Text != wakeHint {
+			t.Fatalf("told %+v", r.told)
+		}
+		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
+		r.say(xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+		r.pass(10 * time.Second)
+		asked := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool {
+			s, is := m.(xiaozhi.SentenceStart)
+			return is && s.Text == "May I run that?"
+		})
+		if !asked {
+			t.Errorf("the talk begins with %+v", r.others)
+		}
+		r.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+		r.pass(time.Second)
+		select {
+		case a := <-answers:
+			if a.Outcome != agent.AnswerTouch {
+				t.Errorf("answered %+v", a)
+			}
+		default:
+			t.Error("it is not answered")
+		}
+	})
+}
+
+// TestAConnectionTakesTheOthersPlace: a robot that connects again is not gone in between.
+func TestAConnectionTakesTheOthersPlace(t *testing.T) {
+	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
+	first := dial(t, address)
+	awaitEvent[event.RobotConnected](t, events)
+	dial(t, address)
+	awaitEvent[event.RobotConnected](t, events)
+	if _, err := io.Copy(io.Discard, first.conn); err != nil {
+		t.Errorf("the earlier connection does not end well: %v", err)
+	}
+	if s.Connected() != 1 {
+		t.Errorf("%d robots are connected", s.Connected())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for {
+		e, err := events.Next(ctx)
+		if err != nil {
+			return
+		}
+		if _, gone := e.Event.(event.RobotDisconnected); gone {
+			t.Error("the robot is told as gone")
+		}
+	}
+}

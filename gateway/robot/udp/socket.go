@@ -1,0 +1,257 @@
+// Package udp is the sound of talks over MQTT: one socket for all robots, a key
+// for each talk. See xiaozhi.Datagrams for what a datagram is.
+package udp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// Limits of a talk.
+const (
+	mostArrived = 16 // datagrams that wait for the session: a second of sound
+	mostAhead   = 8  // numbers that one may be ahead of all before: half a second of sound
+	probation   = 2  // datagrams in a row that a robot sends from a new place before sound goes there
+)
+
+// Errors of sending.
+var (
+	// ErrNowhere is returned before the robot's first datagram: only that says
+	// where its sound goes.
+	ErrNowhere = errors.New("the robot has sent no sound yet, which says where its own goes")
+	errTooBig  = errors.New("the packet is too large for a datagram")
+)
+
+// Socket is where robots send the sound of their talks. It answers nothing to
+// whom has no key.
+type Socket struct {
+	conn conn
+
+	mu    sync.RWMutex
+	talks map[[4]byte]*Talk
+
+	dropped atomic.Uint64
+}
+
+// conn is what is used of a net.UDPConn.
+type conn interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	SetWriteDeadline(t time.Time) error
+	LocalAddr() net.Addr
+	Close() error
+}
+
+// NewSocket returns a socket on a connection.
+func NewSocket(c conn) *Socket { return &Socket{conn: c, talks: map[[4]byte]*Talk{}} }
+
+// Listen opens the socket.
+func Listen(address string) (*Socket, error) {
+	a, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the robots' sound: %w", err)
+	}
+	conn, err := net.ListenUDP("udp", a)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the robots' sound: %w", err)
+	}
+	return NewSocket(conn), nil
+}
+
+// Port is the socket's.
+func (s *Socket) Port() int { return s.conn.LocalAddr().(*net.UDPAddr).Port }
+
+// Dropped is how many datagrams belonged to no talk, were no datagrams, came
+// twice or too fast.
+func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
+
+// Run reads the socket until ctx ends, and closes it.
+func (s *Socket) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	defer stop()
+	defer s.conn.Close()
+	buffer := make([]byte, xiaozhi.MostDatagram+1)
+	for {
+		n, from, err := s.conn.ReadFromUDPAddrPort(buffer)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("the robots' sound: %w", err)
+		case err != nil: // of one datagram, such as an ICMP answer to one of ours
+			continue
+		}
+		if !s.take(buffer[:n], from) {
+			s.dropped.Add(1)
+		}
+	}
+}
+
+// Close closes a socket that was not run.
+func (s *Socket) Close() { _ = s.conn.Close() }
+
+func (s *Socket) take(datagram []byte, from netip.AddrPort) bool {
+	if len(datagram) < xiaozhi.NonceSize {
+		return false
+	}
+	s.mu.RLock()
+	t := s.talks[[4]byte(datagram[4:8])]
+	s.mu.RUnlock()
+	return t != nil && t.take(datagram, from)
+}
+
+// Talk is the sound of one talk. One goroutine sends, one receives.
+type Talk struct {
+	socket *Socket
+	ssrc   [4]byte
+	secret xiaozhi.UDP
+	packet time.Duration // of sound in each of the robot's
+
+	arrived chan Arrived
+	peer    atomic.Pointer[netip.AddrPort] // where the robot's sound goes; nil before its first datagram
+	heard   chan struct{}                  // closed with that
+
+	// The socket's goroutine has these.
+	in      *xiaozhi.Datagrams
+	window  xiaozhi.ReplayWindow
+	highest uint32 // number that was taken
+	ahead   uint32 // number that confirms one that was far ahead
+	moved   struct {
+		to    netip.AddrPort
+		times int
+	}
+
+	// The sender's.
+	out      *xiaozhi.Datagrams
+	sequence uint32
+	buffer   []byte
+}
+
+// Arrived is a datagram of the robot, with memory of its own.
+type Arrived struct {
+	sequence, timestamp uint32
+	size                int
+	opus                [maxOpus]byte
+}
+
+// Datagram returns the datagram. It shares memory with a.
+func (a *Arrived) Datagram() xiaozhi.Datagram {
+	return xiaozhi.Datagram{Sequence: a.sequence, Audio: xiaozhi.Audio{Timestamp: a.timestamp, Opus: a.opus[:a.size]}}
+}
+
+// maxOpus is the largest packet of Opus that is taken (RFC 6716 section 3.4).
+const maxOpus = 1275
+
+// Open begins the sound of a talk, with a key of its own. The host is the address
+// or name by which the robot reaches this machine, and packet how much sound each of
+// the robot's packets holds.
+func (s *Socket) Open(host string, packet time.Duration) *Talk {
+	t := &Talk{socket: s, packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
+		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
+	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
+	_, _ = rand.Read(t.secret.Key[:]) // never fails
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for taken := true; taken; _, taken = s.talks[t.ssrc] {
+		_, _ = rand.Read(t.ssrc[:])
+	}
+	t.secret.Nonce = xiaozhi.NewNonce(t.ssrc)
+	t.in, t.out = xiaozhi.NewDatagrams(t.secret.Key, t.secret.Nonce, false), xiaozhi.NewDatagrams(t.secret.Key, t.secret.Nonce, true)
+	s.talks[t.ssrc] = t
+	return t
+}
+
+// Secret is what the robot is told of the talk in the appliance's hello.
+func (t *Talk) Secret() xiaozhi.UDP { return t.secret }
+
+// Arrived are the robot's datagrams, each once, as they came.
+func (t *Talk) Arrived() <-chan Arrived { return t.arrived }
+
+// Heard is closed with the robot's first datagram: sound can be sent from then on.
+func (t *Talk) Heard() <-chan struct{} { return t.heard }
+
+// Close ends it. Nothing arrives afterwards.
+func (t *Talk) Close() {
+	t.socket.mu.Lock()
+	defer t.socket.mu.Unlock()
+	delete(t.socket.talks, t.ssrc)
+}
+
+// take takes a datagram of the talk.
+func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
+	p, err := t.in.Parse(datagram)
+	if err != nil || len(p.Opus) > maxOpus {
+		return false
+	}
+	// Nothing authenticates a datagram. Most that others have made are none of the robot's by what they hold.
+	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Take(p.Sequence) {
+		return false
+	}
+	newest := p.Sequence > t.highest
+	t.highest = max(t.highest, p.Sequence)
+	if newest {
+		t.follow(from)
+	}
+	a := Arrived{sequence: p.Sequence, timestamp: p.Timestamp}
+	a.size = copy(a.opus[:], p.Opus)
+	select {
+	case t.arrived <- a:
+		return true
+	default:
+		return false
+	}
+}
+
+// plausible reports whether a number may be a robot's. One that is far ahead of all
+// others would make those of the robot old: the next number has to confirm it
+// (RFC 3550 section A.1).
+func (t *Talk) plausible(sequence uint32) bool {
+	if sequence <= t.highest+mostAhead || sequence == t.ahead {
+		return true
+	}
+	t.ahead = sequence + 1
+	return false
+}
+
+// follow has the sound go where the robot's latest datagrams come from. Its router
+// may have given it another port.
+func (t *Talk) follow(from netip.AddrPort) {
+	switch peer := t.peer.Load(); {
+	case peer == nil:
+		t.peer.Store(&from)
+		close(t.heard)
+	case *peer == from:
+		t.moved.times = 0
+	case t.moved.to != from:
+		t.moved.to, t.moved.times = from, 1
+	default:
+		if t.moved.times++; t.moved.times >= probation {
+			t.peer.Store(&from)
+		}
+	}
+}
+
+// Send sends a packet of sound. A datagram that is lost on the way is no error.
+func (t *Talk) Send(a xiaozhi.Audio) error {
+	peer := t.peer.Load()
+	if peer == nil {
+		return ErrNowhere
+	}
+	if len(a.Opus) > xiaozhi.MostDatagram-xiaozhi.NonceSize {
+		return errTooBig
+	}
+	t.sequence++
+	t.buffer = t.out.Append(t.buffer[:0], xiaozhi.Datagram{Sequence: t.sequence, Audio: a})
+	_ = t.socket.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, err := t.socket.conn.WriteToUDPAddrPort(t.buffer, *peer)
+	return err
+}

@@ -1,0 +1,231 @@
+package udp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+)
+
+// voiceFrame is what each packet holds; toc is how one of that length begins.
+const (
+	voiceFrame = 60 * time.Millisecond
+	toc        = "\x18"
+)
+
+// robotEnd is a robot's end of a talk.
+type robotEnd struct {
+	*net.UDPConn
+	out, in *xiaozhi.Datagrams
+}
+
+// opened returns a talk on a socket that runs, and the robot's end of it.
+func opened(t *testing.T) (*Talk, *robotEnd) {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	talk := s.Open("127.0.0.1", voiceFrame)
+	return talk, end(t, talk)
+}
+
+func end(t *testing.T, talk *Talk) *robotEnd {
+	t.Helper()
+	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: talk.Secret().Port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	secret := talk.Secret()
+	return &robotEnd{conn, xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true)}
+}
+
+func (r *robotEnd) send(t *testing.T, sequence uint32, opus string) {
+	t.Helper()
+	if _, err := r.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc + opus)}})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func arrives(t *testing.T, talk *Talk, want string) {
+	t.Helper()
+	select {
+	case a := <-talk.Arrived():
+		if got := a.Datagram(); string(got.Opus) != toc+want {
+			t.Errorf("%q arrives, want %q", got.Opus, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%q does not arrive", want)
+	}
+}
+
+// TestSoundBothWays: sound goes to where the robot's comes from, and follows the
+// robot to another port.
+func TestSoundBothWays(t *testing.T) {
+	talk, robot := opened(t)
+	if err := talk.Send(xiaozhi.Audio{Opus: []byte("early")}); !errors.Is(err, ErrNowhere) {
+		t.Errorf("before the robot has sent anything: %v", err)
+	}
+	robot.send(t, 1, "one")
+	arrives(t, talk, "one")
+	hears := func(r *robotEnd, want string) {
+		t.Helper()
+		if err := talk.Send(xiaozhi.Audio{Timestamp: 60, Opus: []byte(want)}); err != nil {
+			t.Fatal(err)
+		}
+		buffer := make([]byte, 2000)
+		if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := r.Read(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := r.in.Parse(buffer[:n]); err != nil || string(p.Opus) != want || p.Timestamp != 60 {
+			t.Errorf("the robot gets %+v, %v", p, err)
+		}
+	}
+	hears(robot, "hello")
+	elsewhere := end(t, talk)
+	for i, text := range []string{"two", "three", "four"} {
+		elsewhere.send(t, uint32(i)+2, text)
+		arrives(t, talk, text)
+	}
+	hears(elsewhere, "there you are")
+}
+
+// TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
+// goes.
+func TestWhatIsNotTheRobots(t *testing.T) {
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
+	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
+	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	from := netip.MustParseAddrPort("192.0.2.1:1000")
+	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	datagram := func(d *xiaozhi.Datagrams, sequence uint32, opus []byte) []byte {
+		return d.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: opus}})
+	}
+	sound := []byte(toc + "sound")
+	if !talk.take(datagram(robot, 1, sound), from) || !talk.take(datagram(robot, 2, sound), from) {
+		t.Fatal("the robot's own are not taken")
+	}
+	good := datagram(robot, 3, sound)
+	thief := netip.MustParseAddrPort("192.0.2.66:666")
+	for name, d := range map[string][]byte{
+		"replayed":      datagram(robot, 2, sound),
+		"number 0":      datagram(robot, 0, sound),
+		"far ahead":     datagram(robot, 3+mostAhead, sound),
+		"of ours":       datagram(xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), 3, sound),
+		"another talk":  datagram(xiaozhi.NewDatagrams(secret.Key, xiaozhi.NewNonce([4]byte{9, 9, 9, 8}), false), 3, sound),
+		"without sound": datagram(robot, 3, nil),
+		"in stereo":     datagram(robot, 3, []byte("\x1csound")),
+		"of 20 ms":      datagram(robot, 3, []byte("\x08sound")),
+		"of no frames":  datagram(robot, 3, []byte("\x0b\x00sound")),
+		"too much":      datagram(robot, 3, append([]byte(toc), make([]byte, maxOpus)...)),
+		"truncated":     good[:len(good)-1],
+		"header only":   good[:16],
+		"half a header": good[:7],
+		"nothing":       nil,
+	} {
+		if talk.take(bytes.Clone(d), thief) {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if peer := talk.peer.Load(); peer == nil || *peer != from {
+		t.Errorf("sound goes to %v", peer)
+	}
+	if !talk.take(good, from) || len(talk.arrived) != 3 {
+		t.Errorf("the robot's next one is not taken; %d have arrived", len(talk.arrived))
+	}
+}
+
+// TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
+func TestAfterALongLoss(t *testing.T) {
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
+	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
+	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	from := netip.MustParseAddrPort("192.0.2.1:1000")
+	var got []bool
+	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
+		got = append(got, talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
+	}
+	if want := [...]bool{true, false, false, true, true}; [5]bool(got) != want {
+		t.Errorf("taken %v, want %v", got, want)
+	}
+}
+
+// TestForgedDatagrams: of those that somebody has made without the key, few are taken,
+// and none moves where sound goes or makes the robot's own old.
+func TestForgedDatagrams(t *testing.T) {
+	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 1)}
+	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
+	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	from, thief := netip.MustParseAddrPort("192.0.2.1:1000"), netip.MustParseAddrPort("192.0.2.66:666")
+	random := rand.New(rand.NewPCG(1, 2))
+	taken, mine := 0, uint32(0)
+	for range 20_000 {
+		if random.IntN(100) == 0 {
+			mine++
+			if !talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: mine, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from) && mine > talk.highest {
+				t.Fatalf("the robot's own, number %d of %d, is not taken", mine, talk.highest)
+			}
+			<-talk.arrived
+		}
+		key := [16]byte{byte(random.Uint32()), byte(random.Uint32()), 7}
+		forged := xiaozhi.NewDatagrams(key, secret.Nonce, false).Append(nil, xiaozhi.Datagram{Sequence: mine + random.Uint32N(1000),
+			Audio: xiaozhi.Audio{Opus: []byte(toc + "forged")}})
+		if talk.take(forged, thief) {
+			taken++
+			<-talk.arrived
+			mine = max(mine, talk.highest) // the robot is that much further
+		}
+	}
+	if taken > 20 || *talk.peer.Load() != from {
+		t.Errorf("%d are taken, and sound goes to %s", taken, talk.peer.Load())
+	}
+	t.Logf("of 20000 forged datagrams %d were taken", taken)
+}
+
+func TestAClosedTalkTakesNothing(t *testing.T) {
+	talk, robot := opened(t)
+	robot.send(t, 1, "one")
+	arrives(t, talk, "one")
+	talk.Close()
+	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}), netip.AddrPort{}) {
+		t.Error("a closed talk takes a datagram")
+	}
+}
+
+func FuzzTalk(f *testing.F) {
+	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
+	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte(toc + "sound")}}))
+	f.Fuzz(func(t *testing.T, datagram []byte) {
+		s := &Socket{talks: map[[4]byte]*Talk{}}
+		talk := &Talk{socket: s, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
+			in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
+		s.talks[[4]byte{1}] = talk
+		first := s.take(bytes.Clone(datagram), netip.AddrPort{})
+		if again := s.take(bytes.Clone(datagram), netip.AddrPort{}); again {
+			t.Errorf("%x is taken twice (first %v)", datagram, first)
+		}
+	})
+}
