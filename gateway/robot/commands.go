@@ -62,8 +62,7 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	if err := s.keep(id, c); err != nil {
 		return false, err
 	}
-	if k := s.linkOf(id); k != nil && k.speaks() {
-		k.teller.wake()
+	if s.tellsNow(id) {
 		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
@@ -85,16 +84,30 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 		return false, err
 	}
 	err = s.post(ctx, id, collectCommands{})
-	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil && k.speaks() {
-		k.teller.wake()
+	switch {
+	case !errors.Is(err, ErrOffline):
+		return false, err
+	case s.tellsNow(id):
 		return false, nil
-	}
-	if errors.Is(err, ErrOffline) {
+	default:
 		s.options.Bus.Publish(id, "", event.Command{Thing: commandSay, State: event.CommandQueued})
 		return true, nil
 	}
-	return false, err
 }
+
+// tellsNow has a robot speak that speaks between talks, and reports whether it does so
+// now: not in the quiet hours.
+func (s *Server) tellsNow(id device.ID) bool {
+	k := s.linkOf(id)
+	if k == nil || !k.speaks() {
+		return false
+	}
+	k.teller.wake()
+	return !s.quiet(time.Now())
+}
+
+// quiet reports whether only what is urgent may be spoken unasked.
+func (s *Server) quiet(now time.Time) bool { return s.options.Quiet != nil && s.options.Quiet(now) }
 
 // Announce has a robot that can be reached speak a notification, at once or
 // after the turn under way, or only show it, and publishes NotificationChanged with
@@ -148,7 +161,11 @@ func (s *Server) Open() []device.ID {
 
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	return s.sendOutside(id, xiaozhi.LLM{Emotion: e.Name, Text: e.Emoji}, s.post(ctx, id, showEmotion{e}))
+	err := s.post(ctx, id, showEmotion{e})
+	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+		return k.send(xiaozhi.LLM{Emotion: e.On(k.robot.Board).Name, Text: e.Emoji})
+	}
+	return err
 }
 
 // Hear takes a text as if it had been spoken to the robot.
@@ -156,9 +173,14 @@ func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
 	return s.post(ctx, id, injectText{text})
 }
 
-// Abort makes a robot quiet.
+// Abort makes a robot quiet. What it speaks between talks is not spoken again.
 func (s *Server) Abort(ctx context.Context, id device.ID) error {
-	return s.post(ctx, id, abort{})
+	err := s.post(ctx, id, abort{})
+	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+		k.teller.skip()
+		return nil
+	}
+	return err
 }
 
 // Reboot restarts a robot, which takes it a second to begin.

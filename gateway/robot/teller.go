@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,6 +37,7 @@ type teller struct {
 	running bool
 	ended   bool // with the connection
 	stop    context.CancelFunc
+	skipped context.CancelCauseFunc // of the announcement that is being spoken; nil between them
 	tasks   sync.WaitGroup
 }
 
@@ -95,6 +97,18 @@ func (t *teller) hush() {
 	}
 }
 
+// errSkipped ends an announcement that somebody does not want to hear.
+var errSkipped = errors.New("the robot was told to be quiet")
+
+// skip ends what is being spoken.
+func (t *teller) skip() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.skipped != nil {
+		t.skipped(errSkipped)
+	}
+}
+
 // end ends the teller with its connection.
 func (t *teller) end() {
 	t.mu.Lock()
@@ -120,7 +134,7 @@ func (t *teller) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err == nil:
+		case err == nil, errors.Is(err, errSkipped):
 			retry = retryFirst
 			t.told(a)
 		default:
@@ -164,7 +178,7 @@ func (t *teller) next(ctx context.Context, now time.Time) (a announcement, there
 	if i := slices.IndexFunc(all, func(a announcement) bool { return a.urgent }); i >= 0 {
 		return all[i], true
 	}
-	if quiet := k.server.options.Quiet; quiet != nil && quiet(now) {
+	if k.server.quiet(now) {
 		return announcement{}, true
 	}
 	return all[0], true
@@ -224,7 +238,16 @@ const wakeHint = "Touch me, or say my wake word, to answer."
 
 // tell has the robot speak one announcement, and returns when it has played it.
 func (t *teller) tell(ctx context.Context, a announcement) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancelled := context.WithCancelCause(ctx)
+	cancel := func() { cancelled(nil) }
+	t.mu.Lock()
+	t.skipped = cancelled
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.skipped = nil
+		t.mu.Unlock()
+	}()
 	k, s := t.link, t.link.server
 	face, words := agent.SplitEmotion(a.text)
 	sentences := thinker.Sentences(words)
@@ -247,7 +270,7 @@ func (t *teller) tell(ctx context.Context, a announcement) error {
 		}
 	}
 	if err := k.play(ctx, sound, subtitles); err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	for _, sentence := range sentences {
 		k.publish(event.Said{Text: sentence})

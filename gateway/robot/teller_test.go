@@ -297,6 +297,28 @@ func TestToldAgain(t *testing.T) {
 	})
 }
 
+// TestStopWhileItSpeaks: what the robot is told to be quiet about is not told again.
+func TestStopWhileItSpeaks(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		r.announce("n", "This is long, and nobody wants to hear it to its end.", false)
+		r.pass(2 * time.Second)
+		if err := r.server.Abort(r.t.Context(), robotID); err != nil {
+			t.Error(err)
+		}
+		r.pass(time.Second)
+		if len(r.heard) != 1 || !errors.Is(r.heard[0].err, errCut) {
+			t.Errorf("heard %+v", r.heard)
+		}
+		r.pass(10 * time.Minute)
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 1 || len(r.told) != 1 {
+			t.Errorf("%+v, told %d times", changed, len(r.told))
+		}
+		if err := r.server.Abort(r.t.Context(), robotID); err != nil {
+			t.Errorf("while it is quiet: %v", err)
+		}
+	})
+}
+
 // TestTicketsAreGoodOnce: for the robot that fetches first, and not after two minutes.
 func TestTicketsAreGoodOnce(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
@@ -341,6 +363,9 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		r.told, r.quiet = nil, true
+		if queued, err := r.server.Say(r.t.Context(), robotID, "Whispered."); err != nil || !queued {
+			t.Errorf("in the quiet hours a sentence waits: %v, %v", queued, err)
+		}
 		r.announce("later", "Later.", false)
 		r.pass(30 * time.Minute)
 		r.announce("smoke", "Smoke!", true)
@@ -350,9 +375,44 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 		}
 		r.quiet = false
 		r.pass(2 * time.Minute)
-		if got := r.texts(); !slices.Equal(slices.Compact(got), []string{"Smoke!", "Later."}) {
+		if got := r.texts(); !slices.Equal(slices.Compact(got), []string{"Smoke!", "Whispered.", "Later."}) {
 			t.Errorf("after them: %q", got)
 		}
+	})
+}
+
+// TestAskedNowAndThen: a robot that does not talk says every ten minutes how it is, and
+// gets a new token for its camera.
+func TestAskedNowAndThen(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		requests := func(of string) (n int) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, m := range r.others {
+				if m, is := m.(xiaozhi.ToMCP); is && bytes.Contains(m.Payload, []byte(of)) {
+					n++
+				}
+			}
+			return n
+		}
+		r.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[` +
+			`{"name":"self.get_device_status","description":"how it is","inputSchema":{"type":"object","properties":{}}}]}}`)})
+		ctx, cancel := context.WithCancel(r.t.Context())
+		var tending sync.WaitGroup
+		tending.Go(func() { r.server.tend(ctx) })
+		if r.pass(tendEvery - time.Second); requests("get_device_status") != 0 || requests(`"initialize"`) != 1 {
+			t.Errorf("before: %d and %d requests", requests("get_device_status"), requests(`"initialize"`))
+		}
+		if r.pass(2 * time.Second); requests("get_device_status") != 1 || requests(`"initialize"`) != 2 {
+			t.Errorf("after ten minutes: %d and %d requests", requests("get_device_status"), requests(`"initialize"`))
+		}
+		r.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text",` +
+			`"text":"{\"battery\":{\"level\":42}}"}],"isError":false}}`)})
+		if told := happenedTo[event.RobotStatus](r); len(told) != 1 || told[0].Battery == nil || *told[0].Battery != 42 {
+			t.Errorf("told %+v", told)
+		}
+		cancel()
+		tending.Wait()
 	})
 }
 

@@ -196,6 +196,9 @@ func (d *Examination) Ports() {
 	d.ports("listen", c.Listen...)
 	d.ports("local", c.Local...)
 	d.ports("tls.listen", c.TLS.Listen...)
+	if c.Robots.MQTT.Listen != "" && d.status == nil { // one that runs says itself what is wrong
+		d.ports("robots.mqtt.listen", c.Robots.MQTT.Listen)
+	}
 	if c.Wyoming.Listen != "" {
 		d.ports("wyoming.listen", c.Wyoming.Listen)
 	}
