@@ -331,12 +331,20 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 		}
 		first := name(r.told[0])
 		r.pass(ticketLives + time.Minute)
+		shown := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool { a, is := m.(xiaozhi.Alert); return is && a.Message == "Hello." })
+		if changed := happenedTo[event.NotificationChanged](r); !shown || len(changed) != 1 || changed[0].State != notice.Shown {
+			t.Errorf("what it does not fetch is shown: %v, %+v", shown, changed)
+		}
 		fetch := func(name string) error {
 			return r.server.fetch(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
 		}
 		if err := fetch(first); err != errNoTicket {
 			t.Errorf("after two minutes: %v", err)
 		}
+		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"}) // after a talk it is tried once more
+		r.pass(2 * time.Minute)
+		r.announce("m", "Hello again.", false)
+		r.pass(time.Second)
 		last := name(r.told[len(r.told)-1])
 		if err := fetch(last); err != nil {
 			t.Errorf("the newest: %v", err)
