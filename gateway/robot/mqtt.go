@@ -39,6 +39,7 @@ type link struct {
 	teller  *teller
 	log     *slog.Logger
 	done    chan struct{} // closed once it is over
+	mute    atomic.Bool   // it has not fetched what it was to speak
 
 	mu       sync.Mutex
 	talk     *mqttTalk // under way; nil between talks
@@ -262,6 +263,7 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 			}
 			if k.current() == nil {
 				_ = k.introduce() // its camera's token was the session's; where it cannot be sent, the connection ends
+				k.mute.Store(false)
 				k.teller.wake()
 			}
 		})

@@ -44,10 +44,10 @@ type teller struct {
 func newTeller(k *link) *teller { return &teller{link: k, news: make(chan struct{}, 1)} }
 
 // speaks reports whether a robot speaks without being asked: its firmware knows
-// notify, and its address for us is known.
+// notify, as far as its version and the last attempt show, and its address for us is known.
 func (k *link) speaks() bool {
 	major, minor, ok := versionOf(k.robot.Firmware)
-	return ok && (major > 2 || major == 2 && minor >= 5) && k.robot.BaseURL != "" && k.server.options.Robots.Trusts(k.robot.ID)
+	return ok && !k.mute.Load() && (major > 2 || major == 2 && minor >= 5) && k.robot.BaseURL != "" && k.server.options.Robots.Trusts(k.robot.ID)
 }
 
 // add has something spoken, instead of what waits of the same id.
@@ -137,11 +137,26 @@ func (t *teller) run(ctx context.Context) {
 		case err == nil, errors.Is(err, errSkipped):
 			retry = retryFirst
 			t.told(a)
+		case errors.Is(err, errNotFetched):
+			t.giveUp(a)
+			return
 		default:
 			t.link.log.Info("an announcement was not heard to its end, and will be made again", "err", err)
 			t.pause(ctx, retry)
 			retry = min(2*retry, retryMost)
 		}
+	}
+}
+
+// giveUp shows what a robot has not fetched in two minutes. Until its next talk it is
+// taken for one that does not speak by itself.
+func (t *teller) giveUp(a announcement) {
+	k := t.link
+	k.log.Warn("the robot does not fetch what it is to speak, and is shown it instead; its firmware may not know notify", "firmware", k.robot.Firmware)
+	k.mute.Store(true)
+	t.hush()
+	if err := k.announce(notice.Announcement{ID: a.notice, Text: a.text}); err != nil {
+		k.log.Info("an announcement cannot be shown", "err", err)
 	}
 }
 
@@ -229,7 +244,9 @@ func (k *link) announce(a notice.Announcement) error {
 	if err := k.send(alertOf(a)); err != nil {
 		return err
 	}
-	k.publish(event.NotificationChanged{ID: a.ID, State: notice.Shown})
+	if a.ID != "" {
+		k.publish(event.NotificationChanged{ID: a.ID, State: notice.Shown})
+	}
 	return nil
 }
 

@@ -65,7 +65,11 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 			Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 			Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: synthesizer,
 			Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
-			Quiet: func(time.Time) bool { return r.quiet },
+			Quiet: func(time.Time) bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return r.quiet
+			},
 		})
 		ours, theirs := net.Pipe()
 		r.conn = theirs
@@ -138,9 +142,11 @@ func (r *sleeper) fetch(n xiaozhi.Notify) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	defer cancel()
 	h := heard{at: time.Now()}
+	r.mu.Lock()
 	if r.hangsUp > 0 {
 		time.AfterFunc(r.hangsUp, cancel)
 	}
+	r.mu.Unlock()
 	w := httptest.NewRecorder()
 	h.err = r.server.fetch(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
 	h.until, h.packets = time.Now(), opusPackets(r.t, w.Body.Bytes())
@@ -170,8 +176,16 @@ func opusPackets(t *testing.T, stream []byte) (n int) {
 }
 
 func (r *sleeper) pass(d time.Duration) {
+	r.sync()
 	time.Sleep(d)
 	synctest.Wait()
+	r.sync()
+}
+
+// sync lets the test look at what the robot has noted, and change what it does.
+func (r *sleeper) sync() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 }
 
 // happened are the events of a type so far.
@@ -193,14 +207,17 @@ func (r *sleeper) say(m xiaozhi.FromRobot) {
 	r.t.Helper()
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, "", m)
+	r.sync()
 	if err := p.Write(r.conn); err != nil {
 		r.t.Fatal(err)
 	}
 	synctest.Wait()
+	r.sync()
 }
 
 func (r *sleeper) announce(id, text string, urgent bool) {
 	r.t.Helper()
+	r.sync()
 	if err := r.server.Announce(r.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -331,12 +348,20 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 		}
 		first := name(r.told[0])
 		r.pass(ticketLives + time.Minute)
+		shown := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool { a, is := m.(xiaozhi.Alert); return is && a.Message == "Hello." })
+		if changed := happenedTo[event.NotificationChanged](r); !shown || len(changed) != 1 || changed[0].State != notice.Shown {
+			t.Errorf("what it does not fetch is shown: %v, %+v", shown, changed)
+		}
 		fetch := func(name string) error {
 			return r.server.fetch(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
 		}
 		if err := fetch(first); err != errNoTicket {
 			t.Errorf("after two minutes: %v", err)
 		}
+		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"}) // after a talk it is tried once more
+		r.pass(2 * time.Minute)
+		r.announce("m", "Hello again.", false)
+		r.pass(time.Second)
 		last := name(r.told[len(r.told)-1])
 		if err := fetch(last); err != nil {
 			t.Errorf("the newest: %v", err)
@@ -363,6 +388,7 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		r.told, r.quiet = nil, true
+		r.sync()
 		if queued, err := r.server.Say(r.t.Context(), robotID, "Whispered."); err != nil || !queued {
 			t.Errorf("in the quiet hours a sentence waits: %v, %v", queued, err)
 		}
