@@ -30,7 +30,11 @@ func (l *liveLog) observe(h simrobot.Observation) {
 	}
 	switch h := h.(type) {
 	case simrobot.CheckedIn:
-		l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+h.Boot.URL)
+		to := h.Boot.URL
+		if h.Boot.MQTT != "" {
+			to = "MQTT at " + h.Boot.MQTT
+		}
+		l.line("robot", l.mac, "checked in at "+h.OTA+" -> "+to)
 		if h.Boot.Upgrade != "" && !l.upgrades {
 			l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
 		}

@@ -131,7 +131,7 @@ func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simr
 
 // stayed returns a talk's error, or nil if the robot stayed until the interruption.
 func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
-	if o.Stay && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
+	if (o.Stay || o.Asleep) && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
 		return nil
 	}
 	return err

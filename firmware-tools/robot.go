@@ -192,7 +192,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Wake != "" || o.Stay) {
+	if err = r.Boot(ctx); err == nil && (len(o.Say) > 0 || len(o.Events) > 0 || o.Wake != "" || o.Stay || o.Asleep) {
 		err = r.Talk(ctx)
 	}
 	err = stayed(ctx, o, r, err)

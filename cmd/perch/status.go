@@ -27,7 +27,7 @@ func statusCommand() *cobra.Command {
 
 func writeStatus(out io.Writer, s admin.Status) {
 	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", device.Plain(s.Version), device.Plain(s.ID), s.Started.Local().Format(time.DateTime))
-	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Open, s.Notices)
+	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Reached, s.Notices)
 	for _, p := range s.Parts {
 		mark := "ok"
 		if !p.OK {

@@ -12,12 +12,14 @@ import (
 func (r *Robot) idleByMQTT(ctx context.Context) (opening, error) {
 	for {
 		wait := r.unconnected
-		c, err := r.online(ctx)
-		switch {
-		case err == nil:
-			wait = func(ctx context.Context) (*opening, error) { return r.rest(ctx, c) }
-		case ctx.Err() == nil:
-			r.lose(time.Now(), err)
+		if !time.Now().Before(r.reconnectAt) {
+			c, err := r.online(ctx)
+			switch {
+			case err == nil:
+				wait = func(ctx context.Context) (*opening, error) { return r.rest(ctx, c) }
+			case ctx.Err() == nil:
+				r.lose(time.Now(), err)
+			}
 		}
 		how, err := wait(ctx)
 		switch {

@@ -93,7 +93,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	ctx, c.ends = context.WithCancel(ctx)
 	c.tasks.Go(func() { c.receive(ctx, r) })
 	c.tasks.Go(func() { c.ping(ctx, time.Duration(cmp.Or(m.Alive, usualAlive))*time.Second/2) })
-	r.control = c
+	r.control, r.reconnectAt = c, time.Time{}
 	r.o.Observe(Connected{Endpoint: m.Endpoint})
 	return c, nil
 }

@@ -133,6 +133,7 @@ type Status struct {
 	Started time.Time `json:"started"`
 	Robots  int       `json:"robots"`
 	Open    int       `json:"open"`          // channels
+	Reached int       `json:"connected"`     // robots that can be reached: by their channel, or by MQTT
 	Lost    int       `json:"lost"`          // robots let go because they did not read
 	Notices int       `json:"notifications"` // that wait
 	Parts   []Part    `json:"parts"`
@@ -164,14 +165,15 @@ type Device struct {
 
 func (d *Door) status() Status {
 	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()),
-		Open: d.open(), Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
+		Open: d.count(func(s agent.State) bool { return s.Talking }), Reached: d.count(func(s agent.State) bool { return s.Online }),
+		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 
-// open counts the channels that are open.
-func (d *Door) open() (n int) {
+// count counts the robots of which something is true.
+func (d *Door) count(is func(agent.State) bool) (n int) {
 	states, _ := d.o.Board.Snapshot()
 	for _, s := range states {
-		if s.Talking {
+		if s.Robot != "" && is(s) {
 			n++
 		}
 	}

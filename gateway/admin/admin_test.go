@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := get[admin.Status](t, h, "/api/v1/status")
-	want := admin.Status{ID: "perch-1", Version: "1.0", Started: started, Robots: 2, Open: 1, Lost: 3, Notices: 1, Parts: h.parts}
+	want := admin.Status{ID: "perch-1", Version: "1.0", Started: started, Robots: 2, Open: 1, Reached: 1, Lost: 3, Notices: 1, Parts: h.parts}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("status %+v, want %+v", got, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"perch/agent"
 	"perch/event"
 )
 
@@ -108,7 +109,8 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 	}
 	o := m.door.o
 	gauge("perch_robots_known", "Robots that have been here.", func() float64 { return float64(len(o.Robots.List())) })
-	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.door.open()) })
+	talking := func(s agent.State) bool { return s.Talking }
+	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.door.count(talking)) })
 	gauge("perch_notifications_waiting", "Notifications that nobody has been told.",
 		func() float64 { return float64(m.door.waiting(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",

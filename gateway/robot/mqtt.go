@@ -203,7 +203,10 @@ func (k *link) hold(sound *udp.Socket) {
 	k.teller.end()
 	k.toolbox.close()
 	why := "the robot closed the connection"
-	if !errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		why = "the appliance closed the connection"
+	case !errors.Is(err, io.EOF):
 		why = err.Error()
 	}
 	k.server.cameras.revoke(k.camera())

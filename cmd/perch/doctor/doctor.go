@@ -151,7 +151,7 @@ func (d *Examination) Appliance(ctx context.Context) {
 		err = fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", status.Version, d.Version)
 	}
 	d.add("appliance", err, fmt.Sprintf("version %s runs since %s with %s, %d connected",
-		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Open))
+		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Reached))
 	for _, p := range status.Parts {
 		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note}
 		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
