@@ -394,28 +394,28 @@ func size(tools []Tool) int {
 // KeepEcho stores whether a robot leaves echo cancellation to us: its next check-in
 // then gives it the framing for that.
 func (r *Registry) KeepEcho(id ID, ours bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	robot, known := r.robots[id]
-	if !known || robot.Echo == ours {
-		return
-	}
-	robot.Echo = ours
-	r.set(robot)
-	r.records.PutSoon(string(id), robot)
+	r.note(id, func(robot *Robot) (news bool) {
+		news, robot.Echo = robot.Echo != ours, ours
+		return news
+	})
 }
 
 // KeepTransport stores which transport a robot was told to use at its last boot.
 func (r *Registry) KeepTransport(id ID, t Transport) {
+	r.note(id, func(robot *Robot) (news bool) {
+		news, robot.Transport = robot.Transport != t, t
+		return news
+	})
+}
+
+// note changes what is remembered of a robot that is known.
+func (r *Registry) note(id ID, change func(*Robot) (news bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot, known := r.robots[id]
-	if !known || robot.Transport == t {
-		return
+	if robot, known := r.robots[id]; known && change(&robot) {
+		r.set(robot)
+		r.records.PutSoon(string(id), robot)
 	}
-	robot.Transport = t
-	r.set(robot)
-	r.records.PutSoon(string(id), robot)
 }
 
 // Trusts reports whether the robot's owner has adopted it.
