@@ -64,6 +64,18 @@ func TestTransports(t *testing.T) {
 			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Transport != c.want {
 				t.Errorf("%q is remembered", r.Transport)
 			}
+			// Who knows the MAC and nothing else is told nothing, and changes nothing.
+			other := httptest.NewRequest("POST", "http://192.168.1.66:8003/xiaozhi/ota/", strings.NewReader(whole))
+			other.Header = headers()
+			other.Header.Set("Client-Id", "somebody-else")
+			w := httptest.NewRecorder()
+			h.handler.ServeHTTP(w, other)
+			if body := w.Body.String(); strings.Contains(body, "mqtt") || strings.Contains(body, "websocket") {
+				t.Errorf("another client is told %s", body)
+			}
+			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Transport != c.want {
+				t.Errorf("another client has changed it to %q", r.Transport)
+			}
 			if !byMQTT {
 				return
 			}

@@ -21,8 +21,11 @@ const (
 func NewPace() *Pace { return &Pace{peers: newPeerLimiters(comeEvery, comeAtOnce)} }
 
 // Check refuses a request of an address that comes too often.
-func (p *Pace) Check(r *http.Request) error {
-	from := PeerOf(r.RemoteAddr)
+func (p *Pace) Check(r *http.Request) error { return p.CheckPeer(r.RemoteAddr) }
+
+// CheckPeer is Check for what is no request: a connection from a host and port.
+func (p *Pace) CheckPeer(remote string) error {
+	from := PeerOf(remote)
 	if from.IsLoopback() || !from.IsValid() {
 		return nil
 	}

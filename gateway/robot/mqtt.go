@@ -40,6 +40,7 @@ type link struct {
 	log     *slog.Logger
 	done    chan struct{} // closed once it is over
 	mute    atomic.Bool   // it has not fetched what it was to speak
+	hellos  pace
 
 	mu       sync.Mutex
 	talk     *mqttTalk // under way; nil between talks
@@ -138,6 +139,10 @@ func (k *link) tend(ctx context.Context) {
 
 // connect admits a robot and holds its connection.
 func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
+	if s.pace.CheckPeer(conn.RemoteAddr().String()) != nil {
+		_ = conn.Close() // it may try again
+		return
+	}
 	var robot device.Robot
 	var client device.Client
 	c, err := control.Accept(conn, func(given control.Credentials) (string, error) {
@@ -191,7 +196,7 @@ func (k *link) hold(sound *udp.Socket) {
 	for err == nil {
 		var text []byte
 		if text, err = k.conn.Receive(); err == nil {
-			pace.wait()
+			pace.wait(mostMessages)
 			k.take(text, sound, &talks)
 		}
 	}
@@ -218,19 +223,24 @@ func (k *link) hold(sound *udp.Socket) {
 	k.mu.Unlock()
 }
 
-// pace holds up a robot that sends more than mostMessages in a second.
+// mostHellos are taken of one robot in a second. Each begins a session, and a person
+// begins one in some seconds.
+const mostHellos = 2
+
+// pace holds up a robot that sends more in a second than it may.
 type pace struct {
 	second time.Time // that is counted
 	n      int
 }
 
-func (p *pace) wait() {
+func (p *pace) wait(most int) {
 	now := time.Now()
 	if now.Sub(p.second) >= time.Second {
 		p.second, p.n = now, 0
 	}
-	if p.n++; p.n > mostMessages {
+	if p.n++; p.n > most {
 		time.Sleep(time.Until(p.second.Add(time.Second)))
+		p.second, p.n = time.Now(), 1
 	}
 }
 
@@ -254,6 +264,7 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 	talk := k.current()
 	switch m := m.(type) {
 	case xiaozhi.Hello:
+		k.hellos.wait(mostHellos)
 		if talk != nil {
 			talk.end()
 		}

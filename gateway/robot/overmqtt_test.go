@@ -83,7 +83,11 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 			if err != nil {
 				return
 			}
-			m, err := xiaozhi.ParseToRobot(p.(*packets.PublishPacket).Payload)
+			published, is := p.(*packets.PublishPacket)
+			if !is {
+				continue // the answer to a sign of life
+			}
+			m, err := xiaozhi.ParseToRobot(published.Payload)
 			if err != nil {
 				k.t.Error(err)
 			}
@@ -112,12 +116,16 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 		if !c.mute {
 			sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: k.silence[0]}})
 		}
+		alive := time.NewTicker(4 * time.Minute)
 		defer func() {
+			alive.Stop()
 			_ = theirs.Close()
 			cancel()
 		}()
 		for {
 			select {
+			case <-alive.C:
+				_ = packets.NewControlPacket(packets.Pingreq).Write(theirs) // where that fails the channel is closed
 			case f := <-c.up:
 				if f.raw == nil && f.message == nil {
 					sequence++

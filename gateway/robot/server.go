@@ -121,6 +121,7 @@ type Server struct {
 	cameras   cameras
 	uploads   uploads
 	tickets   tickets
+	pace      *door.Pace   // of MQTT connections, before they have logged in
 	tools     *memoryLimit // of the adopted robots
 	strangers strangerLimits
 
@@ -152,7 +153,7 @@ func NewServer(o Options) *Server {
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
 		ctx: ctx, stop: stop,
 	}
-	s.phrases.others = map[voice.Options]*phrasebook{}
+	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()
 	if s.options.Character == nil {
 		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
 	}

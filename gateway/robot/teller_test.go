@@ -116,7 +116,11 @@ func (r *sleeper) read() {
 		if err != nil {
 			return
 		}
-		m, err := xiaozhi.ParseToRobot(p.(*packets.PublishPacket).Payload)
+		published, is := p.(*packets.PublishPacket)
+		if !is {
+			continue // the answer to a sign of life
+		}
+		m, err := xiaozhi.ParseToRobot(published.Payload)
 		if err != nil {
 			r.t.Error(err)
 		}
@@ -177,9 +181,78 @@ func opusPackets(t *testing.T, stream []byte) (n int) {
 
 func (r *sleeper) pass(d time.Duration) {
 	r.sync()
-	time.Sleep(d)
+	for alive := 5 * time.Minute; d > 0; d -= alive {
+		time.Sleep(min(d, alive))
+		if err := packets.NewControlPacket(packets.Pingreq).Write(r.conn); err != nil {
+			r.t.Error(err)
+		}
+	}
 	synctest.Wait()
 	r.sync()
+}
+
+// TestHellosArePaced: each begins a session, and whoever sends many is held up.
+func TestHellosArePaced(t *testing.T) {
+	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
+		began := time.Now()
+		const hellos = 20
+		for range hellos {
+			r.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
+		}
+		r.pass(0)
+		sessions, took := len(happenedTo[event.RobotOnline](r)), time.Since(began)
+		if most := mostHellos * (int(took/time.Second) + 1); sessions > most || took < (hellos/mostHellos-2)*time.Second {
+			t.Errorf("%d sessions in %s", sessions, took)
+		}
+	})
+}
+
+// strange is a connection of another machine.
+type strange struct {
+	net.Conn
+	remote string
+}
+
+func (s strange) RemoteAddr() net.Addr {
+	a, _ := net.ResolveTCPAddr("tcp", s.remote)
+	return a
+}
+
+// TestMQTTConnectionsArePaced: somebody who connects again and again is not answered,
+// and nobody else is kept waiting.
+func TestMQTTConnectionsArePaced(t *testing.T) {
+	s := NewServer(Options{Robots: &registry{}, Log: slog.New(slog.DiscardHandler)})
+	defer s.Close()
+	answered := func(remote string) bool {
+		ours, theirs := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.connect(strange{ours, remote}, nil)
+		}()
+		hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+		hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
+		hello.UsernameFlag, hello.Username = true, "nobody" // refused, which is an answer
+		if hello.Write(theirs) != nil {
+			return false
+		}
+		_, err := packets.ReadPacket(theirs)
+		_ = theirs.Close()
+		<-ended
+		return err == nil
+	}
+	n := 0
+	for range 300 {
+		if answered("192.0.2.66:1000") {
+			n++
+		}
+	}
+	if n < 200 || n > 250 {
+		t.Errorf("%d of 300 are answered", n)
+	}
+	if !answered("192.0.2.7:1000") {
+		t.Error("another machine is not answered")
+	}
 }
 
 // sync lets the test look at what the robot has noted, and change what it does.

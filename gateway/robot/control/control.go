@@ -23,9 +23,9 @@ import (
 const (
 	connectWithin = 10 * time.Second
 	writeWithin   = 5 * time.Second
-	mostConnect   = 1 << 10   // bytes of a CONNECT
-	mostMessage   = 64 << 10  // bytes of any other packet
-	longestSilent = time.Hour // of a robot that wants no keepalive
+	mostConnect   = 1 << 10          // bytes of a CONNECT
+	mostMessage   = 64 << 10         // bytes of any other packet
+	longestSilent = 10 * time.Minute // whatever keepalive it wants; the firmware's own makes six
 )
 
 // Credentials are what a robot connects with.
@@ -88,7 +88,7 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 	}
 	c.silent = longestSilent
 	if hello.Keepalive > 0 { // section 3.1.2.10
-		c.silent = time.Duration(hello.Keepalive) * 3 * time.Second / 2
+		c.silent = min(longestSilent, time.Duration(hello.Keepalive)*3*time.Second/2)
 	}
 	return nil
 }
