@@ -149,6 +149,9 @@ func Fold(s State, e event.Envelope) State {
 // of their own.
 func (s State) reachable(robot device.ID, on bool) State {
 	if s.Robot == "" {
+		if !on {
+			return s // the board keeps no state of a robot that nothing is known of but its end
+		}
 		s.Robot, s.Emotion, s.base = robot, Neutral, Idle
 	}
 	s.connected, s.Online, s.Gone = on, on || s.Talking, !on && !s.Talking

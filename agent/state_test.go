@@ -162,6 +162,14 @@ func TestPresence(t *testing.T) {
 	}
 }
 
+// TestTheEndOfAnUnknownRobot: the board keeps no state of it, so nor does the fold.
+func TestTheEndOfAnUnknownRobot(t *testing.T) {
+	s := agent.Fold(agent.State{}, event.Envelope{Seq: 1, At: noon, Robot: "a0b1c2d3e4f5", Event: event.RobotDisconnected{}})
+	if s.Gone || s.Robot != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // anEvent draws any event that a session can have.
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
