@@ -333,6 +333,13 @@ type FirmwareFailed struct {
 	Why     string `json:"why"`     // the cause; text for people
 }
 
+// Changed is published when an owner has changed something that several can look at:
+// who shows it reads it again.
+type Changed struct {
+	What string `json:"what"`         // robot, memory, timers, firmware or settings
+	ID   string `json:"id,omitempty"` // of the one that changed, where it is one
+}
+
 func (RobotSeen) kind() string           { return "robot_seen" }
 func (RobotAdopted) kind() string        { return "robot_adopted" }
 func (RobotRenamed) kind() string        { return "robot_renamed" }
@@ -369,3 +376,4 @@ func (FirmwareProgress) kind() string    { return "firmware_progress" }
 func (FirmwareInstalled) kind() string   { return "firmware_installed" }
 func (FirmwareRolledBack) kind() string  { return "firmware_rolled_back" }
 func (FirmwareFailed) kind() string      { return "firmware_failed" }
+func (Changed) kind() string             { return "changed" }

@@ -87,10 +87,14 @@ func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, err
 	}
 	before := r.Settings(id).Name
 	robot, err := r.Registry.Configure(id, c)
-	if err == nil && robot.Settings.Name != before {
+	if err != nil {
+		return robot, err
+	}
+	if robot.Settings.Name != before {
 		r.bus.Publish(id, "", event.RobotRenamed{Name: robot.Settings.Name})
 	}
-	return robot, err
+	r.bus.Publish(id, "", event.Changed{What: "robot"})
+	return robot, nil
 }
 
 func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
