@@ -1,15 +1,12 @@
 package web
 
 import (
-	"net/http"
 	"time"
-
-	"perch/gateway/door"
 )
 
 // Link lets another device in, once.
 type Link struct {
-	URLs  []string  `json:"urls"`
+	URLs  []string  `json:"urls"` // the last is for this machine
 	Until time.Time `json:"until"`
 	QR    []string  `json:"qr"` // of the first URL: a row of 0 and 1 for each line, 1 is dark
 }
@@ -17,11 +14,7 @@ type Link struct {
 // link makes a one-time link. Its code is behind a #, so that it is sent to no
 // server and written into no log.
 func (d *Door) link() (Link, error) {
-	found := d.o.Addresses()
-	if len(found) == 0 {
-		return Link{}, &door.Fault{Word: "no_address", HTTP: http.StatusConflict,
-			Sentence: "only this machine reaches the addresses in listen, so no other device can come in"}
-	}
+	found := append(d.o.Addresses(), d.o.Own())
 	code, until := d.newLink()
 	l := Link{Until: until.UTC().Truncate(time.Second)}
 	for _, one := range found {

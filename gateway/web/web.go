@@ -39,6 +39,7 @@ type Options struct {
 	// Addresses are where this appliance is found on the network, the best first:
 	// "http://perch.local:8003".
 	Addresses func() []string
+	Own       func() string // where this machine finds it
 	Log       *slog.Logger
 	Now       func() time.Time // nil is time.Now
 }

@@ -36,7 +36,8 @@ func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *serve
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
 	d, err := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Kept: kept, Key: owner, Ingress: ingress,
-		Addresses: func() []string { return []string{"http://perch.local:8003"} }, Now: func() time.Time { return s.now },
+		Addresses: func() []string { return []string{"http://perch.local:8003"} },
+		Own: func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func TestALinkLetsInOnce(t *testing.T) {
 	code := func() string {
 		_, text := s.ask(http.MethodPost, "/api/v1/link", "", "Authorization", "Bearer "+adminToken)
 		var l web.Link
-		if err := json.Unmarshal([]byte(text), &l); err != nil || len(l.URLs) != 1 || len(l.QR) < 21 || len(l.QR) != len(l.QR[0]) {
+		if err := json.Unmarshal([]byte(text), &l); err != nil || len(l.URLs) != 2 || len(l.QR) < 21 || len(l.QR) != len(l.QR[0]) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		_, code, _ := strings.Cut(l.URLs[0], "http://perch.local:8003/#/in/")

@@ -19,7 +19,7 @@ func (a *Appliance) openPage(l *locks) error {
 		return err
 	}
 	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language, Version: a.Version, Secret: l.token, Kept: a.identity,
-		Key: l.owner, Ingress: proxies, Addresses: a.found, Log: a.Log})
+		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Log: a.Log})
 	return err
 }
 
