@@ -61,11 +61,14 @@ func (d *Door) Routes(r gin.IRouter) {
 	})
 	r.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
 		var b struct{ Token, Code string }
-		if err := c.ShouldBindJSON(&b); err != nil {
-			_ = c.Error(door.BadBody("the body is not the JSON object that belongs here: " + err.Error()))
-			return
+		body, err := door.Body(c.Request)
+		if err == nil {
+			err = door.Decode(body, &b)
 		}
-		cookie, err := d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+		var cookie *http.Cookie
+		if err == nil {
+			cookie, err = d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+		}
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -89,8 +92,12 @@ func (d *Door) Routes(r gin.IRouter) {
 
 // Owned mounts what the owner asks for to bring another device or robot here.
 func (d *Door) Owned(r gin.IRouter) {
-	r.POST("/api/v1/link", func(c *gin.Context) {
-		link, err := d.link()
+	r.POST("/api/v1/link", door.Limit(mostBody), func(c *gin.Context) {
+		_, err := door.Body(c.Request) // it may have none
+		var link Link
+		if err == nil {
+			link, err = d.link()
+		}
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -128,7 +135,7 @@ func (d *Door) page(c *gin.Context) {
 func (d *Door) send(c *gin.Context, name string) {
 	f, known := d.bundle.files[name]
 	if !known {
-		_ = c.Error(&door.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
+		_ = c.Error(&door.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
 		return
 	}
 	c.Header("X-Content-Type-Options", "nosniff")
