@@ -248,6 +248,7 @@ func TestIngress(t *testing.T) {
 	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
 		t.Errorf("the page is %s, and has no %s", text, want)
 	}
+	serve(t, texts{}, adminToken, netip.MustParseAddr("192.0.2.9")).expect(401, http.MethodGet, "/owned", "X-Ingress-Path", "/x")
 	_, text = s.ask(http.MethodGet, "/session", "", through...)
 	if !strings.Contains(text, `"how":"ingress","in":true`) {
 		t.Error(text)
