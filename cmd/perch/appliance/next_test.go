@@ -21,9 +21,10 @@ func TestWhatToDoNext(t *testing.T) {
 		"by number": {nextSteps{numbers: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
 		"with a page": {nextSteps{name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", named: " --data x"},
 			[]string{"In a browser of this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
-		"with a page for this machine alone": {nextSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"}, []string{"perch open"}},
-		"of a folder":                        {nextSteps{named: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
-		"for a loopback":                     {nextSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
+		"with a page for this machine alone": {nextSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"},
+			[]string{"perch open"}},
+		"of a folder":    {nextSteps{named: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
+		"for a loopback": {nextSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
 	} {
 		text := c.n.String()
 		for _, word := range c.says {
