@@ -100,6 +100,11 @@ func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
 	return h.notices.Accept(n, time.Now())
 }
 
+func (h notifier) Acknowledge(id string) error {
+	_, err := h.notices.Change(id, notice.Acknowledged)
+	return err
+}
+
 // questions wait for an answer, and note those that came.
 type questions struct {
 	open    []agent.Question
@@ -154,6 +159,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		questions: &questions{}, histories: &storetest.Table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
+	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	h.partsOf = func() []admin.Part { return h.parts }
 	h.mind = agent.NewMind(nil, h.memory, h.bus, slog.New(slog.DiscardHandler))
 	h.mind.Keep(agent.NewHistories(h.histories))
@@ -171,7 +177,8 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
 		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
-		Questions: h.questions, ForgetConversation: h.mind.Forget, Senses: h.Senses, Firmware: h.firmware,
+		Acknowledge: notifier{h.notices}.Acknowledge,
+		Questions:   h.questions, ForgetConversation: h.mind.Forget, Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
