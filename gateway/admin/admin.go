@@ -61,6 +61,7 @@ type Options struct {
 	Robots    registry
 	Talk      talk
 	Memory    memory
+	Timers    timers
 	Questions questions
 	Firmware  firmware
 	Archives  archives

@@ -128,6 +128,7 @@ func (q *questions) Reply(id string, allow bool) error {
 type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
+	timers    *notice.Timers
 	notices   *notice.Store
 	bus       *event.Bus
 	states    *agent.Board
@@ -154,6 +155,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h := &appliance{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, &storetest.Table[device.Robot]{}),
 		memory:  agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		timers:  notice.NewTimers(&storetest.Table[agent.Timer]{}, nil),
 		notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
 		questions: &questions{}, histories: &storetest.Table[agent.Conversation]{},
@@ -176,7 +178,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
+		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
 		Acknowledge: notifier{h.notices}.Acknowledge,
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
@@ -258,3 +260,12 @@ func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	}
 	return v
 }
+
+// body is the robot of a turn.
+type body struct{ talk *talk }
+
+func (b body) Tools() []device.Tool { return b.talk.tools }
+func (b body) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return b.talk.Call(ctx, robotA, tool, arguments)
+}
+func (b body) Reboot(context.Context) error { return nil }

@@ -70,6 +70,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	}))
 	d.memoryRoutes(api)
 	d.noticeRoutes(api)
+	d.timerRoutes(api)
 	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
 	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
@@ -113,6 +114,14 @@ func (d *Door) memoryRoutes(api gin.IRouter) {
 func (d *Door) noticeRoutes(api gin.IRouter) {
 	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.o.Acknowledge(c.Param("id"))
+	}))
+}
+
+// timerRoutes mounts the timers of all robots.
+func (d *Door) timerRoutes(api gin.IRouter) {
+	api.GET("/timers", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.timers(time.Now()), nil }))
+	api.DELETE("/timers/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.cancelTimer(c.Request.Context(), c.Param("id"))
 	}))
 }
 
@@ -348,6 +357,7 @@ func fault(err error) error {
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
+		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrNoQuestion, Word: "unknown_permission", HTTP: http.StatusNotFound},
 	})

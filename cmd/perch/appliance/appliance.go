@@ -138,7 +138,7 @@ func (a *Appliance) newRobots() error {
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
-		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Notices: a.Notices.Open,
+		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Board: a.board, Bus: a.Bus,
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget,
