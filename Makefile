@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps build run demo test quick check fuzz golden bench soak deb test-arm64 clean
+.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -30,8 +30,11 @@ help: ## lists the targets
 deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh
 
+page: deps ## bundles the page for browsers, where its sources have changed
+	@gateway/web/bundle.sh
+
 # go list fetches modules without a line for each; where it cannot, go build says why.
-build: deps ## builds bin/perch and bin/perch-tools
+build: page ## builds bin/perch and bin/perch-tools
 	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
 	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
 	@go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
@@ -45,8 +48,8 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 
 # The slowest packages begin first. They mostly wait, for somebody to have spoken
 # or for a machine to boot, so that two run at once, each four talks.
-test: deps ## runs every test, under the race detector; prints the ten slowest
-	@packaging/deps.sh deb
+test: page ## runs every test, under the race detector; prints the ten slowest
+	@packaging/deps.sh deb browser
 	go build -race ./...
 	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
 		./cmd/perch ./packaging ./cmd/perch/appliance ./voice/sphinx ./...
@@ -58,11 +61,12 @@ LONG := TestWhatIsUnderstood|TestFigures|TestAnswers|TestOurVoiceNeverInterrupts
 quick: ## runs most tests, without the race detector, for daily work
 	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')
 
-check: deps ## formatting, vet, staticcheck, tidy modules
+check: page ## formatting, vet, staticcheck, tidy modules, types of the page
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
 	GOFLAGS= go build ./voice
 
 fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
@@ -90,4 +94,5 @@ soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK 
 	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
 
 clean: ## removes what was built
-	rm -rf bin dist
+	rm -rf bin dist gateway/web/ui/node_modules
+	git clean -qfdX gateway/web/dist

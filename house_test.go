@@ -60,6 +60,7 @@ var arrows = map[string][]string{
 		"gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
 	"gateway/robot/udp":     {"device/xiaozhi"},
+	"gateway/web":           {"gateway/door"},
 	"gateway/admin":         {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
@@ -107,6 +108,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},
+	"rsc.io/qr":                              {"gateway/web"},
 	"github.com/coreos/go-systemd/v22":       {"cmd/perch/appliance"},
 	"go.bug.st/serial":                       {"firmware-tools/romloader"},
 	"github.com/spf13/cobra":                 {"command", "command/commandtest", "cmd/perch", "firmware-tools"}, // both programs have commands

@@ -55,6 +55,8 @@ sysroot() {
 	mv "$root.new" "$root"
 }
 
+gateway/web/bundle.sh >&2
+
 # build PROGRAM PACKAGE puts a program into $stage.
 build() {
 	step "compiles $1 for $arch"

@@ -1,12 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that building and running Perch need: as root, or
 # with sudo. Without either it prints the line to run. With "deb" also those that
-# making packages and testing them take, with "arm64" an emulated machine too.
+# making packages and testing them take, with "browser" the browser that the page is
+# tested in, with "arm64" an emulated machine.
 set -eu
 cd "$(dirname "$0")/.."
 
 packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
+
+# The page's libraries come with npm, whichever Node it is of.
+command -v npm >/dev/null || packages="$packages nodejs npm"
 
 # Packages are made for both architectures, and looked at in roots of their own.
 other=gcc-aarch64-linux-gnu
@@ -15,7 +19,8 @@ for group; do
 	case $group in
 	deb) packages="$packages mmdebstrap $other systemd-container" ;;
 	arm64) packages="$packages qemu-system-arm cpio" ;;
-	*) echo "deps.sh knows the groups deb and arm64, not $group" >&2 && exit 2 ;;
+	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
+	*) echo "deps.sh knows the groups deb, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done
 

@@ -43,13 +43,14 @@ const (
 // one whose lock nobody has thought of.
 var doorLocks = map[lock][]string{
 	anyone: {"GET /health", "GET /ready",
-		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
+		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate",
+		"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-card.js", "GET /session", "POST /session", "DELETE /session"},
 	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},
 	cameraToken: {"POST /xiaozhi/vision/explain"},
 	ticket: {"GET /xiaozhi/ota/firmware/:name", "HEAD /xiaozhi/ota/firmware/:name",
 		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name", "GET /xiaozhi/notify/:ticket"},
 	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
-		"GET /metrics", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
+		"GET /metrics", "POST /api/v1/link", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
 		"GET /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",

@@ -21,7 +21,7 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                "backup check-config completion doctor help memory notification restore robot serve status version",
+		"perch ":                                "backup check-config completion doctor help memory notification open restore robot serve status version",
 		"perch re":                              "restore",
 		"perch nothing ":                        "",
 		"perch doctor --":                       "--config --data --help --json --show-secrets",

@@ -33,6 +33,16 @@ func NewKey(secret, setting, header string) *Key {
 // Check refuses a request without the right token, and one from an address
 // that has tried too often.
 func (k *Key) Check(r *http.Request) error {
+	token := r.Header.Get(k.header)
+	if scheme, bearer, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
+		token = bearer
+	}
+	return k.Try(r, token, nil)
+}
+
+// Try is Check for a token that came otherwise than in a header. other, where it is
+// not nil, may take a token that is not the secret.
+func (k *Key) Try(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret == "" {
 		return &Fault{"no_key_set", fmt.Sprintf("this address is closed until a key is set in %s", k.setting), http.StatusForbidden}
 	}
@@ -40,13 +50,9 @@ func (k *Key) Check(r *http.Request) error {
 	if k.tries.exhausted(from) {
 		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
 	}
-	token := r.Header.Get(k.header)
-	if scheme, bearer, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
-		token = bearer
-	}
 	// Hashed first, so that the time taken does not show the length either.
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
-	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 || other != nil && other(token) {
 		return nil
 	}
 	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out
@@ -77,12 +83,13 @@ func (o Origins) Local(r *http.Request) error {
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
 		return notLocal("its Host is neither localhost nor a loopback address such as 127.0.0.1")
 	}
+	// The Host is this machine's, so a page of the same address is this appliance's own.
 	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
-	case len(origin) == 1 && slices.Contains(o.Allowed, origin[0]):
+	case len(origin) == 1 && (slices.Contains(o.Allowed, origin[0]) || origin[0] == "http://"+r.Host):
 	case len(origin) > 0:
 		return notLocal(fmt.Sprintf("it comes from a web page of %q. The doors of the owner (/api/v1, /admin, /metrics) take no web page here, "+
 			"and the others those whose origin is in allowed_origins", clean(origin[0])))
-	case len(site) > 0 && (len(site) > 1 || site[0] != "none"):
+	case len(site) > 0 && (len(site) > 1 || site[0] != "none" && site[0] != "same-origin"):
 		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
 	}
 	for name := range r.Header {

@@ -18,6 +18,7 @@ import (
 	"perch/gateway/robot"
 	"perch/gateway/skin"
 	"perch/gateway/vccp"
+	"perch/gateway/web"
 	"perch/gateway/wyoming"
 	"perch/ota"
 	"perch/perception"
@@ -59,6 +60,7 @@ type gateways struct {
 	metrics *admin.Metrics
 	bridge  *bridge.Door
 	skins   *skin.Door
+	web     *web.Door // nil where it is off
 	hooks   *hooks.Door
 	vccp    *vccp.Door
 	Mirror  *homeassistant.Mirror

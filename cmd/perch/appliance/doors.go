@@ -44,6 +44,9 @@ func (d *doors) open(a *Appliance) error {
 	if err != nil {
 		return err
 	}
+	if err := a.openPage(l); err != nil {
+		return err
+	}
 	if len(a.Config.TLS.Listen) > 0 {
 		if d.certificate, err = newCertificate(a.Config.TLS, a.Log); err != nil {
 			return err
@@ -63,6 +66,7 @@ func (d *doors) open(a *Appliance) error {
 	a.admin.Open(owner)
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
+	a.pageOwned(owner)
 	if l, err := listenSocket(socketPath(a.Data)); err != nil {
 		// The commands can still come by --url.
 		a.Log.Warn("the commands of this machine have no socket", "err", err)

@@ -18,6 +18,7 @@ type locks struct {
 	hosts   door.Hosts
 	origins door.Origins
 	pace    *door.Pace // of doors without a lock, and of the robots'
+	token   string     // of the owner
 	owner   *door.Key
 	bridge  *door.Key
 	skins   *door.Key
@@ -47,6 +48,7 @@ func newLocks(a *Appliance) (*locks, error) {
 	}
 	return &locks{
 		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(),
+		token:  token,
 		owner:  door.NewKey(token, tokenFile, "X-Admin-Token"),
 		bridge: door.NewKey(bridge, "bridge.key", ""),
 		skins:  door.NewKey(skins, "skins.key", ""),
@@ -57,7 +59,12 @@ func newLocks(a *Appliance) (*locks, error) {
 // close their connections first, they also serve the robots' doors. A robot cannot
 // check a self-signed certificate, so its doors are served unencrypted only.
 func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
-	e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
+	keys := keys{l.owner.Check, l.skins.Check}
+	if a.web != nil {
+		keys = a.pageRoutes(e, l)
+	} else {
+		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
+	}
 	open := e.Group("", door.Guard(l.pace.Check))
 	if robots != nil {
 		doors := open.Group("", robots.Last())
@@ -65,13 +72,14 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 		a.Talk.Routes(doors)
 	}
 	a.admin.Open(open)
-	owner := e.Group("", door.Guard(l.owner.Check))
+	owner := e.Group("", door.Guard(keys.owner))
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
+	a.pageOwned(owner)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
 	a.talks.Routes(open)
-	a.skinRoutes(e, l.skins.Check)
+	a.skinRoutes(e, keys.skins)
 }
 
 // localRoutes serve programs on this machine, and pages of allowed_origins that
@@ -82,6 +90,8 @@ func (a *Appliance) localRoutes(e *gin.Engine, origins door.Origins) {
 	owner := e.Group("", door.Guard(door.Local))
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
+	a.pageOwned(owner)
+	a.pageHere(e)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e)
 	a.talks.Routes(e)

@@ -16,7 +16,8 @@ import (
 // kept is what outlives a run: the database, and what is remembered in it.
 type kept struct {
 	DB       *store.DB
-	ID       string // of this appliance: 8 hex digits
+	ID       string               // of this appliance: 8 hex digits
+	identity *store.Table[string] // what tells this appliance from others
 	tokenKey device.Key
 	Robots   *device.Registry
 	Memory   *agent.Memory
@@ -63,7 +64,7 @@ func (k *kept) read(b basics) error {
 			return err
 		}
 	}
-	k.ID = id
+	k.ID, k.identity = id, identity
 	installed, _, err := identity.Get("installed")
 	if err != nil {
 		return err

@@ -77,6 +77,7 @@ type Config struct {
 	} `yaml:"wyoming"`
 	Behaviours perception.Tuning `yaml:"behaviours"`
 	Rules      []Rule            `yaml:"rules"`
+	Web        Web               `yaml:"web"`
 	Skins      Skins             `yaml:"skins"`
 	MQTT       MQTT              `yaml:"mqtt"`
 	Bridge     Bridge            `yaml:"bridge"`
@@ -106,6 +107,7 @@ func Default() Config {
 	c.Persona.Name = "Chan"
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
+	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}

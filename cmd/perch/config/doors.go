@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +13,24 @@ import (
 	"perch/agent"
 	"perch/device"
 )
+
+// Web is the page, and the proxies that let in owners only.
+type Web struct {
+	Enabled bool     `yaml:"enabled"`
+	Ingress []string `yaml:"ingress"`
+}
+
+// Proxies are those of web.ingress.
+func (w Web) Proxies() (all []netip.Addr, err error) {
+	for i, text := range w.Ingress {
+		at, e := netip.ParseAddr(text)
+		if e != nil || at.IsUnspecified() || at.IsMulticast() {
+			err = errors.Join(err, fmt.Errorf("proxy %d: %q is no address of a machine, such as 172.30.32.2", i+1, text))
+		}
+		all = append(all, at.Unmap())
+	}
+	return all, err
+}
 
 // Skins is who may show what the agent is doing, and talk with it.
 type Skins struct {

@@ -1,0 +1,72 @@
+package appliance
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+	"perch/gateway/web"
+)
+
+// openPage makes the page, where there is to be one.
+func (a *Appliance) openPage(l *locks) error {
+	if !a.Config.Web.Enabled {
+		return nil
+	}
+	proxies, err := a.Config.Web.Proxies()
+	if err != nil {
+		return err
+	}
+	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language, Version: a.Version, Secret: l.token, Kept: a.identity,
+		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Log: a.Log})
+	return err
+}
+
+// found are the addresses by which others on the network find this appliance, the
+// best first.
+func (a *Appliance) found() (all []string) {
+	if at := a.address(); at != "" {
+		all = append(all, at)
+	}
+	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
+		if at := byNumbers(a.Doors.Addresses(), port); at != "" {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// keys are the checks of the doors that an owner who has come in by the page may use,
+// too.
+type keys struct {
+	owner, skins func(*http.Request) error
+}
+
+// pageRoutes mount the page for the network, and the checks of Host and Origin for
+// all that is mounted after it.
+func (a *Appliance) pageRoutes(e *gin.Engine, l *locks) keys {
+	a.web.Card(e)
+	e.Use(a.web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, door.Guard(l.hosts.Check)))
+	a.web.Routes(e.Group("", door.Guard(l.pace.Check)))
+	return keys{web.Or(l.owner.Check), web.Or(l.skins.Check)}
+}
+
+// pageHere mounts the page for browsers of this machine, who need no key, and the
+// robots' doors for the robot in it.
+func (a *Appliance) pageHere(e *gin.Engine) {
+	if a.web == nil {
+		return
+	}
+	here := e.Group("", door.Guard(door.Local), web.Here)
+	a.web.Routes(here)
+	a.ota.Routes(here)
+	a.Talk.Routes(here)
+}
+
+// pageOwned mounts what the page's owner asks for.
+func (a *Appliance) pageOwned(owner gin.IRouter) {
+	if a.web != nil {
+		a.web.Owned(owner)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// linkAnswer is a link that lets a browser in once.
+type linkAnswer struct {
+	URLs  []string  `json:"urls"`
+	Until time.Time `json:"until"`
+	QR    []string  `json:"qr"`
+}
+
+func openCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "open",
+		Short: "Let a browser in: print a link to the page that works once, and open it",
+		Long: `The link is for a browser on any device of this network, without the admin token. It works once, within ten minutes. In a
+terminal it is also drawn as a QR code, for a phone; where this machine has a screen, it is opened there.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var l linkAnswer
+			return r.ask(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
+				f, is := out.(*os.File)
+				terminal := is && isTerminal(f)
+				fmt.Fprintln(out, strings.Join(l.URLs, "\n"))
+				if terminal {
+					fmt.Fprint(out, drawQR(l.QR))
+				}
+				fmt.Fprintf(out, "It works once, until %s.\n", l.Until.Local().Format("15:04"))
+				if terminal && onScreen() && len(l.URLs) > 0 {
+					// Without a browser there is still the link.
+					_ = exec.CommandContext(c.Context(), "xdg-open", l.URLs[len(l.URLs)-1]).Run()
+				}
+			})
+		},
+	})
+}
+
+// isTerminal reports whether somebody reads what is printed.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// onScreen reports whether a browser opened here can be seen.
+func onScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
+
+// quiet is the margin that a QR code needs, in modules (ISO/IEC 18004: four; readers
+// of screens do with two).
+const quiet = 2
+
+// drawQR draws a QR code of rows of 0 and 1, two rows a line, as dark on light: the
+// colours are set, for a terminal may have either.
+func drawQR(rows []string) string {
+	dark := func(x, y int) bool {
+		y, x = y-quiet, x-quiet
+		return y >= 0 && y < len(rows) && x >= 0 && x < len(rows[y]) && rows[y][x] == '1'
+	}
+	var b strings.Builder
+	for y := 0; y < len(rows)+2*quiet; y += 2 {
+		b.WriteString("\x1b[30;107m")
+		for x := range len(rows) + 2*quiet {
+			switch up, down := dark(x, y), dark(x, y+1); {
+			case up && down:
+				b.WriteString("█")
+			case up:
+				b.WriteString("▀")
+			case down:
+				b.WriteString("▄")
+			default:
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString("\x1b[0m\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// mostBody bounds the body of a request to come in, in bytes.
+const mostBody = 4 << 10
+
+// Recognize is a handler before all others: it finds out whether the owner sends a
+// request, for Or and Unless. Once all sessions end, so do the requests of theirs
+// that are being answered, such as streams of events.
+func (d *Door) Recognize() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		known, stop := d.recognize(c.Request)
+		defer stop()
+		c.Request = known
+		c.Next()
+	}
+}
+
+// Here is a handler before those of programs and browsers of this machine, who are
+// its owner.
+func Here(c *gin.Context) { c.Request = by(c.Request, ByLocal) }
+
+// Unless is a handler for all who have not come in by way of a proxy, behind which
+// Host and Origin are those of the proxy.
+func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if HowOf(c.Request) != how {
+			handler(c)
+		}
+	}
+}
+
+// Card mounts the card for Home Assistant's dashboards, which loads it from a page
+// of its own. It is in front of all locks: it holds nothing of this appliance.
+func (d *Door) Card(r gin.IRouter) {
+	r.GET("/perch-card.js", func(c *gin.Context) {
+		c.Header("Access-Control-Allow-Origin", "*")
+		d.send(c, "perch-card.js")
+	})
+}
+
+// Routes mounts the page. It shows who has not come in how to; what it shows to
+// its owner comes from the owner's API, which has locks of its own.
+func (d *Door) Routes(r gin.IRouter) {
+	r.GET("/", d.page)
+	r.GET("/robot", d.page)
+	r.GET("/face", d.page)
+	r.GET("/assets/:name", func(c *gin.Context) { d.send(c, c.Param("name")) })
+	r.GET("/session", func(c *gin.Context) {
+		how := HowOf(c.Request)
+		c.Header("Cache-Control", "no-store")
+		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language, "version": d.o.Version})
+	})
+	r.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
+		var b struct{ Token, Code string }
+		if err := c.ShouldBindJSON(&b); err != nil {
+			_ = c.Error(door.BadBody("the body is not the JSON object that belongs here: " + err.Error()))
+			return
+		}
+		cookie, err := d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		http.SetCookie(c.Writer, cookie)
+		c.Status(http.StatusNoContent)
+	})
+	r.DELETE("/session", func(c *gin.Context) {
+		if HowOf(c.Request) != ByCookie {
+			_ = c.Error(&door.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
+			return
+		}
+		if err := d.endAll(); err != nil {
+			_ = c.Error(err)
+			return
+		}
+		http.SetCookie(c.Writer, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		c.Status(http.StatusNoContent)
+	})
+}
+
+// Owned mounts what the owner asks for to bring another device or robot here.
+func (d *Door) Owned(r gin.IRouter) {
+	r.POST("/api/v1/link", func(c *gin.Context) {
+		link, err := d.link()
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.Header("Cache-Control", "no-store")
+		c.JSON(http.StatusCreated, link)
+	})
+	r.GET("/api/v1/qr", func(c *gin.Context) {
+		rows, err := qrCode(c.Query("text"))
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.JSON(http.StatusOK, gin.H{"rows": rows})
+	})
+	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, d.address()) })
+}
+
+// page answers with a page. Who has not come in is shown how to at "/".
+func (d *Door) page(c *gin.Context) {
+	p := pageAt(c.Request.URL.Path)
+	if p.entry != "app" && HowOf(c.Request) == "" {
+		c.Redirect(http.StatusSeeOther, d.base(c.Request)+"?next="+p.entry)
+		return
+	}
+	c.Header("Content-Security-Policy", policy(p.connect, p.ancestors))
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Referrer-Policy", "no-referrer")
+	c.Header("Permissions-Policy", "microphone=(self), camera=(self)")
+	c.Header("Cache-Control", "no-cache")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(d.render(p, d.base(c.Request))))
+}
+
+// send answers with a file of the bundle.
+func (d *Door) send(c *gin.Context, name string) {
+	f, known := d.bundle.files[name]
+	if !known {
+		_ = c.Error(&door.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
+		return
+	}
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Vary", "Accept-Encoding")
+	if f.hashed {
+		c.Header("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		c.Header("Cache-Control", "no-cache")
+	}
+	if strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
+		c.Header("Content-Encoding", "gzip")
+		c.Data(http.StatusOK, f.kind, f.zipped)
+		return
+	}
+	plain, err := f.plain()
+	if err != nil {
+		_ = c.Error(err)
+		return
+	}
+	c.Data(http.StatusOK, f.kind, plain)
+}

@@ -1,0 +1,233 @@
+package web
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/gateway/door"
+)
+
+const (
+	cookieName = "perch_session"
+	epochKey   = "page-sessions"
+	// goodFor is how long a session lasts that nobody ends.
+	goodFor = 30 * 24 * time.Hour
+	// linkGoodFor is how long a one-time link may be used.
+	linkGoodFor = 10 * time.Minute
+	// mostLinks bounds the links that wait; the oldest gives way.
+	mostLinks = 16
+)
+
+// How an owner has come in.
+type How string
+
+// Ways in.
+const (
+	ByLocal   How = "local"   // a program or browser of this machine
+	ByCookie  How = "cookie"  // a session
+	ByIngress How = "ingress" // a proxy that knows the owner
+)
+
+type howKey struct{}
+
+// HowOf is how the owner came in who sent a request; empty is nobody, or a program
+// with a key.
+func HowOf(r *http.Request) How {
+	how, _ := r.Context().Value(howKey{}).(How)
+	return how
+}
+
+// A cookie is when the session began, 16 random bytes and an HMAC over both and the
+// epoch. So nothing is kept for a session, and a restart ends none.
+const (
+	stampBytes  = 8
+	cookieBytes = stampBytes + 16 + sha256.Size
+)
+
+// newCookie begins a session. Its epoch is the present one.
+func (d *Door) newCookie(secure bool) *http.Cookie {
+	value := binary.BigEndian.AppendUint64(nil, uint64(d.o.Now().Unix()))
+	random := make([]byte, 16)
+	rand.Read(random) //nolint:errcheck // never fails, by its documentation
+	value = append(value, random...)
+	d.mu.Lock()
+	value = append(value, d.sign(value)...)
+	d.mu.Unlock()
+	return &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString(value), Path: "/", MaxAge: int(goodFor.Seconds()),
+		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+}
+
+// sign is called with the lock held.
+func (d *Door) sign(value []byte) []byte {
+	mac := hmac.New(sha256.New, d.secret)
+	mac.Write(value)
+	mac.Write([]byte(d.epoch)) // the value has one length
+	return mac.Sum(nil)
+}
+
+// session reports whether a request has a session, and returns what is closed when
+// that ends.
+func (d *Door) session(r *http.Request) (ended <-chan struct{}, ok bool) {
+	for _, c := range r.CookiesNamed(cookieName) { // another program of this host may have set one of the same name
+		value, err := base64.RawURLEncoding.DecodeString(c.Value)
+		if err != nil || len(value) != cookieBytes {
+			continue
+		}
+		began := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
+		signed := value[:cookieBytes-sha256.Size]
+		d.mu.Lock()
+		good := hmac.Equal(d.sign(signed), value[len(signed):])
+		ended = d.ended
+		d.mu.Unlock()
+		if good && d.o.Now().Sub(began) < goodFor {
+			return ended, true
+		}
+	}
+	return nil, false
+}
+
+// endAll ends every session: their cookies are good no more, and their streams are
+// closed.
+func (d *Door) endAll() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.epoch = rand.Text()
+	close(d.ended)
+	d.ended = make(chan struct{})
+	if err := d.o.Kept.Put(epochKey, d.epoch); err != nil {
+		return fmt.Errorf("end the sessions for good: %w", err)
+	}
+	return nil
+}
+
+// link is a link that lets in once.
+type link struct {
+	hash  [sha256.Size]byte
+	until time.Time
+}
+
+// newLink makes the code of one.
+func (d *Door) newLink() (code string, until time.Time) {
+	random := make([]byte, 15)
+	rand.Read(random) //nolint:errcheck // never fails, by its documentation
+	code = base32.StdEncoding.EncodeToString(random)
+	until = d.o.Now().Add(linkGoodFor)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.links = append(d.links[max(0, len(d.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), until})
+	return code, until
+}
+
+// redeem uses a code up.
+func (d *Door) redeem(code string) bool {
+	hash, now := sha256.Sum256([]byte(code)), d.o.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := len(d.links)
+	found := false
+	d.links = slices.DeleteFunc(d.links, func(l link) bool {
+		found = found || l.hash == hash && now.Before(l.until)
+		return l.hash == hash || !now.Before(l.until)
+	})
+	return found && len(d.links) < before
+}
+
+// recognize returns a request with how its owner has come in, where its sender is
+// the owner. stop is to be called once it has been answered.
+func (d *Door) recognize(r *http.Request) (known *http.Request, stop func()) {
+	if d.byIngress(r) {
+		return by(r, ByIngress), func() {}
+	}
+	ended, ok := d.session(r)
+	if !ok || !ofThisPage(r) {
+		return r, func() {}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	done := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-ended:
+			cancel()
+		case <-done:
+		}
+	}()
+	return by(r.WithContext(ctx), ByCookie), func() {
+		close(done)
+		<-watched
+		cancel()
+	}
+}
+
+func by(r *http.Request, how How) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), howKey{}, how))
+}
+
+// ofThisPage reports whether a request that came with a cookie is of a page of ours.
+// SameSite does not say so: it takes every port of this host for the same site
+// (RFC 6265bis section 5.2). A browser names the Origin of every request that changes
+// something and of every WebSocket.
+func ofThisPage(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		return reads && r.Header.Get("Upgrade") == ""
+	}
+	u, err := url.Parse(origin)
+	return err == nil && len(r.Header["Origin"]) == 1 && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// ingressHeader is the path below which Home Assistant's ingress shows a page.
+const ingressHeader = "X-Ingress-Path"
+
+// byIngress reports whether a request came through a proxy of the configuration.
+// Nobody else's word is taken for it.
+func (d *Door) byIngress(r *http.Request) bool {
+	if r.Header.Get(ingressHeader) == "" || len(d.o.Ingress) == 0 {
+		return false
+	}
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.Contains(d.o.Ingress, at.Addr().Unmap())
+}
+
+// Or is a lock that its key opens, and an owner who has come in.
+func Or(check func(*http.Request) error) func(*http.Request) error {
+	return func(r *http.Request) error {
+		if HowOf(r) != "" {
+			return nil
+		}
+		return check(r)
+	}
+}
+
+// enter begins a session for the admin token or the code of a link.
+func (d *Door) enter(r *http.Request, token, code string) (*http.Cookie, error) {
+	if (token == "") == (code == "") {
+		return nil, door.BadBody("either token or code is needed")
+	}
+	other := d.redeem
+	if token != "" {
+		other = func(string) bool { return false }
+	}
+	if err := d.o.Key.Try(r, token+code, other); err != nil {
+		return nil, err
+	}
+	d.o.Log.Info("an owner has come in by the page", "from", r.RemoteAddr)
+	return d.newCookie(r.TLS != nil), nil
+}

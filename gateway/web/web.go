@@ -1,0 +1,76 @@
+// Package web is the page: the dashboard, the robot in the browser, the face for
+// screens, and how their owner comes in. The page itself is TypeScript in the folder
+// ui; bundle.sh makes of it what is embedded here.
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// kept are texts that outlive a run.
+type kept interface {
+	Get(key string) (text string, found bool, err error)
+	Put(key, text string) error
+}
+
+// key is the lock that the admin token opens.
+type key interface {
+	// Try refuses a token that is not the secret and that another may not take for
+	// it, and an address that has tried too often.
+	Try(r *http.Request, token string, other func(token string) bool) error
+}
+
+// Options are what the page shows, and who may come in.
+type Options struct {
+	Name, Language, Version string
+	Secret                  string // the admin token
+	Kept                    kept
+	Key                     key
+	// Ingress are the addresses of proxies that let in owners only, such as Home
+	// Assistant's.
+	Ingress []netip.Addr
+	// Addresses are where this appliance is found on the network, the best first:
+	// "http://perch.local:8003".
+	Addresses func() []string
+	Own       func() string // where this machine finds it
+	Log       *slog.Logger
+	Now       func() time.Time // nil is time.Now
+}
+
+// Door is the page.
+type Door struct {
+	o      Options
+	bundle bundle
+	secret []byte // that cookies are signed with
+
+	mu    sync.Mutex
+	epoch string        // of the sessions; ending them begins another
+	ended chan struct{} // is closed when all sessions end
+	links []link        // the oldest first
+}
+
+// New returns the page's door.
+func New(o Options) (*Door, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	files, err := openBundle()
+	if err != nil {
+		return nil, err
+	}
+	epoch, _, err := o.Kept.Get(epochKey)
+	if err != nil {
+		return nil, fmt.Errorf("read which sessions of the page have ended: %w", err)
+	}
+	// Another token, and no cookie is good any more.
+	mac := hmac.New(sha256.New, []byte(o.Secret))
+	mac.Write([]byte("sessions of the page"))
+	return &Door{o: o, bundle: files, secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{})}, nil
+}

@@ -1,0 +1,257 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/gateway/door"
+	"perch/gateway/web"
+)
+
+const adminToken = "the-admin-token-of-a-test"
+
+// texts outlive a door.
+type texts map[string]string
+
+func (k texts) Get(key string) (string, bool, error) { text, found := k[key]; return text, found, nil }
+func (k texts) Put(key, text string) error           { k[key] = text; return nil }
+
+// server serves the page, an owner's door behind it, and a stream.
+type server struct {
+	*httptest.Server
+	t   *testing.T
+	now time.Time
+}
+
+func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *server {
+	t.Helper()
+	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
+	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
+	d, err := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Kept: kept, Key: owner, Ingress: ingress,
+		Addresses: func() []string { return []string{"http://perch.local:8003"} },
+		Own: func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Card(e)
+	e.Use(d.Recognize(), web.Unless(web.ByIngress, door.Origins{}.Admit()))
+	d.Routes(e)
+	owned := e.Group("", door.Guard(web.Or(owner.Check)))
+	d.Owned(owned)
+	serveOwned(owned)
+	s.Server = httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask sends a request; header is names and values in turn.
+func (s *server) ask(method, path, body string, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var text strings.Builder
+	if _, err := io.Copy(&text, answer.Body); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, text.String()
+}
+
+// enter comes in, and returns the cookie's header.
+func (s *server) enter() string {
+	s.t.Helper()
+	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
+	if answer.StatusCode != http.StatusNoContent {
+		s.t.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	c := answer.Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
+		s.t.Errorf("the cookie is %v", c)
+	}
+	return c.Name + "=" + c.Value
+}
+
+func (s *server) expect(status int, method, path string, header ...string) {
+	s.t.Helper()
+	if answer, text := s.ask(method, path, "", header...); answer.StatusCode != status {
+		s.t.Errorf("%s %s %q: %d %.200s, want %d", method, path, header, answer.StatusCode, text, status)
+	}
+}
+
+// TestOnlyAPageOfOursHasASession: a cookie alone is not enough, for other ports of the
+// same host are the same site to a browser.
+func TestOnlyAPageOfOursHasASession(t *testing.T) {
+	s := serve(t, texts{}, adminToken)
+	cookie := s.enter()
+	own := s.URL
+	for _, c := range []struct {
+		name, method string
+		status       int
+		header       []string
+	}{
+		{"no cookie", http.MethodGet, 401, nil},
+		{"the cookie", http.MethodGet, 200, []string{"Cookie", cookie}},
+		{"beside another of its name", http.MethodGet, 200, []string{"Cookie", "perch_session=other; " + cookie}},
+		{"a changed cookie", http.MethodGet, 401, []string{"Cookie", cookie[:len(cookie)-2] + "AA"}},
+		{"an older one", http.MethodGet, 401, []string{"Cookie", strings.Replace(cookie, "=A", "=B", 1)}},
+		{"a change by the page", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, "Sec-Fetch-Site", "same-origin"}},
+		{"a change by the page over plain http", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own}},
+		{"a change by nobody", http.MethodPost, 401, []string{"Cookie", cookie}},
+		{"a change by another port of this host", http.MethodPost, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123"}},
+		{"a tag of another port", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}},
+		{"a tag of another site", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}},
+		{"a WebSocket of nobody", http.MethodGet, 401, []string{"Cookie", cookie, "Upgrade", "websocket"}},
+		{"a WebSocket of the page", http.MethodGet, 200, []string{"Cookie", cookie, "Upgrade", "websocket", "Origin", own}},
+		{"the token in a header", http.MethodPost, 200, []string{"Authorization", "Bearer " + adminToken}},
+		{"a path of ingress from nobody's proxy", http.MethodGet, 401, []string{"X-Ingress-Path", "/api/hassio_ingress/x"}},
+	} {
+		if answer, text := s.ask(c.method, "/owned", "", c.header...); answer.StatusCode != c.status {
+			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
+		}
+	}
+}
+
+// TestSessionsEnd: by time, by logging out, which ends all and what they stream, and
+// with the token; a restart ends none.
+func TestSessionsEnd(t *testing.T) {
+	kept := texts{}
+	s := serve(t, kept, adminToken)
+	first, second := s.enter(), s.enter()
+	again := serve(t, kept, adminToken)
+	again.expect(200, http.MethodGet, "/owned", "Cookie", first)
+	other := serve(t, kept, "another-admin-token")
+	other.expect(401, http.MethodGet, "/owned", "Cookie", first)
+
+	s.now = s.now.Add(31 * 24 * time.Hour)
+	s.expect(401, http.MethodGet, "/owned", "Cookie", first)
+	s.now = s.now.Add(-31 * 24 * time.Hour)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Cookie", second)
+	stream, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	s.expect(409, http.MethodDelete, "/session")
+	s.expect(204, http.MethodDelete, "/session", "Cookie", first, "Origin", s.URL)
+	if _, err := io.Copy(&strings.Builder{}, stream.Body); err != nil {
+		t.Errorf("the stream of an ended session goes on: %v", err)
+	}
+	for _, cookie := range []string{first, second} {
+		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie)
+	}
+	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first)
+	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter())
+}
+
+// TestALinkLetsInOnce: and not after its time, and no more than a few wait.
+func TestALinkLetsInOnce(t *testing.T) {
+	s := serve(t, texts{}, adminToken)
+	code := func() string {
+		_, text := s.ask(http.MethodPost, "/api/v1/link", "", "Authorization", "Bearer "+adminToken)
+		var l web.Link
+		if err := json.Unmarshal([]byte(text), &l); err != nil || len(l.URLs) != 2 || len(l.QR) < 21 || len(l.QR) != len(l.QR[0]) {
+			t.Fatalf("%s: %v", text, err)
+		}
+		_, code, _ := strings.Cut(l.URLs[0], "http://perch.local:8003/#/in/")
+		return code
+	}
+	use := func(code string) int {
+		answer, _ := s.ask(http.MethodPost, "/session", `{"code":"`+code+`"}`)
+		return answer.StatusCode
+	}
+	one := code()
+	if a, b := use(one), use(one); a != 204 || b != 401 {
+		t.Errorf("a link answers %d, then %d", a, b)
+	}
+	late := code()
+	s.now = s.now.Add(11 * time.Minute)
+	if status := use(late); status != 401 {
+		t.Errorf("a link after its time answers %d", status)
+	}
+	oldest := code()
+	for range 16 {
+		code()
+	}
+	if status := use(oldest); status != 401 {
+		t.Errorf("the oldest of 17 links answers %d", status)
+	}
+}
+
+// TestTriesAreCounted together with those of programs.
+func TestTriesAreCounted(t *testing.T) {
+	s := serve(t, texts{}, adminToken)
+	for range 5 {
+		s.ask(http.MethodPost, "/session", `{"token":"wrong"}`)
+		s.ask(http.MethodPost, "/session", `{"code":"WRONG"}`)
+	}
+	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
+	if answer.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	s.expect(http.StatusTooManyRequests, http.MethodGet, "/owned", "Authorization", "Bearer "+adminToken)
+}
+
+// TestIngress: a proxy that lets in owners only is one of the configuration, and the
+// page's addresses begin with the path it says.
+func TestIngress(t *testing.T) {
+	s := serve(t, texts{}, adminToken, netip.MustParseAddr("127.0.0.1"))
+	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "Origin", "http://homeassistant.local:8123"}
+	s.expect(200, http.MethodPost, "/owned", through...)
+	_, text := s.ask(http.MethodGet, "/", "", through...)
+	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
+		t.Errorf("the page is %s, and has no %s", text, want)
+	}
+	_, text = s.ask(http.MethodGet, "/session", "", through...)
+	if !strings.Contains(text, `"how":"ingress","in":true`) {
+		t.Error(text)
+	}
+}
+
+// TestPages: what is shown without a key holds nothing of the appliance but its name.
+func TestPages(t *testing.T) {
+	s := serve(t, texts{}, adminToken)
+	answer, text := s.ask(http.MethodGet, "/", "")
+	if answer.StatusCode != 200 || strings.Contains(answer.Header.Get("Content-Security-Policy"), "unsafe-inline") ||
+		!strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(text, `<base href="/">`) {
+		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, text)
+	}
+	for _, path := range []string{"/robot", "/face?robot=x"} {
+		answer, _ := s.ask(http.MethodGet, path, "")
+		if answer.StatusCode != http.StatusSeeOther || !strings.HasPrefix(answer.Header.Get("Location"), "/?next=") {
+			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
+		}
+		s.expect(200, http.MethodGet, path, "Cookie", s.enter())
+	}
+	s.expect(404, http.MethodGet, "/assets/..%2ffiles.json")
+	s.expect(404, http.MethodGet, "/assets/missing.js")
+}
