@@ -26,6 +26,8 @@ build src/app.ts src/robot.ts src/face.ts --splitting --entry-names='[name]-[has
 	--metafile=../dist/files.json.new --outdir=../dist/assets
 # The card is one file: Home Assistant loads it from another address.
 build src/card.ts --outfile=../dist/assets/perch-card.js
+# The audio thread loads its script by itself, beside the chunk that wants it.
+build src/robot/worklet.ts --outfile=../dist/assets/worklet.js
 cp ui/icon.svg dist/assets/
 gzip -9 -n dist/assets/*
 mv dist/files.json.new dist/files.json
