@@ -62,6 +62,7 @@ type Options struct {
 	Talk      talk
 	Memory    memory
 	Timers    timers
+	Engines   engines
 	Questions questions
 	Firmware  firmware
 	Archives  archives
@@ -73,6 +74,7 @@ type Options struct {
 	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
 	ForgetConversation func(conversation string) error
+	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
 	Senses   func(id device.ID, now time.Time) []string
 	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
@@ -116,6 +118,9 @@ type Part struct {
 type Door struct {
 	o       Options
 	readers atomic.Int32 // of the events
+
+	identifying busy[device.ID]
+	trying      busy[string] // engines
 }
 
 // New returns the door.
