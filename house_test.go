@@ -121,7 +121,8 @@ var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store
 	"store/archive/archivetest"}
 
 // testLibraries may be imported by any test and by nothing else.
-var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go"}
+var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go",
+	"github.com/chromedp"}
 
 const gin = "github.com/gin-gonic/gin"
 
