@@ -1,0 +1,59 @@
+// What moves by itself: lids, gaze, and the head's gestures.
+
+import type { Pose } from "./draw.js";
+
+export type Gesture = "nod" | "shake" | "tilt" | "wave";
+
+export const gestures: readonly Gesture[] = ["nod", "shake", "tilt", "wave"];
+
+// gestureFrames are movements of the head about its own middle. A head without
+// arms waves by leaning from side to side.
+export function gestureFrames(g: Gesture): { frames: Keyframe[]; ms: number } {
+  const along = (f: (v: number) => string, values: number[], ms: number) => ({ frames: values.map((v) => ({ transform: f(v) })), ms });
+  switch (g) {
+    case "nod": return along((v) => `rotateX(${v}deg)`, [0, -16, 3, -12, 0], 900);
+    case "shake": return along((v) => `rotateY(${v}deg)`, [0, -20, 18, -14, 10, 0], 1100);
+    case "tilt": return along((v) => `rotateZ(${v}deg)`, [0, 11, 11, 11, 0], 1500);
+    case "wave": return along((v) => `rotateZ(${v}deg) translateY(${-Math.abs(v) / 4}%)`, [0, 10, -10, 10, -10, 0], 1500);
+  }
+}
+
+// Blinks as the firmware does: each 5.2 to 5.7 s, for 200 ms.
+export const blinkAfter = (): number => 5200 + Math.random() * 500;
+export const blinkFor = 200;
+
+// A look aside, while it waits for somebody.
+export const glanceAfter = (): number => 2600 + Math.random() * 4200;
+export const glance = (): [number, number] => (Math.random() < 0.45 ? [0, 0] : [(Math.random() - 0.5) * 0.9, (Math.random() - 0.5) * 0.5]);
+
+// Quickness of a value in milliseconds: lids are faster than a gaze.
+const slow = { gaze: 90, blink: 38, mouth: 45, rest: 80 };
+
+// approach moves a pose toward another, and reports whether it has arrived.
+export function approach(p: Pose, to: Pose, ms: number): boolean {
+  let arrived = true;
+  const step = (now: number, goal: number, tau: number): number => {
+    const d = goal - now;
+    if (Math.abs(d) < 0.004 * Math.max(1, Math.abs(goal))) return goal;
+    arrived = false;
+    return now + d * (1 - Math.exp(-ms / tau));
+  };
+  const pair = (now: [number, number], goal: [number, number], tau: number): [number, number] => [step(now[0], goal[0], tau), step(now[1], goal[1], tau)];
+  p.gaze = pair(p.gaze, to.gaze, slow.gaze);
+  p.blink = step(p.blink, to.blink, slow.blink);
+  p.mouth = step(p.mouth, to.mouth, slow.mouth);
+  p.open = pair(p.open, to.open, slow.rest);
+  p.brows = pair(p.brows, to.brows, slow.rest);
+  for (const k of ["size", "slant", "wide", "curve", "skew", "browSlant", "browsSeen"] as const) p[k] = step(p[k], to[k], slow.rest);
+  return arrived;
+}
+
+// loudnessOf is how far a mouth opens for what an analyser hears: speech has an
+// RMS of 0.02 to 0.3.
+export function loudnessOf(a: AnalyserNode, samples: Float32Array<ArrayBuffer>): number {
+  a.getFloatTimeDomainData(samples);
+  let sum = 0;
+  for (const s of samples) sum += s * s;
+  const rms = Math.sqrt(sum / samples.length);
+  return rms < 0.006 ? 0 : Math.min(1, Math.pow(rms / 0.22, 0.62));
+}

@@ -1,0 +1,113 @@
+// Requests to the program that serves the page. Every path is relative to the
+// document's base, because Home Assistant serves the page under a prefix.
+
+// Refusal is an answer that is an error. Its message is the server's sentence,
+// which is written for people and is shown as it is.
+export class Refusal extends Error {
+  constructor(
+    readonly code: string,
+    readonly status: number,
+    message: string,
+    readonly body: unknown = undefined,
+  ) {
+    super(message);
+    this.name = "Refusal";
+  }
+}
+
+// outOfSession is published on the window when an answer says that there is no
+// session any more; the shell shows the login view then.
+export const outOfSession = "perch-out-of-session";
+
+function address(path: string): string {
+  return new URL(path, document.baseURI).href;
+}
+
+function refusal(status: number, text: string): Refusal {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  const error = (body as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
+  const code = typeof error?.code === "string" ? error.code : `http_${status}`;
+  const message = typeof error?.message === "string" && error.message !== "" ? error.message : `HTTP ${status}`;
+  if (status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
+  return new Refusal(code, status, message, body);
+}
+
+function parsed<T>(text: string): T {
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const init: RequestInit = { method, headers: { Accept: "application/json" }, cache: "no-store" };
+  if (body !== undefined) {
+    init.body = body instanceof Blob ? body : JSON.stringify(body);
+    init.headers = { Accept: "application/json", "Content-Type": body instanceof Blob ? body.type || "application/octet-stream" : "application/json" };
+  }
+  const answer = await fetch(address(path), init);
+  const text = await answer.text();
+  if (!answer.ok) throw refusal(answer.status, text);
+  return parsed<T>(text);
+}
+
+// get reads JSON.
+export function get<T>(path: string): Promise<T> {
+  return request<T>("GET", path);
+}
+
+// send sends JSON, or a Blob as it is, and reads JSON; an empty answer is undefined.
+export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {
+  return request<T>(method, path, body);
+}
+
+// getBlob reads an answer that is no JSON, such as a picture.
+export async function getBlob(path: string, init?: RequestInit): Promise<Blob> {
+  const answer = await fetch(address(path), { cache: "no-store", ...init });
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+  return answer.blob();
+}
+
+// upload sends a file. It uses XMLHttpRequest, because fetch does not report how
+// much of a body has been sent.
+export function upload<T>(path: string, file: Blob, progress: (share: number) => void, signal?: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", address(path));
+    request.setRequestHeader("Accept", "application/json");
+    request.setRequestHeader("Content-Type", file.type || "application/octet-stream");
+    request.upload.addEventListener("progress", (e) => {
+      if (e.lengthComputable && e.total > 0) progress(e.loaded / e.total);
+    });
+    request.addEventListener("load", () => {
+      if (request.status < 200 || request.status >= 300) {
+        reject(refusal(request.status, request.responseText));
+        return;
+      }
+      progress(1);
+      try {
+        resolve(parsed<T>(request.responseText));
+      } catch (e) {
+        reject(e instanceof Error ? e : new Error(String(e)));
+      }
+    });
+    request.addEventListener("error", () => reject(new TypeError("Failed to fetch")));
+    request.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
+    if (signal?.aborted) {
+      reject(new DOMException("aborted", "AbortError"));
+      return;
+    }
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+// socketURL is the address of a WebSocket of the same server.
+export function socketURL(path: string, query: Record<string, string> = {}): string {
+  const url = new URL(path, document.baseURI);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+  return url.href;
+}

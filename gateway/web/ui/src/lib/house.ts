@@ -1,0 +1,353 @@
+// What the robots do now, as the feed tells it. It lives as long as the page, so
+// that a view that is opened in the middle of a talk knows the talk's beginning.
+//
+// `fold` follows agent.Fold of the server: an event carries what happened, and not
+// the state that comes of it.
+
+import { feed, type Event_, type State } from "./feed.js";
+
+export interface Status {
+  volume: number | null;
+  brightness: number | null;
+  battery: number | null;
+  charging: boolean | null;
+  signal?: string;
+}
+
+export interface ToolUse {
+  id: string;
+  name: string;
+  status: string; // running, done or failed
+  detail: string;
+}
+
+// Turn is one question and its answer; an announcement is a turn without a question.
+export interface Turn {
+  session: string;
+  began: string;
+  at: string; // when it ended, or its latest event
+  heard: string;
+  said: string[];
+  tools: ToolUse[];
+  end: string; // "" while it goes on
+  reason: string;
+  stages: Record<string, number>;
+}
+
+export interface Sensed {
+  at: string;
+  name: string;
+  data: Record<string, unknown>;
+}
+
+export interface Now {
+  robot: string;
+  session: string;
+  online: boolean; // it can be reached
+  talking: boolean; // its channel is open
+  state: string; // what it shows
+  emotion: string;
+  status: Status | undefined;
+  turns: Turn[]; // oldest first
+  sensed: Sensed[]; // newest first
+}
+
+interface Folded extends Now {
+  base: string;
+  asked: string[];
+  running: { id: string; agent: boolean }[];
+  reports: boolean; // the agent reports its state itself
+  passing: ReturnType<typeof setTimeout> | undefined;
+}
+
+const attentionFor = 4000;
+const failedFor = 5000;
+const mostTurns = 50;
+const mostSensed = 30;
+
+function text(v: unknown): string {
+  return typeof v === "string" ? v : "";
+}
+
+function fresh(robot: string): Folded {
+  return {
+    robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", status: undefined, turns: [], sensed: [],
+    base: "idle", asked: [], running: [], reports: false, passing: undefined,
+  };
+}
+
+export class House extends EventTarget {
+  // known is true once the feed has said what is now.
+  known = false;
+  private robots = new Map<string, Folded>();
+  private told = new Set<string>();
+
+  constructor() {
+    super();
+    feed.onSnapshot((s) => this.begin(s.states));
+    feed.on("*", (e) => this.take(e));
+  }
+
+  now(robot: string): Now | undefined {
+    return this.robots.get(robot);
+  }
+
+  // learn takes what a device was read with, where the feed has not said it.
+  learn(robot: string, d: { state: string; emotion: string; connected: boolean; talking: boolean; status?: Status }): void {
+    const f = this.of(robot);
+    f.online = d.connected;
+    f.talking = d.talking;
+    f.status ??= d.status;
+    if (this.known && f.session !== "") return;
+    f.emotion = d.emotion || "neutral";
+    this.show(f, d.state || "idle");
+  }
+
+  private of(robot: string): Folded {
+    let f = this.robots.get(robot);
+    if (!f) this.robots.set(robot, (f = fresh(robot)));
+    return f;
+  }
+
+  private begin(states: State[]): void {
+    this.known = true;
+    // What happened in between is not known: a turn that was open may have ended.
+    for (const f of this.robots.values()) f.turns = f.turns.filter((t) => t.end !== "");
+    for (const s of states) {
+      if (!s.robot) continue;
+      const f = this.of(s.robot);
+      f.session = s.session ?? "";
+      f.online = s["online"] === true;
+      f.talking = s["talking"] === true;
+      f.emotion = text((s["emotion"] as { name?: unknown } | undefined)?.name) || "neutral";
+      f.asked = s.state === "notification" ? ["?"] : [];
+      f.running = [];
+      this.show(f, s.state);
+    }
+  }
+
+  // show sets a state that the server has folded itself.
+  private show(f: Folded, state: string): void {
+    clearTimeout(f.passing);
+    f.passing = undefined;
+    if (state === "attention" || state === "error") {
+      f.base = "idle";
+      this.pass(f, state, state === "error" ? failedFor : attentionFor);
+    } else {
+      f.base = state === "notification" ? "idle" : state;
+    }
+    f.state = state;
+    this.tell(f.robot);
+  }
+
+  private pass(f: Folded, state: string, ms: number): void {
+    clearTimeout(f.passing);
+    if (f.base === "idle" || f.base === "sleeping") f.state = state;
+    f.passing = setTimeout(() => {
+      f.passing = undefined;
+      f.state = f.asked.length > 0 ? "notification" : f.base;
+      this.tell(f.robot);
+    }, ms);
+  }
+
+  private become(f: Folded, base: string): void {
+    clearTimeout(f.passing);
+    f.passing = undefined;
+    f.base = base;
+    f.state = base;
+  }
+
+  private tell(robot: string): void {
+    if (this.told.size === 0) {
+      queueMicrotask(() => {
+        const all = [...this.told];
+        this.told.clear();
+        for (const id of all) this.dispatchEvent(new CustomEvent<string>("change", { detail: id }));
+      });
+    }
+    this.told.add(robot);
+  }
+
+  private take(e: Event_): void {
+    if (!e.robot) return;
+    if (e.kind === "robot_forgotten") {
+      this.robots.delete(e.robot);
+      return;
+    }
+    const f = this.of(e.robot);
+    this.keep(f, e);
+    this.fold(f, e);
+    if (f.asked.length > 0) f.state = "notification";
+    this.tell(e.robot);
+  }
+
+  private fold(f: Folded, e: Event_): void {
+    const d = e.data;
+    switch (e.kind) {
+      case "robot_online":
+        f.session = e.session ?? "";
+        f.online = f.talking = true;
+        f.emotion = "neutral";
+        f.reports = false;
+        this.quiet(f);
+        return this.become(f, "idle");
+      case "robot_connected":
+        f.online = true;
+        return;
+      case "robot_disconnected":
+        f.online = f.talking;
+        return;
+      case "robot_status":
+        f.status = d as unknown as Status;
+        return;
+      case "robot_offline":
+        f.online = f.talking = false; // one that is connected by MQTT is read again by the views
+        this.quiet(f);
+        if (f.base !== "sleeping") this.become(f, "idle");
+        return;
+    }
+    f.session ||= e.session ?? "";
+    if ((e.session ?? "") !== f.session) return; // of a session that another has replaced
+    switch (e.kind) {
+      case "listening_started":
+      case "misheard":
+        return this.become(f, "listening");
+      case "heard":
+      case "thinking_started":
+        return this.become(f, "thinking");
+      case "speaking_started":
+      case "said":
+      case "sound_started":
+        return this.become(f, "speaking");
+      case "state_told":
+        f.reports = true;
+        return this.become(f, text(d["state"]) || "idle");
+      case "tool_status":
+        return this.tool(f, d);
+      case "emotion":
+        f.emotion = text(d["name"]) || "neutral";
+        return;
+      case "asked":
+        f.asked.push(text(d["id"]));
+        return;
+      case "answered":
+        f.asked = f.asked.filter((id) => id !== "?" && id !== d["id"]);
+        f.state = f.base;
+        return;
+      case "sound_ended":
+        this.become(f, "idle");
+        if (d["end"] === "failed") this.pass(f, "error", failedFor);
+        return;
+      case "turn_ended":
+        return this.ended(f, text(d["end"]));
+      case "fault":
+        return this.pass(f, "error", failedFor);
+    }
+  }
+
+  private quiet(f: Folded): void {
+    f.running = [];
+    f.asked = [];
+  }
+
+  private tool(f: Folded, d: Record<string, unknown>): void {
+    f.running = f.running.filter((r) => r.id !== d["id"]);
+    if (d["status"] === "running") f.running.push({ id: text(d["id"]), agent: d["sub_agent"] === true });
+    if (f.reports) return;
+    const n = f.running.length;
+    this.become(f, n === 0 ? "thinking" : n > 1 || f.running.some((r) => r.agent) ? "juggling" : "working");
+  }
+
+  private ended(f: Folded, end: string): void {
+    this.quiet(f);
+    this.become(f, end === "sleep" ? "sleeping" : "idle");
+    if (end === "cancelled") return;
+    if (end === "failed") this.pass(f, "error", failedFor);
+    else this.pass(f, "attention", attentionFor);
+  }
+
+  // keep notes what was heard, said, used and sensed.
+  private keep(f: Folded, e: Event_): void {
+    const d = e.data;
+    const session = e.session ?? "";
+    const open = f.turns.filter((t) => t.end === "" && t.session === session).at(-1);
+    const turn = () => {
+      if (open) return open;
+      const t: Turn = { session, began: e.at, at: e.at, heard: "", said: [], tools: [], end: "", reason: "", stages: {} };
+      f.turns = [...f.turns, t].slice(-mostTurns);
+      return t;
+    };
+    switch (e.kind) {
+      case "heard": {
+        if (open && (open.heard !== "" || open.said.length > 0)) open.end = "cancelled";
+        const t = open && open.end === "" ? open : { session, began: e.at, at: e.at, heard: "", said: [], tools: [], end: "", reason: "", stages: {} };
+        if (t !== open) f.turns = [...f.turns, t].slice(-mostTurns);
+        t.heard = text(d["text"]);
+        t.at = e.at;
+        return;
+      }
+      case "said": {
+        const t = turn();
+        t.said = [...t.said, text(d["text"])];
+        t.at = e.at;
+        return;
+      }
+      case "tool_status": {
+        const t = turn();
+        const use: ToolUse = { id: text(d["id"]), name: text(d["name"]), status: text(d["status"]), detail: text(d["detail"]) };
+        const merged = (u: ToolUse): ToolUse => (u.id === use.id ? { ...use, name: use.name || u.name, detail: use.detail || u.detail } : u);
+        t.tools = t.tools.some((u) => u.id === use.id) ? t.tools.map(merged) : [...t.tools, use];
+        return;
+      }
+      case "turn_ended": {
+        if (!open) return;
+        open.end = text(d["end"]) || "done";
+        open.reason = text(d["reason"]);
+        open.stages = (d["stages"] as Record<string, number> | undefined) ?? {};
+        open.at = e.at;
+        open.tools = open.tools.map((u) => (u.status === "running" ? { ...u, status: "" } : u));
+        return;
+      }
+      case "robot_offline": {
+        f.turns.forEach((t) => {
+          if (t.end === "") t.end = "hang_up";
+        });
+        return;
+      }
+      case "perceived":
+        f.sensed = [{ at: e.at, name: text(d["name"]), data: (d["data"] as Record<string, unknown> | undefined) ?? {} }, ...f.sensed].slice(0, mostSensed);
+    }
+  }
+}
+
+export const house = new House();
+
+// Record is a turn as the server keeps it.
+export interface Record_ {
+  robot: string;
+  session: string;
+  at: string;
+  heard: string;
+  said: string;
+  end: string;
+  stages: Record<string, number> | null;
+}
+
+// join puts the turns that the server keeps and those that the feed has told in one
+// list, the oldest first. One that both know is shown once: its times differ by less
+// than a second, and the feed knows its tools.
+export function join(records: Record_[], live: Turn[]): Turn[] {
+  const used = new Set<Turn>();
+  const kept = records.map((r): Turn => {
+    const same = live.find(
+      (t) => !used.has(t) && t.end !== "" && t.session === r.session && t.heard === r.heard && Math.abs(Date.parse(t.at) - Date.parse(r.at)) < 1000,
+    );
+    if (same) used.add(same);
+    return {
+      session: r.session, began: same?.began ?? r.at, at: r.at, heard: r.heard, said: r.said === "" ? [] : [r.said], tools: same?.tools ?? [],
+      end: r.end || "done", reason: same?.reason ?? "", stages: r.stages ?? {},
+    };
+  });
+  const all = [...kept, ...live.filter((t) => !used.has(t) && (t.heard !== "" || t.said.length > 0 || t.tools.length > 0))];
+  return all.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+}

@@ -1,0 +1,203 @@
+// What every view is built on.
+//
+// A view overrides title_ (its h1), load (reads what it shows into reactive
+// properties) and content (what stands below the h1, rendered once load has been
+// through). actions may add buttons beside the h1.
+
+import { LitElement, css, html, nothing, type CSSResultGroup, type PropertyValues } from "lit";
+import { Refusal } from "./api.js";
+import { feed } from "./feed.js";
+import { base } from "./ui.js";
+import { catalogue, languageChanged, languageTarget } from "./words.js";
+
+const say = catalogue({
+  en: { loading: "Loading …", again: "Try again", close: "Close", away: "Perch does not answer at the moment." },
+  de: { loading: "Wird geladen …", again: "Noch einmal", close: "Schließen", away: "Perch antwortet gerade nicht." },
+  ja: { loading: "読み込み中…", again: "もう一度", close: "閉じる", away: "いま Perch から応答がありません。" },
+  zh: { loading: "正在加载…", again: "重试", close: "关闭", away: "Perch 目前没有响应。" },
+});
+
+// sentence is what is shown of an error.
+export function sentence(e: unknown): string {
+  if (e instanceof Refusal) return e.message;
+  if (e instanceof TypeError) return say("away");
+  return e instanceof Error ? e.message : String(e);
+}
+
+// Spoken is an element that renders again when the language changes.
+export class Spoken extends LitElement {
+  private readonly renderAgain = () => this.requestUpdate();
+  connectedCallback(): void {
+    super.connectedCallback();
+    languageTarget.addEventListener(languageChanged, this.renderAgain);
+  }
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    languageTarget.removeEventListener(languageChanged, this.renderAgain);
+  }
+}
+
+const together = 300; // ms in which events cause one load
+
+export class View extends Spoken {
+  private loaded = false;
+  private failure: unknown;
+  private loading = false;
+  private wanted = false; // load once more after this one
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private note: { text: string; bad: boolean } | undefined;
+  private noteTimer: ReturnType<typeof setTimeout> | undefined;
+  private wishes: { kinds: string[]; what: string[] }[] = [];
+  private ends: (() => void)[] = [];
+
+  // A view with styles of its own has [View.styles, css`...`].
+  static styles: CSSResultGroup = [base, viewStyles()];
+
+  // ---- for a view to override
+
+  protected title_(): string {
+    return "";
+  }
+  protected async load(): Promise<void> {}
+  protected content(): unknown {
+    return nothing;
+  }
+  protected actions(): unknown {
+    return nothing;
+  }
+
+  // ---- for a view to use
+
+  // reloadOn runs load again when such events come, when something of `what` has
+  // been changed, and when events may have been missed.
+  protected reloadOn(kinds: string[], what: string[] = []): void {
+    const wish = { kinds, what };
+    this.wishes.push(wish);
+    if (this.isConnected) this.subscribe(wish);
+  }
+
+  // reload runs load soon.
+  protected reload(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      void this.run();
+    }, together);
+  }
+
+  // act does something for the owner, and shows a refusal's sentence or `done`.
+  protected async act(work: () => Promise<unknown>, done?: string): Promise<boolean> {
+    try {
+      await work();
+      this.tell(done ?? "", false);
+      return true;
+    } catch (e) {
+      if (!(e instanceof DOMException && e.name === "AbortError")) this.tell(sentence(e), true);
+      return false;
+    }
+  }
+
+  // tell shows a sentence in the live region.
+  protected tell(text: string, bad = false): void {
+    clearTimeout(this.noteTimer);
+    this.note = text === "" ? undefined : { text, bad };
+    if (this.note && !bad) this.noteTimer = setTimeout(() => this.tell(""), 6000);
+    this.requestUpdate();
+  }
+
+  // follow is a subscription that ends when the view goes.
+  protected follow(kinds: string[] | "*", f: Parameters<typeof feed.on>[1]): void {
+    this.ends.push(feed.on(kinds, f));
+  }
+
+  // focusHeading is called by the shell when the view is opened by a link.
+  async focusHeading(): Promise<void> {
+    await this.updateComplete;
+    this.renderRoot.querySelector<HTMLElement>("h1")?.focus();
+  }
+
+  // ---- how it works
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    this.wishes.forEach((w) => this.subscribe(w));
+    void this.run();
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.ends.forEach((end) => end());
+    this.ends = [];
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    clearTimeout(this.noteTimer);
+  }
+
+  private subscribe(w: { kinds: string[]; what: string[] }): void {
+    this.ends.push(feed.on([...w.kinds, "missed"], () => this.reload()));
+    this.ends.push(feed.onSnapshot(() => this.reload()));
+    if (w.what.length > 0) {
+      this.ends.push(
+        feed.on(["changed"], (e) => {
+          if (w.what.includes(String(e.data["what"]))) this.reload();
+        }),
+      );
+    }
+  }
+
+  private async run(): Promise<void> {
+    if (this.loading) {
+      this.wanted = true;
+      return;
+    }
+    this.loading = true;
+    try {
+      await this.load();
+      this.loaded = true;
+      this.failure = undefined;
+    } catch (e) {
+      this.failure = e;
+    }
+    this.loading = false;
+    this.requestUpdate();
+    if (this.wanted) {
+      this.wanted = false;
+      if (this.isConnected) this.reload();
+    }
+  }
+
+  protected updated(changed: PropertyValues): void {
+    super.updated(changed);
+    this.dispatchEvent(new CustomEvent("perch-title", { detail: this.title_(), bubbles: true, composed: true }));
+  }
+
+  render(): unknown {
+    return html`
+      <header class="top"><h1 tabindex="-1">${this.title_()}</h1><div class="row">${this.loaded ? this.actions() : nothing}</div></header>
+      ${this.failure !== undefined ? this.failed() : nothing}
+      ${this.loaded ? this.content() : this.failure === undefined ? html`<p class="loading" role="status">${say("loading")}</p>` : nothing}
+      <div class="note ${this.note?.bad ? "is-bad" : ""}" role="status" aria-live="polite" data-test="note" ?data-empty=${!this.note}>
+        <span>${this.note?.text ?? ""}</span>
+        ${this.note ? html`<button type="button" aria-label=${say("close")} @click=${() => this.tell("")}>×</button>` : nothing}
+      </div>`;
+  }
+
+  private failed() {
+    return html`<div class="failed" role="alert" data-test="failed"><p>${sentence(this.failure)}</p>
+      <p-button @click=${() => void this.run()}>${say("again")}</p-button></div>`;
+  }
+}
+
+function viewStyles() {
+  return css`
+    .top { display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; justify-content: space-between; align-items: center; margin-bottom: 1.1rem; min-height: 2.6rem; }
+    .loading { color: var(--muted); animation: appear 0.3s 0.25s both; }
+    @keyframes appear { from { opacity: 0; } }
+    .failed { display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; justify-content: space-between; background: var(--bad-soft); color: var(--bad); padding: 0.8rem 1rem; border-radius: var(--radius); margin-bottom: 1rem; }
+    .note { position: fixed; z-index: 20; inset-inline: 1rem; bottom: calc(1rem + var(--bar, 0px)); margin-inline: auto; width: fit-content; max-width: min(40rem, calc(100vw - 2rem));
+      background: var(--text); color: var(--bg); border-radius: 12px; padding: 0.6rem 0.6rem 0.6rem 1rem; display: flex; gap: 0.6rem; align-items: center; box-shadow: var(--shadow); }
+    .note[data-empty] { padding: 0; box-shadow: none; background: none; }
+    .note.is-bad { background: var(--bad); color: var(--surface); }
+    .note button { font: inherit; font-size: 1.25rem; line-height: 1; background: none; border: 0; color: inherit; width: 2rem; height: 2rem; cursor: pointer; border-radius: 8px; }
+    .note button:focus-visible { outline-color: currentcolor; }
+  `;
+}

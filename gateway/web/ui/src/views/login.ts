@@ -1,0 +1,101 @@
+// The view of somebody who has not come in: whose Perch it is, and how to come in.
+
+import { css, html, nothing } from "lit";
+import { send } from "../lib/api.js";
+import { View, sentence } from "../lib/view.js";
+import { say } from "./login.words.js";
+import "../face/face.js";
+
+export interface Session {
+  in: boolean;
+  how: "local" | "cookie" | "ingress" | "";
+  name: string;
+  language: string;
+  version: string;
+}
+
+// sessionChanged is published on the window when somebody has come in.
+export const sessionChanged = "perch-session-changed";
+
+const pages = ["robot", "face"]; // that send here whoever has not come in
+
+export class Login extends View {
+  static properties = { session: { attribute: false }, code: {}, failed_: { state: true }, busy: { state: true } };
+  declare session: Session | undefined;
+  declare code: string;
+  declare failed_: string;
+  declare busy: boolean;
+  static styles = [View.styles, css`
+    :host { width: min(30rem, 100%); }
+    .box { background: var(--surface); border: 1px solid var(--line); border-radius: 20px; box-shadow: var(--shadow); padding: 1.5rem; }
+    stack-chan-face { width: 9rem; margin: 0 auto 0.5rem; display: block; }
+    form { display: grid; gap: 0.9rem; margin: 1.1rem 0 1.4rem; }
+    .failed-in { color: var(--bad); }
+    ol { display: grid; gap: 0.8rem; margin-top: 0.6rem; }
+    pre { background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.7rem; margin-top: 0.35rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+    .top { margin-bottom: 0.3rem; } h1 { font-size: 1.35rem; }
+    h2 { font-size: 1rem; }
+  `];
+
+  protected title_(): string {
+    return say("title", { name: this.session?.name || "perch" });
+  }
+
+  // load comes in by the code of a link, which works once. It leaves the address at
+  // once, so that it is not in the browser's history.
+  protected async load(): Promise<void> {
+    const code = this.code ?? "";
+    if (code === "") return;
+    this.code = "";
+    history.replaceState(null, "", "#/");
+    if (this.session?.in) {
+      window.dispatchEvent(new Event(sessionChanged)); // one who is in needs no link
+      return;
+    }
+    try {
+      await this.enter({ code });
+    } catch (e) {
+      this.failed_ = say("linkOld", { why: sentence(e) });
+    }
+  }
+
+  private async enter(by: { code: string } | { token: string }): Promise<void> {
+    await send("POST", "session", by);
+    const next = new URLSearchParams(location.search).get("next") ?? "";
+    if (pages.includes(next)) location.replace(new URL(next, document.baseURI));
+    else window.dispatchEvent(new Event(sessionChanged));
+  }
+
+  private async submit(e: Event): Promise<void> {
+    e.preventDefault();
+    const input = this.renderRoot.querySelector<HTMLInputElement>("#token");
+    if (!input || this.busy) return;
+    this.busy = true;
+    try {
+      await this.enter({ token: input.value.trim() });
+      this.failed_ = "";
+    } catch (failure) {
+      this.failed_ = sentence(failure);
+      input.select();
+    }
+    this.busy = false;
+  }
+
+  render() {
+    return html`<div class="box"><stack-chan-face look="screen" emotion=${this.failed_ ? "doubtful" : "neutral"} aria-hidden="true"></stack-chan-face>${super.render()}</div>`;
+  }
+
+  protected content() {
+    return html`<p class="muted">${say("intro")}</p>
+      <form @submit=${this.submit}>
+        <p-field label=${say("token")}><input id="token" type="password" autocomplete="current-password" spellcheck="false" required></p-field>
+        <p class="failed-in" role="alert" data-test="refused">${this.failed_ ?? nothing}</p>
+        <p-button kind="main" type="submit" data-test="enter" ?busy=${this.busy}>${say("enter")}</p-button>
+      </form>
+      <h2>${say("how")}</h2>
+      <ol><li><p>${say("linkHow")}</p><pre tabindex="0">perch open</pre></li>
+        <li><p>${say("tokenHow")}</p><pre tabindex="0">sudo cat /var/lib/perch/admin-token</pre></li></ol>`;
+  }
+}
+
+customElements.define("p-login", Login);

@@ -1,0 +1,15 @@
+import { html } from "lit";
+import { View } from "../lib/view.js";
+import { say } from "./shell.words.js";
+
+// Lost is shown for an address that names no view.
+export class Lost extends View {
+  protected title_(): string {
+    return say("nowhere");
+  }
+  protected content() {
+    return html`<p>${say("nowhereText")}</p><p><a href="#/">${say("home")}</a></p>`;
+  }
+}
+
+customElements.define("p-lost", Lost);

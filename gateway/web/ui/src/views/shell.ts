@@ -1,0 +1,246 @@
+// The shell: navigation, the view that the address names, and what is said about the
+// connection.
+
+import { html, nothing } from "lit";
+import { get, outOfSession, send } from "../lib/api.js";
+import { feed } from "../lib/feed.js";
+import { icon, type Sign } from "../lib/icons.js";
+import { base, type Dialog } from "../lib/ui.js";
+import { Spoken, type View } from "../lib/view.js";
+import { theme, setTheme, type Theme } from "../lib/theme.js";
+import { language, languages, setLanguage, type Language } from "../lib/words.js";
+import { sessionChanged, type Session } from "./login.js";
+import { styles } from "./shell.styles.js";
+import { say } from "./shell.words.js";
+
+export interface Route {
+  element: string;
+  load: () => Promise<unknown>;
+}
+
+type Key = Parameters<typeof say>[0];
+
+const groups: { title: Key; views: (Sign & Key)[] }[] = [
+  { title: "groupDaily", views: ["notifications", "timers", "memory"] },
+  { title: "groupHappened", views: ["turns", "sensed"] },
+  { title: "groupParts", views: ["firmware", "engines", "connections"] },
+  { title: "groupCare", views: ["doctor", "logs", "backup", "settings"] },
+];
+const bar: (Sign & Key)[] = ["house", "notifications", "turns", "settings"];
+const names: Record<Language, string> = { en: "English", de: "Deutsch", ja: "日本語", zh: "简体中文" };
+
+const tryAgainAfter = 2000; // ms, where the page came but its server is gone
+
+function place(): string[] {
+  return location.hash.replace(/^#\/?/, "").split("/").map(plain);
+}
+
+function plain(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function linkTo(name: string): string {
+  return name === "house" ? "#/" : `#/${name}`;
+}
+
+export class Shell extends Spoken {
+  static properties = { session: { state: true }, link: { state: true }, updated_: { state: true }, at: { state: true }, starting: { state: true } };
+  declare routes: Record<string, Route>;
+  declare session: Session | undefined;
+  declare link: "fine" | "lost" | "mended";
+  declare updated_: boolean; // the program is another one than the page came from
+  declare at: string; // the view's name
+  declare starting: boolean;
+  private opened = 0;
+  private ends = new AbortController();
+  static styles = [base, styles];
+
+  constructor() {
+    super();
+    this.link = "fine";
+    this.at = "";
+  }
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    const signal = (this.ends = new AbortController()).signal;
+    window.addEventListener("hashchange", () => void this.go(), { signal });
+    window.addEventListener(outOfSession, () => this.session?.in && void this.start(), { signal });
+    window.addEventListener(sessionChanged, () => void this.start(), { signal });
+    this.addEventListener("perch-title", (e) => this.entitle((e as CustomEvent<string>).detail), { signal });
+    feed.addEventListener("lost", () => (this.link = "lost"), { signal });
+    feed.addEventListener("connected", () => this.mended(), { signal });
+    void this.start();
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.ends.abort();
+    feed.stop();
+  }
+
+  // start finds out whether the owner has come in, and shows what belongs there.
+  private async start(): Promise<void> {
+    const [name = ""] = place();
+    void this.routes[name]?.load().catch(() => undefined); // beside the question, and not after it
+    try {
+      this.session = await get<Session>("session");
+      this.starting = false;
+    } catch {
+      this.starting = true;
+      setTimeout(() => void this.start(), tryAgainAfter);
+      return;
+    }
+    if (this.session.in) feed.start();
+    else feed.stop();
+    this.link = "fine";
+    await this.go();
+  }
+
+  private mended(): void {
+    if (this.link !== "lost") return;
+    this.link = "mended";
+    setTimeout(() => this.link === "mended" && (this.link = "fine"), 4000);
+    const before = this.session?.version;
+    get<Session>("session").then(
+      (s) => {
+        if (s.version !== before) this.updated_ = true;
+        if (!s.in) void this.start();
+      },
+      () => undefined,
+    );
+  }
+
+  private entitle(title: string): void {
+    const name = this.session?.name || "Perch";
+    document.title = title === "" ? name : `${title} · ${name}`;
+  }
+
+  // go shows the view that the address names.
+  private async go(): Promise<void> {
+    if (!this.session) return;
+    const turn = ++this.opened;
+    const [name = "", id = ""] = place();
+    if (!this.session.in || name === "in") {
+      await this.put(turn, "p-login", () => import("./login.js"), { session: this.session, code: name === "in" ? id : "" });
+      return;
+    }
+    const route = Object.hasOwn(this.routes, name) ? this.routes[name] : undefined;
+    if (!route || (name === "robots" && id === "")) {
+      await this.put(turn, "p-lost", () => import("./lost.js"), {});
+      return;
+    }
+    await this.put(turn, route.element, route.load, name === "robots" ? { robot: id } : {});
+    this.at = name === "" ? "house" : name;
+  }
+
+  private async put(turn: number, element: string, load: () => Promise<unknown>, values: Record<string, unknown>): Promise<void> {
+    let view: HTMLElement;
+    try {
+      await load();
+      view = Object.assign(document.createElement(element), values);
+    } catch {
+      view = this.unloaded();
+    }
+    await this.updateComplete;
+    if (turn !== this.opened) return; // another was opened in between
+    this.renderRoot.querySelector<Dialog>("p-dialog")?.removeAttribute("open");
+    const main = this.renderRoot.querySelector("main");
+    const first = !main?.firstElementChild;
+    main?.replaceChildren(view);
+    if (first) return;
+    window.scrollTo(0, 0);
+    await (view as Partial<View>).focusHeading?.();
+  }
+
+  private unloaded(): HTMLElement {
+    const p = document.createElement("p");
+    p.textContent = say("unloaded") + " ";
+    const b = document.createElement("p-button");
+    b.textContent = say("reload");
+    b.addEventListener("click", () => location.reload());
+    p.append(b);
+    return p;
+  }
+
+  private skip(e: Event): void {
+    e.preventDefault(); // the address names a view
+    const view = this.renderRoot.querySelector("main")?.firstElementChild as Partial<View> | null | undefined;
+    void view?.focusHeading?.();
+  }
+
+  private item(name: Sign & Key) {
+    return html`<a href=${linkTo(name)} aria-current=${this.at === name ? "page" : nothing} data-test="nav-${name}">${icon(name)}<span>${say(name)}</span></a>`;
+  }
+
+  private list() {
+    return html`<ul><li>${this.item("house")}</li></ul>
+      ${groups.map((g) => html`<h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul>`)}
+      <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
+  }
+
+  private choices() {
+    return html`<div class="choices">
+      <label>${say("language")}<select data-test="language" @change=${(e: Event) => setLanguage((e.target as HTMLSelectElement).value as Language)}>
+        ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${names[l]}</option>`)}</select></label>
+      <label>${say("theme")}<select data-test="theme" @change=${(e: Event) => setTheme((e.target as HTMLSelectElement).value as Theme)}>
+        ${(["auto", "light", "dark"] as const).map((t) => html`<option value=${t} ?selected=${t === theme()}>${say(t)}</option>`)}</select></label>
+      ${this.session?.in && this.session.how === "cookie"
+        ? html`<p-button data-test="logout" @click=${() => void this.leave()}>${icon("out")}${say("out")}</p-button>`
+        : nothing}</div>`;
+  }
+
+  private async leave(): Promise<void> {
+    await send("DELETE", "session").catch(() => undefined);
+    feed.stop();
+    location.hash = "#/";
+    await this.start();
+  }
+
+  render() {
+    if (!this.session) return html`<main class="alone">${this.starting ? html`<p role="status">${say("starting")}</p>` : nothing}</main>`;
+    const inside = this.session.in;
+    return html`
+      <a class="skip" href="#/" @click=${this.skip}>${say("skip")}</a>
+      <div class=${inside ? "frame" : "frame outside"}>
+        ${inside ? html`<header class="side"><a class="brand" href="#/">${mark()}<span>${this.session.name}</span></a>
+          <nav aria-label=${say("views")}>${this.list()}</nav>${this.choices()}</header>` : nothing}
+        <div class="middle">
+          ${this.banner()}
+          <main></main>
+          ${inside ? nothing : this.choices()}
+        </div>
+      </div>
+      ${inside ? this.narrow() : nothing}`;
+  }
+
+  private banner() {
+    return html`<div class="banner" role="status" aria-live="polite" data-test="link" data-link=${this.link}>
+      ${this.link === "lost" ? html`<p class="lost"><i aria-hidden="true"></i>${say("lost")}</p>` : nothing}
+      ${this.link === "mended" ? html`<p class="mended">${say("mended")}</p>` : nothing}
+      ${this.updated_ ? html`<p>${say("updated")} <p-button @click=${() => location.reload()}>${say("reload")}</p-button></p>` : nothing}</div>`;
+  }
+
+  // narrow is the bar of a telephone, and the menu behind its last button.
+  private narrow() {
+    const dialog = () => this.renderRoot.querySelector<Dialog>("p-dialog");
+    return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v))}
+        <button type="button" data-test="menu" aria-haspopup="dialog" @click=${() => dialog()?.setAttribute("open", "")}>${icon("menu")}<span>${say("more")}</span></button></nav>
+      <p-dialog heading=${say("menu")}><nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}
+        <p-button slot="actions" @click=${() => dialog()?.removeAttribute("open")}>${say("close")}</p-button></p-dialog>`;
+  }
+}
+
+// mark is Perch's sign: a face on a perch.
+function mark() {
+  return html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true"><rect x="4" y="3" width="24" height="19" rx="5" fill="var(--face)"></rect>
+    <circle cx="12" cy="11.500" r="1.800" fill="#fff"></circle><circle cx="20" cy="11.500" r="1.800" fill="#fff"></circle>
+    <path d="M13 16.500h6" stroke="#fff" stroke-width="1.600" stroke-linecap="round"></path>
+    <path d="M16 22v3M3 27.500h26" stroke="var(--accent)" stroke-width="2.600" stroke-linecap="round"></path></svg>`;
+}
+
+customElements.define("p-shell", Shell);
