@@ -56,19 +56,12 @@ type talk interface {
 	Lost() int
 }
 
-// memory is what its owner has the appliance remember.
-type memory interface {
-	Search(query string, now time.Time) []agent.Entry
-	// Err is why Search may have missed some.
-	Err() error
-	Forget(id string) error
-}
-
 // Options are what the door shows and acts on.
 type Options struct {
 	Robots    registry
 	Talk      talk
 	Memory    memory
+	Timers    timers
 	Questions questions
 	Firmware  firmware
 	Archives  archives
@@ -76,6 +69,8 @@ type Options struct {
 	Bus       *event.Bus
 	Notify    func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
 	Notices   func(now time.Time) []notice.Notification              // those that are open
+	// Acknowledge ends a notification that was noted.
+	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
 	ForgetConversation func(conversation string) error
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.

@@ -68,12 +68,9 @@ func (d *Door) Routes(r gin.IRouter) {
 		id, err := d.notify(body)
 		return gin.H{"id": id}, err
 	}))
-	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
-	}))
-	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
-	}))
+	d.memoryRoutes(api)
+	d.noticeRoutes(api)
+	d.timerRoutes(api)
 	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
 	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
@@ -99,6 +96,33 @@ func (d *Door) Routes(r gin.IRouter) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
 	})
+}
+
+// memoryRoutes mounts what is remembered.
+func (d *Door) memoryRoutes(api gin.IRouter) {
+	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
+	}))
+	api.POST("/memory", body(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return d.remember(f) }))
+	api.PUT("/memory/:id", body(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return d.edit(c.Param("id"), f) }))
+	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
+	}))
+}
+
+// noticeRoutes mounts what an owner does with notifications that are there.
+func (d *Door) noticeRoutes(api gin.IRouter) {
+	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Acknowledge(c.Param("id"))
+	}))
+}
+
+// timerRoutes mounts the timers of all robots.
+func (d *Door) timerRoutes(api gin.IRouter) {
+	api.GET("/timers", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.timers(time.Now()), nil }))
+	api.DELETE("/timers/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.cancelTimer(c.Request.Context(), c.Param("id"))
+	}))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
@@ -295,6 +319,17 @@ func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	}
 }
 
+// body is a handler of a body of JSON that answers with JSON.
+func body[T any](status int, work func(*gin.Context, T) (any, error)) gin.HandlerFunc {
+	return answer(status, func(c *gin.Context) (any, error) {
+		var given T
+		if err := c.ShouldBindJSON(&given); err != nil {
+			return nil, unreadable(err)
+		}
+		return work(c, given)
+	})
+}
+
 func unreadable(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -320,6 +355,9 @@ func fault(err error) error {
 		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
 		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
+		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
+		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrNoQuestion, Word: "unknown_permission", HTTP: http.StatusNotFound},
 	})

@@ -140,7 +140,8 @@ func (a *Appliance) newRobots() error {
 // newAdmin makes the owner's door.
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
-		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Notices: a.Notices.Open, Board: a.board, Bus: a.Bus,
+		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
+		Acknowledge: a.notifier.Acknowledge, Board: a.board, Bus: a.Bus,
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
