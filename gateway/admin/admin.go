@@ -73,6 +73,7 @@ type Options struct {
 	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
 	ForgetConversation func(conversation string) error
+	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
 	Senses   func(id device.ID, now time.Time) []string
 	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
@@ -116,6 +117,8 @@ type Part struct {
 type Door struct {
 	o       Options
 	readers atomic.Int32 // of the events
+
+	identifying identifying
 }
 
 // New returns the door.

@@ -235,6 +235,9 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
 	}))
+	r.POST("/identify", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		return d.identify(c.Request.Context(), robot)
+	}))
 	r.GET("/tools", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return d.tools(robot.ID), nil }))
 	r.POST("/tools/:name", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
 		return d.call(c.Request.Context(), robot.ID, c.Param("name"), b)

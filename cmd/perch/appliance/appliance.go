@@ -143,7 +143,7 @@ func (a *Appliance) newAdmin() {
 		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Board: a.board, Bus: a.Bus,
 		Senses:    a.Senses.Senses,
-		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget,
+		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused:  a.ota.Refused,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},

@@ -3,7 +3,8 @@
 
 import { dress } from "./lib/theme.js";
 import "./lib/ui.js";
-import { Shell, type Route } from "./views/shell.js";
+import "./views/shell.js";
+import type { Route, Shell } from "./views/shell.js";
 
 const routes: Record<string, Route> = {
   "": { element: "p-house", load: () => import("./views/house.js") },
