@@ -41,6 +41,22 @@ function parsed<T>(text: string): T {
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
+// ahead is by how many ms the server's clock is ahead of the browser's. A Pi has no
+// battery for its clock, and times of timers are the Pi's.
+let ahead = 0;
+
+// serverNow is the time by the server's clock, in ms.
+export function serverNow(): number {
+  return Date.now() + ahead;
+}
+
+function setClock(answer: Response): void {
+  const at = Date.parse(answer.headers.get("Date") ?? "");
+  if (Number.isNaN(at)) return;
+  const off = at - Date.now();
+  ahead = Math.abs(off) < 2000 ? 0 : off; // the header has whole seconds
+}
+
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const init: RequestInit = { method, headers: { Accept: "application/json" }, cache: "no-store" };
   if (body !== undefined) {
@@ -48,6 +64,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
     init.headers = { Accept: "application/json", "Content-Type": body instanceof Blob ? body.type || "application/octet-stream" : "application/json" };
   }
   const answer = await fetch(address(path), init);
+  setClock(answer);
   const text = await answer.text();
   if (!answer.ok) throw refusal(answer.status, text);
   return parsed<T>(text);

@@ -40,15 +40,15 @@ export class Spoken extends LitElement {
 const together = 300; // ms in which events cause one load
 
 export class View extends Spoken {
-  private loaded = false;
-  private failure: unknown;
-  private loading = false;
-  private wanted = false; // load once more after this one
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private note: { text: string; bad: boolean } | undefined;
-  private noteTimer: ReturnType<typeof setTimeout> | undefined;
-  private wishes: { kinds: string[]; what: string[] }[] = [];
-  private ends: (() => void)[] = [];
+  #loaded = false;
+  #failure: unknown;
+  #loading = false;
+  #wanted = false; // load once more after this one
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #note: { text: string; bad: boolean } | undefined;
+  #noteTimer: ReturnType<typeof setTimeout> | undefined;
+  #wishes: { kinds: string[]; what: string[] }[] = [];
+  #ends: (() => void)[] = [];
 
   // A view with styles of its own has [View.styles, css`...`].
   static styles: CSSResultGroup = [base, viewStyles()];
@@ -72,15 +72,15 @@ export class View extends Spoken {
   // been changed, and when events may have been missed.
   protected reloadOn(kinds: string[], what: string[] = []): void {
     const wish = { kinds, what };
-    this.wishes.push(wish);
-    if (this.isConnected) this.subscribe(wish);
+    this.#wishes.push(wish);
+    if (this.isConnected) this.#subscribe(wish);
   }
 
   // reload runs load soon.
   protected reload(): void {
-    this.timer ??= setTimeout(() => {
-      this.timer = undefined;
-      void this.run();
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.#run();
     }, together);
   }
 
@@ -98,15 +98,15 @@ export class View extends Spoken {
 
   // tell shows a sentence in the live region.
   protected tell(text: string, bad = false): void {
-    clearTimeout(this.noteTimer);
-    this.note = text === "" ? undefined : { text, bad };
-    if (this.note && !bad) this.noteTimer = setTimeout(() => this.tell(""), 6000);
+    clearTimeout(this.#noteTimer);
+    this.#note = text === "" ? undefined : { text, bad };
+    if (this.#note && !bad) this.#noteTimer = setTimeout(() => this.tell(""), 6000);
     this.requestUpdate();
   }
 
   // follow is a subscription that ends when the view goes.
   protected follow(kinds: string[] | "*", f: Parameters<typeof feed.on>[1]): void {
-    this.ends.push(feed.on(kinds, f));
+    this.#ends.push(feed.on(kinds, f));
   }
 
   // focusHeading is called by the shell when the view is opened by a link.
@@ -119,24 +119,24 @@ export class View extends Spoken {
 
   connectedCallback(): void {
     super.connectedCallback();
-    this.wishes.forEach((w) => this.subscribe(w));
-    void this.run();
+    this.#wishes.forEach((w) => this.#subscribe(w));
+    void this.#run();
   }
 
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.ends.forEach((end) => end());
-    this.ends = [];
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    clearTimeout(this.noteTimer);
+    this.#ends.forEach((end) => end());
+    this.#ends = [];
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    clearTimeout(this.#noteTimer);
   }
 
-  private subscribe(w: { kinds: string[]; what: string[] }): void {
-    this.ends.push(feed.on([...w.kinds, "missed"], () => this.reload()));
-    this.ends.push(feed.onSnapshot(() => this.reload()));
+  #subscribe(w: { kinds: string[]; what: string[] }): void {
+    this.#ends.push(feed.on([...w.kinds, "missed"], () => this.reload()));
+    this.#ends.push(feed.onSnapshot(() => this.reload()));
     if (w.what.length > 0) {
-      this.ends.push(
+      this.#ends.push(
         feed.on(["changed"], (e) => {
           if (w.what.includes(String(e.data["what"]))) this.reload();
         }),
@@ -144,23 +144,23 @@ export class View extends Spoken {
     }
   }
 
-  private async run(): Promise<void> {
-    if (this.loading) {
-      this.wanted = true;
+  async #run(): Promise<void> {
+    if (this.#loading) {
+      this.#wanted = true;
       return;
     }
-    this.loading = true;
+    this.#loading = true;
     try {
       await this.load();
-      this.loaded = true;
-      this.failure = undefined;
+      this.#loaded = true;
+      this.#failure = undefined;
     } catch (e) {
-      this.failure = e;
+      this.#failure = e;
     }
-    this.loading = false;
+    this.#loading = false;
     this.requestUpdate();
-    if (this.wanted) {
-      this.wanted = false;
+    if (this.#wanted) {
+      this.#wanted = false;
       if (this.isConnected) this.reload();
     }
   }
@@ -172,18 +172,18 @@ export class View extends Spoken {
 
   render(): unknown {
     return html`
-      <header class="top"><h1 tabindex="-1">${this.title_()}</h1><div class="row">${this.loaded ? this.actions() : nothing}</div></header>
-      ${this.failure !== undefined ? this.failed() : nothing}
-      ${this.loaded ? this.content() : this.failure === undefined ? html`<p class="loading" role="status">${say("loading")}</p>` : nothing}
-      <div class="note ${this.note?.bad ? "is-bad" : ""}" role="status" aria-live="polite" data-test="note" ?data-empty=${!this.note}>
-        <span>${this.note?.text ?? ""}</span>
-        ${this.note ? html`<button type="button" aria-label=${say("close")} @click=${() => this.tell("")}>×</button>` : nothing}
+      <header class="top"><h1 tabindex="-1">${this.title_()}</h1><div class="row">${this.#loaded ? this.actions() : nothing}</div></header>
+      ${this.#failure !== undefined ? this.#failed() : nothing}
+      ${this.#loaded ? this.content() : this.#failure === undefined ? html`<p class="loading" role="status">${say("loading")}</p>` : nothing}
+      <div class="note ${this.#note?.bad ? "is-bad" : ""}" role="status" aria-live="polite" data-test="note" ?data-empty=${!this.#note}>
+        <span>${this.#note?.text ?? ""}</span>
+        ${this.#note ? html`<button type="button" aria-label=${say("close")} @click=${() => this.tell("")}>×</button>` : nothing}
       </div>`;
   }
 
-  private failed() {
-    return html`<div class="failed" role="alert" data-test="failed"><p>${sentence(this.failure)}</p>
-      <p-button @click=${() => void this.run()}>${say("again")}</p-button></div>`;
+  #failed() {
+    return html`<div class="failed" role="alert" data-test="failed"><p>${sentence(this.#failure)}</p>
+      <p-button @click=${() => void this.#run()}>${say("again")}</p-button></div>`;
   }
 }
 

@@ -173,8 +173,8 @@ export class Shell extends Spoken {
     void view?.focusHeading?.();
   }
 
-  private item(name: Sign & Key) {
-    return html`<a href=${linkTo(name)} aria-current=${this.at === name ? "page" : nothing} data-test="nav-${name}">${icon(name)}<span>${say(name)}</span></a>`;
+  private item(name: Sign & Key, word: Key = name) {
+    return html`<a href=${linkTo(name)} aria-current=${this.at === name ? "page" : nothing} data-test="nav-${name}">${icon(name)}<span>${say(word)}</span></a>`;
   }
 
   private list() {
@@ -205,7 +205,7 @@ export class Shell extends Spoken {
     if (!this.session) return html`<main class="alone">${this.starting ? html`<p role="status">${say("starting")}</p>` : nothing}</main>`;
     const inside = this.session.in;
     return html`
-      <a class="skip" href="#/" @click=${this.skip}>${say("skip")}</a>
+      <nav aria-label=${say("skip")}><a class="skip" href="#/" @click=${this.skip}>${say("skip")}</a></nav>
       <div class=${inside ? "frame" : "frame outside"}>
         ${inside ? html`<header class="side"><a class="brand" href="#/">${mark()}<span>${this.session.name}</span></a>
           <nav aria-label=${say("views")}>${this.list()}</nav>${this.choices()}</header>` : nothing}
@@ -228,7 +228,7 @@ export class Shell extends Spoken {
   // narrow is the bar of a telephone, and the menu behind its last button.
   private narrow() {
     const dialog = () => this.renderRoot.querySelector<Dialog>("p-dialog");
-    return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v))}
+    return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v, v === "notifications" ? "short" : v))}
         <button type="button" data-test="menu" aria-haspopup="dialog" @click=${() => dialog()?.setAttribute("open", "")}>${icon("menu")}<span>${say("more")}</span></button></nav>
       <p-dialog heading=${say("menu")}><nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}
         <p-button slot="actions" @click=${() => dialog()?.removeAttribute("open")}>${say("close")}</p-button></p-dialog>`;

@@ -2,7 +2,7 @@ import { catalogue } from "../lib/words.js";
 
 export const say = catalogue({
   en: {
-    skip: "Skip to the content", views: "Views", more: "More", menu: "Menu", close: "Close",
+    short: "Notices", skip: "Skip to the content", views: "Views", more: "More", menu: "Menu", close: "Close",
     house: "House", notifications: "Notifications", timers: "Timers", memory: "Memory", turns: "Turns", sensed: "Sensed",
     firmware: "Firmware", engines: "Engines", connections: "Connections", doctor: "Doctor", logs: "Logs", backup: "Backup",
     settings: "Settings", page: "Robot in this page",
@@ -14,7 +14,7 @@ export const say = catalogue({
     unloaded: "This view could not be loaded. Perch may have been updated.",
   },
   de: {
-    skip: "Zum Inhalt springen", views: "Ansichten", more: "Mehr", menu: "Menü", close: "Schließen",
+    short: "Neues", skip: "Zum Inhalt springen", views: "Ansichten", more: "Mehr", menu: "Menü", close: "Schließen",
     house: "Haus", notifications: "Mitteilungen", timers: "Wecker", memory: "Gedächtnis", turns: "Gespräche", sensed: "Wahrgenommen",
     firmware: "Firmware", engines: "Sprache und Verstand", connections: "Verbindungen", doctor: "Diagnose", logs: "Protokoll", backup: "Sicherung",
     settings: "Einstellungen", page: "Roboter auf dieser Seite",
@@ -26,7 +26,7 @@ export const say = catalogue({
     unloaded: "Diese Ansicht konnte nicht geladen werden. Vielleicht wurde Perch erneuert.",
   },
   ja: {
-    skip: "本文へ移動", views: "画面", more: "その他", menu: "メニュー", close: "閉じる",
+    short: "通知", skip: "本文へ移動", views: "画面", more: "その他", menu: "メニュー", close: "閉じる",
     house: "ホーム", notifications: "通知", timers: "タイマー", memory: "記憶", turns: "会話", sensed: "感知",
     firmware: "ファームウェア", engines: "音声と頭脳", connections: "接続", doctor: "診断", logs: "ログ", backup: "バックアップ",
     settings: "設定", page: "このページのロボット",
@@ -38,7 +38,7 @@ export const say = catalogue({
     unloaded: "この画面を読み込めませんでした。Perch が更新されたのかもしれません。",
   },
   zh: {
-    skip: "跳到内容", views: "页面", more: "更多", menu: "菜单", close: "关闭",
+    short: "通知", skip: "跳到内容", views: "页面", more: "更多", menu: "菜单", close: "关闭",
     house: "家", notifications: "通知", timers: "定时器", memory: "记忆", turns: "对话", sensed: "感知",
     firmware: "固件", engines: "语音与大脑", connections: "连接", doctor: "诊断", logs: "日志", backup: "备份",
     settings: "设置", page: "网页里的机器人",

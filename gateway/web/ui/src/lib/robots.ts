@@ -1,0 +1,40 @@
+// A robot as the server shows it: admin.Device.
+
+import type { Status } from "./house.js";
+
+export interface Device {
+  id: string;
+  mac: string;
+  name?: string;
+  persona?: string;
+  voice?: string;
+  brain?: string;
+  language?: string;
+  transport?: string;
+  transport_given?: string;
+  board?: string;
+  firmware?: string;
+  address?: string;
+  last_seen: string;
+  adopted: boolean;
+  waiting?: string;
+  claimed?: boolean;
+  code?: string;
+  connected: boolean;
+  talking: boolean;
+  state: string;
+  emotion: string;
+  senses?: string[];
+  tools?: string[];
+  status?: Status;
+}
+
+// nameOf is what a robot is called by.
+export function nameOf(d: { name?: string; id: string }): string {
+  return d.name || d.id;
+}
+
+// linkTo is the address of a robot's view.
+export function linkTo(id: string): string {
+  return `#/robots/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,82 @@
+// "Point a robot here": the address that a Stack-chan is given, and its QR code.
+
+import { css, html, nothing, svg } from "lit";
+import { get } from "../lib/api.js";
+import { base } from "../lib/ui.js";
+import { Spoken, sentence } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue({
+  en: { how: "Join the robot’s network Xiaozhi-…, open http://192.168.4.1, and enter this address as “Custom OTA URL” in the tab “Advanced”:", other: "If the name does not work in your network:", code: "QR code of the address {url}", copy: "Copy", copied: "Copied", tool: "Or from a computer in that network:" },
+  de: { how: "Verbinden Sie sich mit dem Netz Xiaozhi-… des Roboters, öffnen Sie http://192.168.4.1 und tragen Sie diese Adresse unter „Advanced“ als „Custom OTA URL“ ein:", other: "Wenn der Name in Ihrem Netz nicht geht:", code: "QR-Code der Adresse {url}", copy: "Kopieren", copied: "Kopiert", tool: "Oder von einem Rechner in diesem Netz:" },
+  ja: { how: "ロボットのネットワーク Xiaozhi-… に接続して http://192.168.4.1 を開き、「Advanced」の「Custom OTA URL」にこのアドレスを入力します。", other: "この名前がネットワークで使えないとき:", code: "アドレス {url} の QR コード", copy: "コピー", copied: "コピーしました", tool: "そのネットワークのコンピューターからは次でも設定できます:" },
+  zh: { how: "连接机器人的网络 Xiaozhi-…，打开 http://192.168.4.1，在“Advanced”页的“Custom OTA URL”中填入此地址：", other: "如果该名称在你的网络中不可用：", code: "地址 {url} 的二维码", copy: "复制", copied: "已复制", tool: "或在该网络中的电脑上执行：" },
+});
+
+export class Point extends Spoken {
+  static properties = { urls: { state: true }, rows: { state: true }, failure: { state: true }, copied: { state: true } };
+  declare urls: string[];
+  declare rows: string[];
+  declare failure: string;
+  declare copied: string;
+  static styles = [base, css`
+    .both { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr) auto; align-items: start; }
+    svg { width: 10rem; height: 10rem; background: #fff; border-radius: 10px; padding: 0.6rem; border: 1px solid var(--line); }
+    code { display: block; background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.7rem; overflow-wrap: anywhere; margin-top: 0.3rem; }
+    .words { display: grid; gap: 0.8rem; }
+    .line { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0.5rem; align-items: center; }
+    .line code { margin: 0; }
+    @media (max-width: 559px) { .both { grid-template-columns: minmax(0, 1fr); justify-items: center; } .words { width: 100%; } }
+  `];
+
+  constructor() {
+    super();
+    this.urls = [];
+    this.rows = [];
+  }
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    void this.read();
+  }
+
+  private async read(): Promise<void> {
+    try {
+      this.urls = (await get<{ ota: string[] }>("api/v1/address")).ota;
+      const first = this.urls[0];
+      if (first) this.rows = (await get<{ rows: string[] }>(`api/v1/qr?text=${encodeURIComponent(first)}`)).rows;
+    } catch (e) {
+      this.failure = sentence(e);
+    }
+  }
+
+  private async copy(url: string): Promise<void> {
+    await navigator.clipboard.writeText(url);
+    this.copied = url;
+  }
+
+  private address(url: string) {
+    // Plain http has no clipboard; the address can be selected there.
+    return html`<div class="line"><code data-test="ota">${url}</code>${navigator.clipboard
+      ? html`<p-button @click=${() => void this.copy(url)}><span aria-live="polite">${this.copied === url ? say("copied") : say("copy")}</span></p-button>` : nothing}</div>`;
+  }
+
+  render() {
+    if (this.failure) return html`<p class="bad">${this.failure}</p>`;
+    const [first, ...others] = this.urls;
+    if (!first) return nothing;
+    return html`<div class="both"><div class="words"><p>${say("how")}</p>${this.address(first)}
+        ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}
+        <div class="small muted">${say("tool")}<code>perch-tools provision --ota ${first}</code></div></div>
+      ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>`;
+  }
+}
+
+// qr draws a code: its rows are of 0 and 1.
+export function qr(rows: string[], label: string) {
+  const size = rows.length;
+  const d = rows.flatMap((row, y) => [...row].map((cell, x) => (cell === "1" ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+  return html`<svg viewBox="-1 -1 ${size + 2} ${size + 2}" role="img" aria-label=${label} shape-rendering="crispEdges">${svg`<path d=${d} fill="#000"></path>`}</svg>`;
+}
+
+customElements.define("p-point", Point);

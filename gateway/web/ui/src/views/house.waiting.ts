@@ -1,0 +1,60 @@
+// A robot that waits for its owner: adopted by one click where nobody else claims to
+// be it, and by the code on its screen where somebody does.
+
+import { css, html, nothing } from "lit";
+import { send } from "../lib/api.js";
+import { icon } from "../lib/icons.js";
+import { nameOf, type Device } from "../lib/robots.js";
+import { ask } from "../lib/ui.js";
+import { base } from "../lib/ui.js";
+import { Spoken } from "../lib/view.js";
+import { say } from "./house.words.js";
+
+// Wish is what an owner wants done; the house does it and says what came of it.
+export type Wish = { work: () => Promise<unknown>; done: string };
+
+export class Waiting extends Spoken {
+  static properties = { device: { attribute: false }, busy: { type: Boolean } };
+  declare device: Device;
+  declare busy: boolean; // another is being adopted
+  static styles = [base, css`
+    article { background: var(--surface); border: 1px solid var(--accent); border-radius: 18px; box-shadow: var(--shadow); padding: 1.1rem; display: grid; gap: 0.7rem; }
+    h3 { display: flex; gap: 0.6rem; align-items: center; font-size: 1.1rem; } .icon { color: var(--accent); flex: none; }
+    .code { font-size: 1.35rem; letter-spacing: 0.12em; font-weight: 650; }
+    form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }
+  `];
+
+  private wish(body: Record<string, unknown>): void {
+    const detail: Wish = { work: () => send("POST", "api/v1/adopt", body), done: say("adopted", { name: nameOf(this.device) }) };
+    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail, bubbles: true, composed: true }));
+  }
+
+  private byCode(e: Event): void {
+    e.preventDefault();
+    const code = this.renderRoot.querySelector("input")?.value.trim() ?? "";
+    if (code !== "") this.wish({ code });
+  }
+
+  private async replace(): Promise<void> {
+    const yes = await ask({ text: say("letInAsk", { name: nameOf(this.device) }), yes: say("letInYes"), no: say("cancel"), danger: true });
+    if (yes) this.wish({ robot: this.device.id, replace: true });
+  }
+
+  render() {
+    const d = this.device;
+    const contested = !d.claimed && !d.code;
+    return html`<article data-test="waiting-${d.id}">
+      <h3>${icon("robot")}<bdi>${nameOf(d)}</bdi></h3>
+      <p class="small muted"><bdi>${[d.board, d.firmware, d.address].filter(Boolean).join(" · ")}</bdi></p>
+      ${d.claimed || contested
+        ? html`<p>${d.claimed ? say("claimed", { name: nameOf(d) }) : say("contested")}</p>
+            <form @submit=${this.byCode}><p-field label=${say("code")}><input inputmode="numeric" autocomplete="one-time-code" required maxlength="12" data-test="code"></p-field>
+              <p-button kind="main" type="submit" data-test="adopt-code" ?busy=${this.busy}>${say("adopt")}</p-button></form>
+            ${d.claimed ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
+        : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${say("shows", { code: d.code ?? "" })} role="text">${d.code}</span>
+            <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.wish({ robot: d.id })}>${say("adopt")}</p-button></div>`}
+    </article>`;
+  }
+}
+
+customElements.define("p-waiting", Waiting);

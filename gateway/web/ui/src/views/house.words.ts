@@ -1,0 +1,88 @@
+import { catalogue } from "../lib/words.js";
+
+export const say = catalogue({
+  en: {
+    title: "House", robots: "Robots", toRobot: "Show {name}",
+    heard: "Heard", said: "Said", nothingYet: "It has not been spoken to yet.",
+    idle: "Idle", listening: "Listening", thinking: "Thinking", working: "Using a tool", juggling: "Busy with several things", speaking: "Speaking",
+    attention: "Has just answered", notification: "Asks something", error: "Something went wrong", sleeping: "Asleep", away: "Not in a talk", seen: "Last seen {ago}",
+    battery: "Battery {n} %", charging: "Battery {n} %, charging", volume: "Volume {n} %", newRobots: "New robots",
+    adopt: "Adopt", adopted: "{name} is yours now.", waits: "It is new here and waits for you.", shows: "It shows the code {code}.",
+    contested: "Two devices say that they are this robot. Type the code that your robot shows on its screen.",
+    claimed: "Another device says that it is {name}. If you have erased its flash, that is the robot itself: type the code on its screen.",
+    code: "Code on the screen", letIn: "It shows no code", letInAsk: "Let the new device take the place of {name}? If it is not your robot, somebody else gets its name and its settings.",
+    letInYes: "Replace", cancel: "Cancel", refused: "Turned away", refusedText: "These tried to check in and were refused.",
+    tries: "Tried {n} {n, one: time, other: times}, last {ago}", unnamed: "without a name",
+    timer: "Next timer", noTimer: "No timer is running.", allTimers: "All timers", rings: "rings at {at}", due: "now",
+    notices: "Notifications", noNotices: "Nothing is waiting for you.", allNotices: "All notifications", ack: "Acknowledge", acked: "Acknowledged.", open: "Open the link",
+    urgent: "Urgent", forAll: "for all robots", questions: "Questions", asks: "{name} asks", yes: "Yes", no: "No", answered: "Answered.",
+    parts: "Not in order", toDoctor: "Ask the doctor", first: "The first minutes", firstText: "Name, language, speech and mind in a few steps.", begin: "Begin", later: "Not now",
+    none: "No robot yet", noneText: "There are two ways to get one.", pointHere: "Point a Stack-chan here", inPage: "A robot in this page",
+    inPageText: "It lives in the browser, talks and listens, and needs no hardware.", inPageGo: "Wake it",
+  },
+  de: {
+    title: "Haus", robots: "Roboter", toRobot: "{name} zeigen",
+    heard: "Gehört", said: "Gesagt", nothingYet: "Mit ihm hat noch niemand gesprochen.",
+    idle: "Bereit", listening: "Hört zu", thinking: "Denkt nach", working: "Benutzt ein Werkzeug", juggling: "Tut mehreres zugleich", speaking: "Spricht",
+    attention: "Hat eben geantwortet", notification: "Fragt etwas", error: "Etwas ging schief", sleeping: "Schläft", away: "Nicht im Gespräch", seen: "Zuletzt da: {ago}",
+    battery: "Akku {n} %", charging: "Akku {n} %, lädt", volume: "Lautstärke {n} %", newRobots: "Neue Roboter",
+    adopt: "Aufnehmen", adopted: "{name} gehört jetzt Ihnen.", waits: "Er ist neu hier und wartet auf Sie.", shows: "Er zeigt den Code {code}.",
+    contested: "Zwei Geräte geben sich als dieser Roboter aus. Geben Sie den Code ein, den Ihr Roboter zeigt.",
+    claimed: "Ein anderes Gerät gibt sich als {name} aus. Haben Sie seinen Speicher gelöscht, so ist es der Roboter selbst: Geben Sie den Code auf seinem Bildschirm ein.",
+    code: "Code auf dem Bildschirm", letIn: "Er zeigt keinen Code", letInAsk: "Soll das neue Gerät an die Stelle von {name} treten? Ist es nicht Ihr Roboter, so bekommt ein Fremder seinen Namen und seine Einstellungen.",
+    letInYes: "Ersetzen", cancel: "Abbrechen", refused: "Abgewiesen", refusedText: "Diese haben sich gemeldet und wurden abgewiesen.",
+    tries: "{n, one: Ein Versuch, other: Mehrere Versuche} ({n}), zuletzt {ago}", unnamed: "ohne Namen",
+    timer: "Nächster Wecker", noTimer: "Es läuft kein Wecker.", allTimers: "Alle Wecker", rings: "klingelt um {at}", due: "jetzt",
+    notices: "Mitteilungen", noNotices: "Nichts wartet auf Sie.", allNotices: "Alle Mitteilungen", ack: "Bestätigen", acked: "Bestätigt.", open: "Link öffnen",
+    urgent: "Dringend", forAll: "für alle Roboter", questions: "Fragen", asks: "{name} fragt", yes: "Ja", no: "Nein", answered: "Beantwortet.",
+    parts: "Nicht in Ordnung", toDoctor: "Zur Diagnose", first: "Die ersten Minuten", firstText: "Name, Sprache, Stimme und Verstand in wenigen Schritten.", begin: "Beginnen", later: "Nicht jetzt",
+    none: "Noch kein Roboter", noneText: "Es gibt zwei Wege zu einem.", pointHere: "Einen Stack-chan hierher schicken", inPage: "Ein Roboter auf dieser Seite",
+    inPageText: "Er lebt im Browser, spricht und hört zu und braucht kein Gerät.", inPageGo: "Aufwecken",
+  },
+  ja: {
+    title: "ホーム", robots: "ロボット", toRobot: "{name} を表示",
+    heard: "聞いたこと", said: "話したこと", nothingYet: "まだ話しかけられていません。",
+    idle: "待機中", listening: "聞いています", thinking: "考えています", working: "ツールを使っています", juggling: "いくつもの作業中", speaking: "話しています",
+    attention: "いま答えました", notification: "質問があります", error: "うまくいきませんでした", sleeping: "眠っています", away: "会話していません", seen: "最後に見たのは{ago}",
+    battery: "電池 {n}%", charging: "電池 {n}%、充電中", volume: "音量 {n}%", newRobots: "新しいロボット",
+    adopt: "迎える", adopted: "{name} を迎えました。", waits: "新しく来て、あなたを待っています。", shows: "画面のコードは {code} です。",
+    contested: "二つの機器がこのロボットだと名乗っています。ロボットの画面にあるコードを入力してください。",
+    claimed: "別の機器が {name} だと名乗っています。フラッシュを消去したのなら、それはロボット自身です。画面のコードを入力してください。",
+    code: "画面のコード", letIn: "コードが出ない", letInAsk: "新しい機器を {name} と入れ替えますか？ あなたのロボットでなければ、他人が名前と設定を引き継ぎます。",
+    letInYes: "入れ替える", cancel: "キャンセル", refused: "断られた機器", refusedText: "これらは接続しようとして断られました。",
+    tries: "{n} 回、最後は{ago}", unnamed: "名前なし",
+    timer: "次のタイマー", noTimer: "動いているタイマーはありません。", allTimers: "すべてのタイマー", rings: "{at} に鳴ります", due: "いま",
+    notices: "通知", noNotices: "待っている通知はありません。", allNotices: "すべての通知", ack: "確認", acked: "確認しました。", open: "リンクを開く",
+    urgent: "緊急", forAll: "すべてのロボット宛て", questions: "質問", asks: "{name} からの質問", yes: "はい", no: "いいえ", answered: "答えました。",
+    parts: "正常でない部分", toDoctor: "診断を見る", first: "最初の設定", firstText: "名前、言語、音声、頭脳を数ステップで。", begin: "始める", later: "あとで",
+    none: "ロボットはまだいません", noneText: "迎える方法は二つあります。", pointHere: "Stack-chan をここへ向ける", inPage: "このページのロボット",
+    inPageText: "ブラウザの中で話し、聞きます。機器は要りません。", inPageGo: "起こす",
+  },
+  zh: {
+    title: "家", robots: "机器人", toRobot: "显示 {name}",
+    heard: "听到", said: "说了", nothingYet: "还没有人和它说过话。",
+    idle: "待命", listening: "正在听", thinking: "正在想", working: "正在使用工具", juggling: "正忙于多件事", speaking: "正在说",
+    attention: "刚刚回答", notification: "在提问", error: "出了点问题", sleeping: "睡着了", away: "未在对话", seen: "上次出现：{ago}",
+    battery: "电量 {n}%", charging: "电量 {n}%，充电中", volume: "音量 {n}%", newRobots: "新机器人",
+    adopt: "收养", adopted: "{name} 现在是你的了。", waits: "它刚来，正在等你。", shows: "它显示的代码是 {code}。",
+    contested: "有两台设备自称是这个机器人。请输入你的机器人屏幕上的代码。",
+    claimed: "另一台设备自称是 {name}。如果你擦除过它的闪存，那就是它本身：请输入屏幕上的代码。",
+    code: "屏幕上的代码", letIn: "它不显示代码", letInAsk: "让新设备取代 {name} 吗？如果它不是你的机器人，别人会得到它的名字和设置。",
+    letInYes: "取代", cancel: "取消", refused: "被拒绝的设备", refusedText: "这些设备尝试登记但被拒绝。",
+    tries: "{n} 次，最近一次{ago}", unnamed: "没有名字",
+    timer: "下一个定时器", noTimer: "没有正在运行的定时器。", allTimers: "所有定时器", rings: "{at} 响铃", due: "现在",
+    notices: "通知", noNotices: "没有等待你的通知。", allNotices: "所有通知", ack: "知道了", acked: "已确认。", open: "打开链接",
+    urgent: "紧急", forAll: "给所有机器人", questions: "提问", asks: "{name} 问", yes: "是", no: "否", answered: "已回答。",
+    parts: "异常部件", toDoctor: "查看诊断", first: "最初几分钟", firstText: "几步设好名字、语言、语音和大脑。", begin: "开始", later: "以后再说",
+    none: "还没有机器人", noneText: "有两种方法得到一个。", pointHere: "让 Stack-chan 连到这里", inPage: "网页里的机器人",
+    inPageText: "它住在浏览器里，会听会说，不需要硬件。", inPageGo: "唤醒它",
+  },
+});
+
+type Key = Parameters<typeof say>[0];
+const states: readonly string[] = ["idle", "listening", "thinking", "working", "juggling", "speaking", "attention", "notification", "error", "sleeping"];
+
+// stateWord says a state; one that is not known is idle.
+export function stateWord(state: string): string {
+  return say((states.includes(state) ? state : "idle") as Key);
+}
