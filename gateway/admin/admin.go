@@ -62,6 +62,7 @@ type Options struct {
 	Talk      talk
 	Memory    memory
 	Timers    timers
+	Engines   engines
 	Questions questions
 	Firmware  firmware
 	Archives  archives
@@ -118,7 +119,8 @@ type Door struct {
 	o       Options
 	readers atomic.Int32 // of the events
 
-	identifying identifying
+	identifying busy[device.ID]
+	trying      busy[string] // engines
 }
 
 // New returns the door.

@@ -129,6 +129,7 @@ type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
 	timers    *notice.Timers
+	engines   *engines
 	notices   *notice.Store
 	bus       *event.Bus
 	states    *agent.Board
@@ -155,6 +156,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h := &appliance{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, &storetest.Table[device.Robot]{}),
 		memory:  agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		engines: &engines{},
 		timers:  notice.NewTimers(&storetest.Table[agent.Timer]{}, nil),
 		notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
@@ -178,9 +180,11 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
+		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
+		Engines: h.engines, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
 		Acknowledge: notifier{h.notices}.Acknowledge,
-		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(name string) string { return "😊 " + name }, Senses: h.Senses, Firmware: h.firmware,
+		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(name string) string { return "😊 " + name },
+		Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },

@@ -25,30 +25,30 @@ const (
 // phraseHere is the phrase that a robot is found by.
 const phraseHere = "here"
 
-// identifying are the robots that show themselves now.
-type identifying struct {
+// busy are those of which something is done now, one at a time each.
+type busy[K comparable] struct {
 	mu  sync.Mutex
-	now map[device.ID]bool
+	now map[K]bool
 }
 
-// begin reports whether a robot is to begin, and not at it already.
-func (i *identifying) begin(id device.ID) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.now[id] {
+// begin reports whether it is to begin, and not done already.
+func (b *busy[K]) begin(one K) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.now[one] {
 		return false
 	}
-	if i.now == nil {
-		i.now = map[device.ID]bool{}
+	if b.now == nil {
+		b.now = map[K]bool{}
 	}
-	i.now[id] = true
+	b.now[one] = true
 	return true
 }
 
-func (i *identifying) end(id device.ID) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.now, id)
+func (b *busy[K]) end(one K) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.now, one)
 }
 
 // identify has a robot show which one it is, with all that it has: a message with its

@@ -45,6 +45,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.firmwareRoutes(large, api)
 	d.assetRoutes(large, api)
 	d.archiveRoutes(large, api)
+	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string
@@ -123,6 +124,24 @@ func (d *Door) timerRoutes(api gin.IRouter) {
 	api.DELETE("/timers/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.cancelTimer(c.Request.Context(), c.Param("id"))
 	}))
+}
+
+// engineRoutes mounts the engines. The body of a try may be a recording.
+func (d *Door) engineRoutes(api gin.IRouter) {
+	api.GET("/engines", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Engines.Engines(), nil }))
+	api.POST("/engines/try", func(c *gin.Context) {
+		wav, tried, err := d.try(c.Request.Context(), c.Query("part"), c.Request.Body)
+		switch {
+		case err != nil:
+			_ = c.Error(fault(err))
+		case wav != nil:
+			c.Header("Cache-Control", "no-store")
+			c.Header("X-Content-Type-Options", "nosniff")
+			c.Data(http.StatusOK, "audio/wav", wav)
+		default:
+			c.JSON(http.StatusOK, tried)
+		}
+	})
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
@@ -358,6 +377,7 @@ func fault(err error) error {
 		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
 		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
+		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
 		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},

@@ -69,7 +69,8 @@ func TestATimerThatTheRobotRingsItself(t *testing.T) {
 		t.Fatal(set, err)
 	}
 	h.talk.err = errors.New("hung up")
-	if status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", ""); status != http.StatusConflict || !strings.Contains(answer, `"timer_on_robot"`) {
+	status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", "")
+	if status != http.StatusConflict || !strings.Contains(answer, `"timer_on_robot"`) {
 		t.Errorf("where the robot fails: %d %s", status, answer)
 	}
 	if len(get[[]admin.Timer](t, h, "/api/v1/timers")) != 1 {
