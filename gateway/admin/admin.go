@@ -76,15 +76,17 @@ type Options struct {
 	ForgetConversation func(conversation string) error
 	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
-	Senses   func(id device.ID, now time.Time) []string
-	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
-	Turns    func(most int) any
-	Parts    func() []Part
-	Counters []Counter
-	Gauges   []Gauge
-	Version  string
-	ID       string
-	Started  time.Time
+	Senses func(id device.ID, now time.Time) []string
+	// Connections are the programs that are connected now.
+	Connections func() Connections
+	Refused     func() []ota.Refusal // the check-ins that were last refused, newest first
+	Turns       func(most int) any
+	Parts       func() []Part
+	Counters    []Counter
+	Gauges      []Gauge
+	Version     string
+	ID          string
+	Started     time.Time
 }
 
 // Counter is what another part counts, for the metrics.

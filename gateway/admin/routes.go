@@ -72,6 +72,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.memoryRoutes(api)
 	d.noticeRoutes(api)
 	d.timerRoutes(api)
+	d.connectionRoutes(api)
 	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
 	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
@@ -142,6 +143,11 @@ func (d *Door) engineRoutes(api gin.IRouter) {
 			c.JSON(http.StatusOK, tried)
 		}
 	})
+}
+
+// connectionRoutes mounts the programs around the appliance.
+func (d *Door) connectionRoutes(api gin.IRouter) {
+	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all

@@ -145,7 +145,7 @@ func (a *Appliance) newAdmin() {
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
-		Refused:  a.ota.Refused,
+		Refused: a.ota.Refused, Connections: a.connections,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.Version, ID: a.ID, Started: a.Started,
 	}

@@ -14,9 +14,9 @@ let lastSpoken: Blob | undefined;
 
 export class Try extends Spoken {
   static properties = {
-    part: {}, kind: {}, busy: { state: true }, answer: { state: true }, note: { state: true }, refused: { state: true }, sound: { state: true }, since: { state: true },
+    engine: {}, kind: {}, busy: { state: true }, answer: { state: true }, note: { state: true }, refused: { state: true }, sound: { state: true }, since: { state: true },
   };
-  declare part: string;
+  declare engine: string;
   declare kind: "synthesizer" | "recognizer" | "brain";
   declare private busy: boolean;
   declare private note: string; // how long it took
@@ -96,7 +96,7 @@ export class Try extends Spoken {
   }
 
   private get address(): string {
-    return `api/v1/engines/try?part=${encodeURIComponent(this.part)}`;
+    return `api/v1/engines/try?part=${encodeURIComponent(this.engine)}`;
   }
 
   private async submit(e: Event, speaks: boolean): Promise<void> {

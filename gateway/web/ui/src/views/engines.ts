@@ -68,7 +68,7 @@ export class EnginesView extends View {
       ${e.try
         ? html`<p-button label=${open ? t("close") : t("tryOf", { name: e.kind })} @click=${() => (this.open = open ? "" : e.part)} data-test="try">${t(open ? "close" : "tryIt")}</p-button>`
         : nothing}
-      ${open ? html`<p-try .part=${e.part} .kind=${kind}></p-try>` : nothing}
+      ${open ? html`<p-try .engine=${e.part} .kind=${kind}></p-try>` : nothing}
     </li>`;
   }
 }

@@ -119,8 +119,7 @@ export class LogsView extends View {
       ${this.lost ? html`<p class="warning" role="status">${t("lost")}</p>` : nothing}
       <div>
         <div class="log" id="log" role="log" aria-live="off" aria-label=${t("list")} tabindex="0" @scroll=${this.scrolled}>
-          ${repeat(shown, (k) => k.n, (k) => html`<p class=${k.line.level} data-test="line"><time datetime=${k.line.at}>${time(k.line.at)}</time><b>${k.line.level}</b>${k.line.msg}
-            ${k.attrs ? html` <span class="attrs">${k.attrs}</span>` : nothing}</p>`)}
+          ${repeat(shown, (k) => k.n, (k) => html`<p class=${k.line.level} data-test="line"><time datetime=${k.line.at}>${time(k.line.at)}</time><b>${k.line.level}</b>${k.line.msg}${k.attrs ? html` <span class="attrs">${k.attrs}</span>` : nothing}</p>`)}
           ${shown.length === 0 ? html`<p class="muted">${t(all.length === 0 ? "none" : "noneFits")}</p>` : nothing}
         </div>
         <div class="under"><p class="muted small" id="count">${this.paused ? t("waiting", { n: late }) : t("count", { n: shown.length, all: all.length })}</p>
