@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,10 @@ type Options struct {
 	Parts       func() []Part
 	Counters    []Counter
 	Gauges      []Gauge
+	Settings    settings                                 // the configuration; nil is none
+	Logs        logs                                     // nil keeps none
+	Doctor      func(context.Context) ([]Finding, error) // nil is none
+	Restart     func()                                   // nil is none
 	Version     string
 	ID          string
 	Started     time.Time
@@ -123,6 +128,7 @@ type Door struct {
 
 	identifying busy[device.ID]
 	trying      busy[string] // engines
+	examining   sync.Mutex   // while the doctor looks
 }
 
 // New returns the door.
