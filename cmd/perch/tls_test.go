@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"encoding/json"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"

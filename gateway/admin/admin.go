@@ -123,9 +123,8 @@ type Part struct {
 
 // Door is the admin API.
 type Door struct {
-	o       Options
-	readers atomic.Int32 // of the events
-
+	o           Options
+	readers     atomic.Int32 // of the events
 	identifying busy[device.ID]
 	trying      busy[string] // engines
 	examining   sync.Mutex   // while the doctor looks

@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 )
@@ -121,4 +123,14 @@ func local(h *appliancetest.Appliance) string {
 	}
 	h.T.Fatal("it has no local address")
 	return ""
+}
+
+// again waits until an appliance ends for a restart, and starts it anew.
+func again(h *appliancetest.Appliance, c config.Config, data string) *appliancetest.Appliance {
+	h.T.Helper()
+	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
+		h.T.Fatalf("the appliance has ended with %v, and was to start anew", err)
+	}
+	h.Stop()
+	return appliancetest.Start(h.T, c, data)
 }

@@ -6,33 +6,28 @@ import "testing"
 // tests share nothing else, and run side by side.
 func TestPage(t *testing.T) {
 	c := startChromium(t)
-	for name, f := range map[string]func(*testing.T, *chromium){
-		"views, empty": seeEmpty,
+	for name, see := range map[string]func(*testing.T, *chromium){
+		"empty":                seeEmpty,
+		"lived in":             seeLivedIn,
+		"coming in":            seeComingIn,
+		"a link":               seeLink,
+		"lockout":              seeLockout,
+		"logging out":          seeLoggingOut,
+		"a robot is adopted":   seeAdoption,
+		"memory":               seeMemory,
+		"two owners":           seeTwoOwners,
+		"notifications":        seeNotifications,
+		"questions":            seeQuestions,
+		"timers":               seeTimers,
+		"rollouts":             seeRollouts,
+		"uploads are refused":  seeRefusedUploads,
+		"backup":               seeBackup,
+		"strangers write HTML": seeHostile,
+		"the stream is cut":    seeCut,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(t, c)
+			see(t, c)
 		})
-	}
-}
-
-// views are all there are, by their addresses, and the elements they are.
-func views() map[string]string {
-	return map[string]string{"": "p-house", "memory": "p-memory", "notifications": "p-notifications", "timers": "p-timers", "turns": "p-turns",
-		"sensed": "p-sensed", "firmware": "p-firmware", "engines": "p-engines", "doctor": "p-doctor", "logs": "p-logs", "backup": "p-backup",
-		"connections": "p-connections", "settings": "p-settings", "first": "p-first"}
-}
-
-func seeEmpty(t *testing.T, c *chromium) {
-	h := startHouse(t)
-	b := c.browse(t)
-	b.open(local(h))
-	for hash, element := range views() {
-		b.view(hash, element)
-		for _, width := range []int64{1400, 360} {
-			b.at(width, 800)
-			b.axe(hash)
-			b.fits(hash)
-		}
 	}
 }
