@@ -95,7 +95,8 @@ func Start(t *testing.T, c config.Config, data string) *Appliance {
 		t.Skip("make quick starts no whole appliance; make test does")
 	}
 	h, o := &Appliance{T: t, Logged: &Buffer{}}, Options(data)
-	o.Log = slog.New(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Logs = appliance.NewLogs()
+	o.Log = slog.New(o.Logs.Beside(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	a, err := appliance.New(&c, o)
 	if err != nil {
 		t.Fatal(err)
