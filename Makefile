@@ -40,7 +40,7 @@ build: page ## builds bin/perch and bin/perch-tools
 	@go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
 	@go build -o bin/perch-tools ./firmware-tools
 
-run: build ## runs the appliance here, with its data in ./data
+run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the page is at http://127.0.0.1:8004/
 	bin/perch serve
 
 demo: build ## starts the appliance and lets a simulated robot talk with it

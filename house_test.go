@@ -78,7 +78,7 @@ var arrows = map[string][]string{
 		"store", "store/*", "voice", "voice/*", "cmd/perch/config", "cmd/perch/appliance", "cmd/perch/doctor"},
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
-	"cmd/perch/config": {"agent", "agent/reflex", "device", "perception", "voice"},
+	"cmd/perch/config": {"agent", "agent/reflex", "device", "packaging", "perception", "voice"}, // the sample has what is said of its keys
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
 	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
@@ -121,7 +121,8 @@ var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store
 	"store/archive/archivetest"}
 
 // testLibraries may be imported by any test and by nothing else.
-var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go"}
+var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go",
+	"github.com/chromedp"}
 
 const gin = "github.com/gin-gonic/gin"
 

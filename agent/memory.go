@@ -49,7 +49,7 @@ const (
 var (
 	// ErrForgotten is returned for an id that is not in the memory.
 	ErrForgotten = errors.New("nothing is remembered under that id")
-	// ErrTooMuch is wrapped by Remember for an entry that is too long.
+	// ErrTooMuch is wrapped by Remember and Edit for an entry that is too long.
 	ErrTooMuch = errors.New("too long to remember")
 )
 
@@ -70,6 +70,7 @@ type Memory struct {
 	most      int
 	mu        sync.Mutex // one change at a time, so that a key has one entry
 	strangers map[device.ID]*stranger
+	changed   func(id string) // is told of each change; nil tells nobody
 }
 
 // NewMemory returns the memory kept in a table.
@@ -77,12 +78,24 @@ func NewMemory(kept entries) *Memory {
 	return &Memory{kept: kept, most: mostEntries, strangers: map[device.ID]*stranger{}}
 }
 
+// Watch has a function told the id of each entry that is remembered, edited or
+// forgotten from now on, by whomever. It is called before any other method is, and
+// never told of what a stranger has remembered. The function must not call the memory.
+func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
+
+// tell tells of a change, under the lock, so that two are told in their order.
+func (m *Memory) tell(id string) {
+	if m.changed != nil {
+		m.changed(id)
+	}
+}
+
 // Remember stores an entry durably and returns it with its id. It replaces an
 // entry of the same key. If the memory is full, the entry that was used least
 // recently is deleted.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
-	if e.Body == "" || len(e.Body)+len(e.Name)+len(e.Description) > mostBody {
+	if !e.fits() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(e.Body))
 	}
 	e.Type = cmp.Or(e.Type, MemoryUser)
@@ -101,7 +114,39 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	if err := m.kept.Put(e.ID, e); err != nil {
 		return Entry{}, fmt.Errorf("remember: %w", err)
 	}
+	m.tell(e.ID)
 	return e, nil
+}
+
+// Edit replaces the text of an entry durably and returns the entry, of which all else
+// stays. A fact that is its own name is renamed with it.
+func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, there, err := m.kept.Get(id)
+	if err != nil {
+		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
+	}
+	if !there || e.expired(now) {
+		return Entry{}, ErrForgotten
+	}
+	text = strings.TrimSpace(text)
+	if e.Name == e.Body {
+		e.Name = text
+	}
+	if e.Body = text; !e.fits() {
+		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
+	}
+	if err := m.kept.Put(id, e); err != nil {
+		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
+	}
+	m.tell(id)
+	return e, nil
+}
+
+// fits reports whether an entry has a text, and is within the bounds of one.
+func (e Entry) fits() bool {
+	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= mostBody
 }
 
 // survey finds the entry of a key and the one used least recently.
@@ -171,6 +216,7 @@ func (m *Memory) Forget(id string) error {
 	if err := m.kept.Delete(id); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
+	m.tell(id)
 	return nil
 }
 

@@ -99,6 +99,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 		read, err = espimage.ReadAssets(file, n)
 		return f.assetPath(name), contentFault(err)
 	}, func() error {
+		f.changed(name)
 		f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
 		return nil
 	})
@@ -120,6 +121,7 @@ func (f *Firmware) RemoveAsset(name string) error {
 	if err != nil {
 		return fmt.Errorf("remove the asset file: %w", err)
 	}
+	f.changed(name)
 	return nil
 }
 

@@ -342,9 +342,9 @@ func TestAStoreThatRefuses(t *testing.T) {
 }
 
 func TestParseRollout(t *testing.T) {
-	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true}`),
+	r, err := ota.ParseRollout([]byte(`{"boards":["b"],"robots":["A0-B1-C2-D3-E4-F5"],"percent":30,"hours":"02:00-05:00","auto":true,"paused":true}`),
 		device.ParseID)
-	if err != nil || r.Percent != 30 || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force ||
+	if err != nil || r.Percent != 30 || !r.Paused || r.Hours.String() != "02:00-05:00" || !r.Auto || r.Force ||
 		!slices.Equal(r.Robots, []device.ID{"a0b1c2d3e4f5"}) {
 		t.Errorf("%+v (%v)", r, err)
 	}
@@ -352,7 +352,7 @@ func TestParseRollout(t *testing.T) {
 		t.Errorf("%+v (%v)", r, err)
 	}
 	for _, body := range []string{"", "[]", "null]", `{"percent":101}`, `{"percent":-1}`, `{"percent":"30"}`, `{"percent":0.5}`, `{"robots":["x"]}`,
-		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`} {
+		`{"hours":"night"}`, `{"boards":[` + strings.Repeat(`"b",`, 40) + `"b"]}`, `{"auto":1}`, `{"paused":"yes"}`} {
 		if r, err := ota.ParseRollout([]byte(body), device.ParseID); codeOf(err) != "bad_rollout" {
 			t.Errorf("%s is %+v (%v)", body, r, err)
 		}

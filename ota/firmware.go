@@ -187,6 +187,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	if err := f.o.Images.Put(sha, r); err != nil {
 		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)
 	}
+	f.changed(sha)
 	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "err", r.Stopped)
 	f.o.Notify(fmt.Sprintf("The rollout of firmware %s has stopped: %s.", r.Version, r.Stopped))
 }
@@ -219,7 +220,8 @@ func (f *Firmware) show(r Record) Shown {
 }
 
 // Plan sets the rollout of an image, and restarts one that has stopped: robots that
-// have failed stay as they are. Errors have a code and a status.
+// have failed stay as they are. A plan that only pauses it, or has it go on, keeps what
+// is known of its first robots. Errors have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,12 +234,21 @@ func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 			return Shown{}, badRollout("the image was not declared for the board %q; publish it for that board first", clip(b))
 		}
 	}
-	r.Rollout, r.Stopped, r.First = plan, "", nil
+	if !r.Rollout.onlyPaused(plan) {
+		r.Stopped, r.First = "", nil
+	}
+	r.Rollout = plan
 	if err := f.o.Images.Put(sha, r); err != nil {
 		return Shown{}, fmt.Errorf("keep the rollout: %w", err)
 	}
 	f.images[sha] = r
+	f.changed(sha)
 	return f.show(r), nil
+}
+
+// changed publishes that the catalogue has: an image, its rollout or a file of assets.
+func (f *Firmware) changed(name string) {
+	f.o.Bus.Publish("", "", event.Changed{What: "firmware", ID: name})
 }
 
 // Remove removes an image from the catalogue. Downloads under way are completed.
@@ -251,6 +262,7 @@ func (f *Firmware) Remove(sha string) error {
 		return fmt.Errorf("remove the image: %w", err)
 	}
 	delete(f.images, sha)
+	f.changed(sha)
 	for id, u := range f.units {
 		if _, tried := u.Trials[sha]; tried || u.Wanted == sha {
 			u.Trials = maps.Clone(u.Trials)
@@ -344,6 +356,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 		return "", fmt.Errorf("keep what is to be installed: %w", err)
 	}
 	f.units[id] = u
+	f.changed(sha)
 	return f.location(sha, id, now), nil
 }
 

@@ -22,6 +22,7 @@ type Rollout struct {
 	Hours   Hours       `json:"hours,omitzero"`   // in which it is offered
 	Auto    bool        `json:"auto"`             // else each robot waits for Install
 	Force   bool        `json:"force,omitempty"`  // even where it is older than what runs, to each robot once
+	Paused  bool        `json:"paused,omitempty"` // it is offered to nobody for now, and goes on where it was
 }
 
 // Bounds of a rollout.
@@ -31,7 +32,7 @@ const (
 )
 
 // ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?}. A percent that is left out is 100. Errors have a code and a status.
+// auto, force?, paused?}. A percent that is left out is 100. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	b := struct {
 		Boards  []string `json:"boards"`
@@ -40,11 +41,12 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 		Hours   string   `json:"hours"`
 		Auto    bool     `json:"auto"`
 		Force   bool     `json:"force"`
+		Paused  bool     `json:"paused"`
 	}{Percent: 100}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return Rollout{}, badRollout("it is not the JSON object that belongs here: %v", err)
 	}
-	r := Rollout{Boards: b.Boards, Percent: b.Percent, Auto: b.Auto, Force: b.Force}
+	r := Rollout{Boards: b.Boards, Percent: b.Percent, Auto: b.Auto, Force: b.Force, Paused: b.Paused}
 	if r.Percent < 0 || r.Percent > 100 {
 		return Rollout{}, badRollout("percent is a number from 0 to 100, not %d", r.Percent)
 	}
@@ -73,6 +75,8 @@ func badRollout(format string, values ...any) error {
 // the robot's own report or earlier offers.
 func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
+	case r.Paused:
+		return "the rollout is paused"
 	case len(r.Boards) > 0 && !slices.Contains(r.Boards, board):
 		return "its board is not in the rollout"
 	case len(r.Robots) > 0 && !slices.Contains(r.Robots, robot):
@@ -85,6 +89,12 @@ func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time
 		return "it waits to be installed by hand"
 	}
 	return ""
+}
+
+// onlyPaused reports whether a plan is this one paused, or this one going on.
+func (r Rollout) onlyPaused(plan Rollout) bool {
+	return r.Paused != plan.Paused && slices.Equal(r.Boards, plan.Boards) && slices.Equal(r.Robots, plan.Robots) &&
+		r.Percent == plan.Percent && r.Hours == plan.Hours && r.Auto == plan.Auto && r.Force == plan.Force
 }
 
 // share returns a robot's place among a hundred for one image. It is always the same,

@@ -215,6 +215,116 @@ func TestTheFirstFive(t *testing.T) {
 	}
 }
 
+// TestAPausedRollout offers nothing but what is installed by hand, and goes on where it
+// was: with its share and what became of its first robots.
+func TestAPausedRollout(t *testing.T) {
+	l := newAppliance(t)
+	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
+	plan := l.List()[0].Rollout
+	const second = "a0:b1:c2:d3:e4:01"
+	l.runs(t, mac, "1.2.4")
+	l.runs(t, second, "1.2.4")
+	if o := l.runs(t, mac, "1.2.4"); o.URL == "" {
+		t.Fatal("it is not offered before")
+	}
+	paused := plan
+	paused.Paused = true
+	if r, err := l.Plan(i.SHA256, paused); err != nil || !r.Rollout.Paused || r.Rollout.Percent != plan.Percent || len(r.First) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, robot := range []string{mac, second} {
+		if o := l.runs(t, robot, "1.2.4"); o.URL != "" {
+			t.Errorf("paused, %s is offered %+v", robot, o)
+		}
+	}
+	if _, err := l.Install("a0b1c2d3e401", i.SHA256, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if o := l.runs(t, second, "1.2.4"); o.URL == "" {
+		t.Error("paused, what its owner wants on one robot is not offered")
+	}
+	if r, err := l.Plan(i.SHA256, plan); err != nil || !slices.Contains(r.First, "a0b1c2d3e4f5") {
+		t.Errorf("going on it is %+v, %v", r, err)
+	}
+	if o := l.runs(t, mac, "1.2.4"); o.URL == "" {
+		t.Error("going on, it is not offered")
+	}
+	paused.Percent = 50
+	if r, err := l.Plan(i.SHA256, paused); err != nil || len(r.First) != 0 {
+		t.Errorf("another plan begins anew, and it is %+v, %v", r, err)
+	}
+	l.catalogue.open(t)
+	if r := l.List()[0].Rollout; !r.Paused || r.Percent != 50 {
+		t.Errorf("after a restart it is %+v", r)
+	}
+}
+
+// TestAPausedRolloutStaysStopped until a plan begins it anew.
+func TestAPausedRolloutStaysStopped(t *testing.T) {
+	l := newAppliance(t)
+	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
+	for n := range 2 {
+		robot := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n)
+		l.runs(t, robot, "1.2.4")
+		l.fetch(l.runs(t, robot, "1.2.4"))
+		l.runs(t, robot, "1.2.4")
+	}
+	plan := l.List()[0].Rollout
+	for _, pause := range []bool{true, false} {
+		plan.Paused = pause
+		if r, err := l.Plan(i.SHA256, plan); err != nil || r.Stopped == "" || len(r.First) != 2 {
+			t.Errorf("paused %v: %+v, %v", pause, r, err)
+		}
+	}
+	if r, err := l.Plan(i.SHA256, plan); err != nil || r.Stopped != "" {
+		t.Errorf("begun anew: %+v, %v", r, err)
+	}
+}
+
+// TestWhatChangesTheCatalogueIsPublished, once each.
+func TestWhatChangesTheCatalogueIsPublished(t *testing.T) {
+	l := newAppliance(t)
+	changes := func() (ids []string) {
+		t.Helper()
+		l.bus.Publish("", "", event.Misheard{})
+		for {
+			switch e := must(l.news.Next(t.Context()))(t).Event.(type) {
+			case event.Misheard:
+				return ids
+			case event.Changed:
+				if e.What != "firmware" {
+					t.Errorf("it is said that %+v changed", e)
+				}
+				ids = append(ids, e.ID)
+			}
+		}
+	}
+	l.runs(t, mac, "1.2.4")
+	changes()
+	i := l.add(t, simrobot.Image("1.3.0", 0), board)
+	for name, do := range map[string]func() error{
+		"planned": func() error { _, err := l.Plan(i.SHA256, ota.Rollout{Percent: 100}); return err },
+		"chosen":  func() error { _, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now()); return err },
+	} {
+		changes()
+		noError(t, do())
+		if got := changes(); !slices.Equal(got, []string{i.SHA256}) {
+			t.Errorf("%s: %q changed", name, got)
+		}
+	}
+	noError(t, l.Remove(i.SHA256))
+	if got := changes(); !slices.Equal(got, []string{i.SHA256}) {
+		t.Errorf("removed: %q changed", got)
+	}
+	l.add(t, simrobot.Image("1.3.0", 0), board)
+	if got := changes(); !slices.Equal(got, []string{i.SHA256}) {
+		t.Errorf("published: %q changed", got)
+	}
+	if _, err := l.Plan("none", ota.Rollout{}); err == nil || l.Remove("none") == nil || len(changes()) != 0 {
+		t.Error("a refusal is published")
+	}
+}
+
 // TestWhichRobotsAreOfferedNothing, because of their own reports.
 func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 	for _, c := range []struct {

@@ -77,6 +77,15 @@ licences() {
 		done
 }
 
+# bundled are the licences of what is in the page.
+bundled() {
+	(cd gateway/web/ui && npm ls --omit=dev --all --parseable 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while read -r dir; do
+		for file in "$dir"/LICEN[CS]E* "$dir"/*NOTICE*; do
+			if [ -f "$file" ]; then printf '\n\n==== %s\n\n' "${dir##*/node_modules/}" && cat "$file"; fi
+		done
+	done
+}
+
 # docs are the pages about the appliance, with their links to what a package
 # has elsewhere. They are not packed, so that the links hold.
 docs() {
@@ -85,7 +94,7 @@ docs() {
 		mkdir -p "$doc/$(dirname "$page")"
 		sed -E 's#\]\(((\.\./)*)packaging/(home-assistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
-	install -D -m 644 docs/architecture.svg "$doc/docs/architecture.svg"
+	for picture in $(git ls-files 'docs/*.svg' 'docs/pictures'); do install -D -m 644 "$picture" "$doc/$picture"; done
 }
 
 # pages PROGRAM are its documents: manual, changes, licences, completion.
@@ -93,6 +102,7 @@ pages() {
 	doc=$stage/usr/share/doc/$1
 	mkdir -p "$doc" "$stage/usr/share/man/man1"
 	licences "$2" >"$doc/copyright"
+	[ "$1" != perch ] || bundled >>"$doc/copyright"
 	gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 	gzip -9nc "packaging/man/$1.1" >"$stage/usr/share/man/man1/$1.1.gz"
 	install -D -m 644 "packaging/completion/$1.bash" "$stage/usr/share/bash-completion/completions/$1"

@@ -94,6 +94,9 @@ func (w *WAVReader) readFormat(size uint32) error {
 	return nil
 }
 
+// Channels is how many the stream has, of which Read returns the first.
+func (w *WAVReader) Channels() int { return w.channels }
+
 // Read fills pcm with mono samples (the left channel of a stereo file) and
 // returns how many; io.EOF at the end.
 func (w *WAVReader) Read(pcm []int16) (int, error) {

@@ -43,6 +43,7 @@ type Timers struct {
 
 	mu      sync.Mutex
 	pending map[string]*pending
+	told    func(id string) // of each change; nil tells nobody
 }
 
 // pending is a timer that has not rung, and its state in this run.
@@ -64,6 +65,18 @@ func NewTimers(kept timerTable, c clock) *Timers {
 		s.pending[id] = &pending{Timer: t, at: running + t.Length}
 	}
 	return s
+}
+
+// Watch has a function told the id of each timer that is set, cancelled, moved or has
+// rung from now on, once for each. It is called before any other method is. The
+// function must not call the timers.
+func (s *Timers) Watch(changed func(id string)) { s.told = changed }
+
+// tell tells of a change. s.mu is held, so that two are told in their order.
+func (s *Timers) tell(id string) {
+	if s.told != nil {
+		s.told(id)
+	}
 }
 
 // Set stores a timer durably and returns it with its id. Only then may a robot say
@@ -154,6 +167,7 @@ func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 		return fmt.Errorf("keep a timer: %w", err)
 	}
 	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: began + t.Length}
+	s.tell(t.ID)
 	return nil
 }
 
@@ -188,6 +202,9 @@ func (s *Timers) remove(id string) error {
 	if err := s.kept.Delete(id); err != nil {
 		return fmt.Errorf("forget a timer: %w", err)
 	}
+	if p, there := s.pending[id]; there && !p.rang { // else it was told when it rang
+		s.tell(id)
+	}
 	delete(s.pending, id)
 	return nil
 }
@@ -195,11 +212,16 @@ func (s *Timers) remove(id string) error {
 // Pending returns a robot's timers that have not rung, the next first. Due is right
 // whatever the clock has done.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
+	return slices.DeleteFunc(s.All(now), func(t agent.Timer) bool { return t.Robot != robot })
+}
+
+// All returns the timers of all robots that have not rung, as Pending does.
+func (s *Timers) All(now time.Time) []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := []agent.Timer{}
 	for _, p := range s.pending {
-		if p.Robot != robot || p.rang {
+		if p.rang {
 			continue
 		}
 		t := p.Timer
@@ -217,8 +239,8 @@ const (
 	stopTool   = "stop_reminder"   // {id} -> whether there was one
 )
 
-// errOnRobot is wrapped if a reminder on the robot cannot be stopped.
-var errOnRobot = errors.New("the robot's own reminder cannot be stopped")
+// ErrOnRobot is wrapped by Cancel if a reminder on the robot cannot be stopped.
+var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
 // create sets a reminder on the robot, or else the appliance rings.
 func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
@@ -266,10 +288,10 @@ func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	tool, found := robotTool(body, stopTool, "id")
 	id, err := strconv.Atoi(t.RobotID)
 	if !found || err != nil {
-		return fmt.Errorf("%w: it lists no tool to do so, or did not say which it is", errOnRobot)
+		return fmt.Errorf("%w: it lists no tool to do so, or did not say which it is", ErrOnRobot)
 	}
 	if _, err := body.Call(ctx, tool.Name, map[string]any{"id": id}); err != nil {
-		return fmt.Errorf("%w: %w", errOnRobot, err)
+		return fmt.Errorf("%w: %w", ErrOnRobot, err)
 	}
 	return nil
 }

@@ -59,6 +59,7 @@ func (s *Timers) clockJumped(by time.Duration) error {
 			continue
 		}
 		p.Timer = t
+		s.tell(id)
 		if err := s.kept.Put(id, t); err != nil {
 			failure = fmt.Errorf("keep a timer: %w", err)
 		}
@@ -100,6 +101,7 @@ func (s *Timers) correctDue() error {
 			continue
 		}
 		p.Timer = t
+		s.tell(id)
 	}
 	return failure
 }
@@ -130,8 +132,9 @@ func (s *Timers) due() []agent.Timer {
 func (s *Timers) markRung(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, there := s.pending[id]; there {
+	if p, there := s.pending[id]; there && !p.rang {
 		p.rang = true
+		s.tell(id)
 	}
 }
 

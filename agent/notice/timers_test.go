@@ -432,3 +432,40 @@ func TestAChannelIsHeldForATimer(t *testing.T) {
 		h.expectsHeld("5 not")
 	})
 }
+
+// TestTimersTellOfEachChangeOnce: set, cancelled, rung, and moved with the clock.
+func TestTimersTellOfEachChangeOnce(t *testing.T) {
+	running(t, func(t *testing.T, h *fixture) {
+		var told []string
+		h.timers.Watch(func(id string) { told = append(told, id) })
+		set := func(id string, length time.Duration) {
+			t.Helper()
+			timer := tea(length)
+			timer.ID = id
+			if _, err := h.timers.Set(t.Context(), nil, timer, h.clock.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("a", time.Minute)
+		set("b", time.Hour)
+		set("c", 2*time.Hour)
+		if n, err := h.timers.Cancel(t.Context(), nil, chan1, "b"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if n, err := h.timers.Cancel(t.Context(), nil, chan1, "b"); n != 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		h.pass(2 * time.Minute)
+		if all := h.timers.All(h.clock.Now()); len(all) != 1 || all[0].ID != "c" {
+			t.Errorf("left are %+v", all)
+		}
+		if want := []string{"a", "b", "c", "b", "a"}; !slices.Equal(told, want) {
+			t.Errorf("it told of %q, want %q", told, want)
+		}
+		h.clock.jump(30 * time.Minute)
+		h.pass(2 * time.Hour)
+		if want := []string{"a", "b", "c", "b", "a", "c", "c"}; !slices.Equal(told, want) {
+			t.Errorf("after the clock was set and it rang it told of %q, want %q", told, want)
+		}
+	})
+}

@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,19 +57,13 @@ type talk interface {
 	Lost() int
 }
 
-// memory is what its owner has the appliance remember.
-type memory interface {
-	Search(query string, now time.Time) []agent.Entry
-	// Err is why Search may have missed some.
-	Err() error
-	Forget(id string) error
-}
-
 // Options are what the door shows and acts on.
 type Options struct {
 	Robots    registry
 	Talk      talk
 	Memory    memory
+	Timers    timers
+	Engines   engines
 	Questions questions
 	Firmware  firmware
 	Archives  archives
@@ -76,18 +71,27 @@ type Options struct {
 	Bus       *event.Bus
 	Notify    func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
 	Notices   func(now time.Time) []notice.Notification              // those that are open
+	// Acknowledge ends a notification that was noted.
+	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
 	ForgetConversation func(conversation string) error
+	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
-	Senses   func(id device.ID, now time.Time) []string
-	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
-	Turns    func(most int) any
-	Parts    func() []Part
-	Counters []Counter
-	Gauges   []Gauge
-	Version  string
-	ID       string
-	Started  time.Time
+	Senses func(id device.ID, now time.Time) []string
+	// Connections are the programs that are connected now.
+	Connections func() Connections
+	Refused     func() []ota.Refusal // the check-ins that were last refused, newest first
+	Turns       func(most int) any
+	Parts       func() []Part
+	Counters    []Counter
+	Gauges      []Gauge
+	Settings    settings                                 // the configuration; nil is none
+	Logs        logs                                     // nil keeps none
+	Doctor      func(context.Context) ([]Finding, error) // nil is none
+	Restart     func()                                   // nil is none
+	Version     string
+	ID          string
+	Started     time.Time
 }
 
 // Counter is what another part counts, for the metrics.
@@ -119,8 +123,11 @@ type Part struct {
 
 // Door is the admin API.
 type Door struct {
-	o       Options
-	readers atomic.Int32 // of the events
+	o           Options
+	readers     atomic.Int32 // of the events
+	identifying busy[device.ID]
+	trying      busy[string] // engines
+	examining   sync.Mutex   // while the doctor looks
 }
 
 // New returns the door.

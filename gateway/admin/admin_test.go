@@ -166,6 +166,13 @@ func TestAnswers(t *testing.T) {
 		{"POST", "adopt", `{"robot":`, 400, `"bad_body"`, ""},
 		{"POST", "adopt", huge, 413, `"body_too_large"`, ""},
 		{"DELETE", "memory/nothing", ``, 404, `"unknown_memory"`, ""},
+		{"PUT", "memory/nothing", `{"text":"tea"}`, 404, `"unknown_memory"`, ""},
+		{"POST", "memory", `{"text":" \n\t "}`, 400, `at most 1000 bytes`, ""},
+		{"POST", "memory", `{"text":"` + long[:1001] + `"}`, 400, `"bad_body"`, ""},
+		{"POST", "memory", `{"text":7}`, 400, `"bad_body"`, ""},
+		{"POST", "memory", ``, 400, `"bad_body"`, ""},
+		{"POST", "memory", huge, 413, `"body_too_large"`, ""},
+		{"POST", "notifications/nothing/ack", ``, 404, `"unknown_notification"`, ""},
 		{"GET", "turns", ``, 200, `["a turn"]`, ""},
 		{"GET", "turns?limit=0", ``, 400, `"bad_limit"`, ""},
 		{"GET", "turns?limit=1001", ``, 400, `"bad_limit"`, ""},
@@ -317,31 +324,6 @@ func TestForgetHangsUp(t *testing.T) {
 		if status, _ := h.ask(http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", ""); status != 404 {
 			t.Errorf("after forget: %d", status)
 		}
-	}
-}
-
-func TestMemory(t *testing.T) {
-	h := newAppliance(t)
-	if status, body := h.ask(http.MethodGet, "/api/v1/memory", ""); status != 200 || body != "[]" {
-		t.Errorf("nothing remembered: %d %s", status, body)
-	}
-	tea, err := h.memory.Remember(agent.Entry{Name: "tea", Body: "Anna drinks green tea"}, started)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.memory.Remember(agent.Entry{Name: "cat", Body: "the cat is called Miso"}, started.Add(1)); err != nil {
-		t.Fatal(err)
-	}
-	for query, want := range map[string]int{"": 2, "?q=": 2, "?q=TEA+anna": 1, "?q=coffee": 0} {
-		if got := get[[]agent.Entry](t, h, "/api/v1/memory"+query); len(got) != want {
-			t.Errorf("memory%s: %+v, want %d", query, got, want)
-		}
-	}
-	if status, body := h.ask(http.MethodDelete, "/api/v1/memory/"+tea.ID, ""); status != 200 || body != `{"ok":true}` {
-		t.Errorf("forget: %d %s", status, body)
-	}
-	if got := get[[]agent.Entry](t, h, "/api/v1/memory"); len(got) != 1 || got[0].Name != "cat" {
-		t.Errorf("after forget: %+v", got)
 	}
 }
 

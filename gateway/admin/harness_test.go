@@ -100,6 +100,11 @@ func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
 	return h.notices.Accept(n, time.Now())
 }
 
+func (h notifier) Acknowledge(id string) error {
+	_, err := h.notices.Change(id, notice.Acknowledged)
+	return err
+}
+
 // questions wait for an answer, and note those that came.
 type questions struct {
 	open    []agent.Question
@@ -123,6 +128,8 @@ func (q *questions) Reply(id string, allow bool) error {
 type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
+	timers    *notice.Timers
+	engines   *engines
 	notices   *notice.Store
 	bus       *event.Bus
 	states    *agent.Board
@@ -149,11 +156,14 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h := &appliance{
 		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, &storetest.Table[device.Robot]{}),
 		memory:  agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		engines: &engines{},
+		timers:  notice.NewTimers(&storetest.Table[agent.Timer]{}, nil),
 		notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
 		questions: &questions{}, histories: &storetest.Table[agent.Conversation]{},
 		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
 	}
+	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	h.partsOf = func() []admin.Part { return h.parts }
 	h.mind = agent.NewMind(nil, h.memory, h.bus, slog.New(slog.DiscardHandler))
 	h.mind.Keep(agent.NewHistories(h.histories))
@@ -170,8 +180,11 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
-		Questions: h.questions, ForgetConversation: h.mind.Forget, Senses: h.Senses, Firmware: h.firmware,
+		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
+		Engines: h.engines, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
+		Acknowledge: notifier{h.notices}.Acknowledge,
+		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(name string) string { return "😊 " + name },
+		Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
@@ -251,3 +264,12 @@ func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	}
 	return v
 }
+
+// body is the robot of a turn.
+type body struct{ talk *talk }
+
+func (b body) Tools() []device.Tool { return b.talk.tools }
+func (b body) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return b.talk.Call(ctx, robotA, tool, arguments)
+}
+func (b body) Reboot(context.Context) error { return nil }

@@ -45,6 +45,8 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.firmwareRoutes(large, api)
 	d.assetRoutes(large, api)
 	d.archiveRoutes(large, api)
+	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
+	d.settingsRoutes(large, api)
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string
@@ -68,12 +70,10 @@ func (d *Door) Routes(r gin.IRouter) {
 		id, err := d.notify(body)
 		return gin.H{"id": id}, err
 	}))
-	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
-	}))
-	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
-	}))
+	d.memoryRoutes(api)
+	d.noticeRoutes(api)
+	d.timerRoutes(api)
+	d.connectionRoutes(api)
 	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
 	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
@@ -99,6 +99,56 @@ func (d *Door) Routes(r gin.IRouter) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}
 	})
+}
+
+// memoryRoutes mounts what is remembered.
+func (d *Door) memoryRoutes(api gin.IRouter) {
+	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
+	}))
+	api.POST("/memory", body(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return d.remember(f) }))
+	api.PUT("/memory/:id", body(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return d.edit(c.Param("id"), f) }))
+	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
+	}))
+}
+
+// noticeRoutes mounts what an owner does with notifications that are there.
+func (d *Door) noticeRoutes(api gin.IRouter) {
+	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Acknowledge(c.Param("id"))
+	}))
+}
+
+// timerRoutes mounts the timers of all robots.
+func (d *Door) timerRoutes(api gin.IRouter) {
+	api.GET("/timers", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.timers(time.Now()), nil }))
+	api.DELETE("/timers/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.cancelTimer(c.Request.Context(), c.Param("id"))
+	}))
+}
+
+// engineRoutes mounts the engines. The body of a try may be a recording.
+func (d *Door) engineRoutes(api gin.IRouter) {
+	api.GET("/engines", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Engines.Engines(), nil }))
+	api.POST("/engines/try", func(c *gin.Context) {
+		wav, tried, err := d.try(c.Request.Context(), c.Query("part"), c.Request.Body)
+		switch {
+		case err != nil:
+			_ = c.Error(fault(err))
+		case wav != nil:
+			c.Header("Cache-Control", "no-store")
+			c.Header("X-Content-Type-Options", "nosniff")
+			c.Data(http.StatusOK, "audio/wav", wav)
+		default:
+			c.JSON(http.StatusOK, tried)
+		}
+	})
+}
+
+// connectionRoutes mounts the programs around the appliance.
+func (d *Door) connectionRoutes(api gin.IRouter) {
+	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
@@ -159,6 +209,56 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 	}))
 }
 
+// mostConfigBody bounds a configuration as JSON, in which each byte may be two.
+const mostConfigBody = 2<<20 + 64<<10
+
+// settingsRoutes mounts the configuration, and what goes with a change of it: the
+// restart, the doctor and the log.
+func (d *Door) settingsRoutes(large, api gin.IRouter) {
+	config := large.Group("/config", door.Limit(mostConfigBody))
+	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
+	config.POST("/check", withChange(d.checkConfig))
+	config.PUT("", withChange(func(c ConfigChange) (any, error) { return d.writeConfig(c) }))
+	api.POST("/restart", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+		var none struct{}
+		if err := c.ShouldBindJSON(&none); err != nil && !errors.Is(err, io.EOF) {
+			return nil, unreadable(err)
+		}
+		return gin.H{"ok": true}, d.restart()
+	}))
+	api.GET("/doctor", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		found, err := d.examine(c.Request.Context())
+		return gin.H{"items": found}, err
+	}))
+	api.GET("/logs", func(c *gin.Context) {
+		err := d.followLogs(c.Request.Context(), c.Writer, c.Query("level"), c.GetHeader("Last-Event-ID"))
+		if !streamEnded(err) {
+			_ = c.Error(err) // the headers may be out; then it is for the log
+		}
+	})
+}
+
+// withChange is a handler of a change of the configuration.
+func withChange(work func(ConfigChange) (any, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		var change ConfigChange
+		if err := c.ShouldBindJSON(&change); err != nil {
+			_ = c.Error(unreadable(err))
+			return
+		}
+		body, err := work(change)
+		var faults *ConfigFaults
+		switch {
+		case errors.As(err, &faults):
+			c.JSON(faults.Status(), faults.shown())
+		case err != nil:
+			_ = c.Error(fault(err))
+		default:
+			c.JSON(http.StatusOK, body)
+		}
+	}
+}
+
 // assetRoutes mounts the files of fonts, wake words and faces, whose bodies are
 // large as images are.
 func (d *Door) assetRoutes(large, api gin.IRouter) {
@@ -210,6 +310,9 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	}))
 	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
+	}))
+	r.POST("/identify", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+		return d.identify(c.Request.Context(), robot)
 	}))
 	r.GET("/tools", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return d.tools(robot.ID), nil }))
 	r.POST("/tools/:name", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
@@ -295,6 +398,17 @@ func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	}
 }
 
+// body is a handler of a body of JSON that answers with JSON.
+func body[T any](status int, work func(*gin.Context, T) (any, error)) gin.HandlerFunc {
+	return answer(status, func(c *gin.Context) (any, error) {
+		var given T
+		if err := c.ShouldBindJSON(&given); err != nil {
+			return nil, unreadable(err)
+		}
+		return work(c, given)
+	})
+}
+
 func unreadable(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -320,6 +434,10 @@ func fault(err error) error {
 		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
 		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
+		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
+		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
+		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrNoQuestion, Word: "unknown_permission", HTTP: http.StatusNotFound},
 	})

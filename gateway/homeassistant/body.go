@@ -17,7 +17,7 @@ func (h *hub) adjust(ctx context.Context, id device.ID, c adjust) error {
 	if ok && (c.value < least || c.value > most) {
 		return fmt.Errorf("%s goes from %d to %d, not to %d", c.what, least, most, c.value)
 	}
-	_, err := h.o.Talk.Call(ctx, id, s.Name, map[string]any{s.arguments[0]: c.value})
+	_, err := h.o.Talk.Call(ctx, id, s.Name, map[string]any{s.Arguments[0]: c.value})
 	return err
 }
 
@@ -52,9 +52,9 @@ func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 			return turn{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}
 		*angle = min(max(*angle, least), most) // servos that are driven into their stops break
-		arguments[s.arguments[i]] = *angle
+		arguments[s.Arguments[i]] = *angle
 	}
-	if speed := integerNamed(s.Tool, []string{"speed", "velocity"}); speed != "" && c.speed != nil {
+	if speed := s.Integer("speed", "velocity"); speed != "" && c.speed != nil {
 		arguments[speed] = *c.speed // Fit keeps it within what the head takes
 	}
 	_, err := h.o.Talk.Call(ctx, id, s.Name, arguments)
@@ -73,22 +73,14 @@ func (r *readings) turned(to turn) {
 
 // lamp sets the lights, and returns them as they are now. They cannot be asked.
 func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
-	s, found := findLights(h.o.Talk.Tools(id))
+	s, found := device.FindLights(h.o.Talk.Tools(id))
 	if !found {
 		return nil, h.without(ctx, id, "lights")
 	}
 	if *want.State == "ON" && want.Color == nil {
 		want.Color = &colour{255, 255, 255}
 	}
-	arguments := map[string]any{}
-	for i, level := range want.levels() {
-		most := 255
-		if m := s.Schema.Properties[s.arguments[i]].Maximum; m != nil {
-			most = *m
-		}
-		arguments[s.arguments[i]] = level * most / 255
-	}
-	if _, err := h.o.Talk.Call(ctx, id, s.Name, arguments); err != nil {
+	if _, err := h.o.Talk.Call(ctx, id, s.Name, s.Shine(want.levels())); err != nil {
 		return nil, err
 	}
 	if *want.State == "OFF" {
@@ -111,14 +103,4 @@ func (l light) levels() [3]int {
 		full = *l.Brightness
 	}
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
-}
-
-// findLights is the tool that sets all lights to one colour.
-func findLights(tools []device.Tool) (setting, bool) {
-	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
-		if s, found := findSetting(tools, words, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"}); found {
-			return s, true
-		}
-	}
-	return setting{}, false
 }

@@ -253,7 +253,7 @@ func (h *hub) read(ctx context.Context, v *view) {
 // known of it stays.
 func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) {
 	tools := h.o.Talk.Tools(id)
-	if t, found := findSetting(tools, "get device status"); found {
+	if t, found := device.FindControl(tools, "get device status"); found {
 		answer, err := h.o.Talk.Call(ctx, id, t.Name, nil)
 		if err == nil {
 			err = parseStatus(answer.Text, &r)
@@ -266,7 +266,7 @@ func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) 
 		}
 		ok = true
 	}
-	if t, found := findSetting(tools, "get head angles"); found {
+	if t, found := device.FindAngles(tools); found {
 		if answer, err := h.o.Talk.Call(ctx, id, t.Name, nil); err == nil {
 			parseHead(answer.Text, &r)
 			ok = true

@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"perch/agent"
@@ -177,7 +176,7 @@ func (e entity) body(tools []device.Tool) {
 		e.number("head_yaw", "Head yaw", head, 0, -mostYaw, mostYaw, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
 		e.number("head_pitch", "Head pitch", head, 1, leastPitch, mostPitch, icon("arrow-up-down"), component{"unit_of_measurement": "°"})
 	}
-	if _, found := findLights(tools); found {
+	if _, found := device.FindLights(tools); found {
 		// Its state is a topic of its own: Home Assistant's JSON lights read a
 		// whole message, and take no template to find it in another.
 		e.add("light", "led", "Lights", e.sets("led"), component{
@@ -262,62 +261,18 @@ func (n names) bridgeComponents() map[string]component {
 	return e.components
 }
 
-// setting is a tool found, with the names it has for the arguments looked for;
-// a name is empty where it has none.
-type setting struct {
-	device.Tool
-	arguments []string
-}
-
-// findSetting returns the first tool with these words in its name which
-// takes a whole number under one of the names of each argument, and nothing
-// more that it must be given. Builds of the firmware differ in both.
-func findSetting(tools []device.Tool, words string, arguments ...[]string) (setting, bool) {
-	for _, t := range tools {
-		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-		if slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !slices.Contains(parts, w) }) {
-			continue
-		}
-		s := setting{Tool: t}
-		for _, names := range arguments {
-			s.arguments = append(s.arguments, integerNamed(t, names))
-		}
-		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(s.arguments, r) })
-		if !more && !slices.Contains(s.arguments, "") {
-			return s, true
-		}
-	}
-	return setting{}, false
-}
-
-// integerNamed is the tool's own name for a whole number, the first in the
-// order of the names, whatever the capitals.
-func integerNamed(t device.Tool, names []string) string {
-	for _, name := range names {
-		var own []string
-		for given, a := range t.Schema.Properties {
-			if a.Type == "integer" && strings.EqualFold(given, name) {
-				own = append(own, given)
-			}
-		}
-		if len(own) > 0 {
-			return slices.Min(own)
-		}
-	}
-	return ""
-}
+// setting is one of the robot's controls, as a slider shows it.
+type setting struct{ device.Control }
 
 // findLevel is the tool that sets the volume or the brightness.
 func findLevel(tools []device.Tool, what string) (setting, bool) {
-	return findSetting(tools, "set "+what, []string{what, "level", "value"})
+	c, found := device.FindControl(tools, "set "+what, []string{what, "level", "value"})
+	return setting{c}, found
 }
 
 func findHead(tools []device.Tool) (setting, bool) {
-	head, found := findSetting(tools, "set head", []string{"yaw", "pan", "x"})
-	if found {
-		head.arguments = append(head.arguments, integerNamed(head.Tool, []string{"pitch", "tilt", "y"}))
-	}
-	return head, found
+	c, found := device.FindHead(tools)
+	return setting{c}, found
 }
 
 // How far a head may tilt, in degrees: the makers advise to stay off both
@@ -341,10 +296,10 @@ func (s setting) axis(i int) (least, most int, ok bool) {
 // schema has none from low to high. It is false for an argument that is not
 // there and for one that can be set to a single value.
 func (s setting) span(i, low, high int) (least, most int, ok bool) {
-	if s.arguments[i] == "" {
+	if s.Arguments[i] == "" {
 		return 0, 0, false
 	}
-	a := s.Schema.Properties[s.arguments[i]]
+	a := s.Schema.Properties[s.Arguments[i]]
 	least, most = low, high
 	if a.Maximum != nil {
 		most = *a.Maximum

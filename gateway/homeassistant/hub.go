@@ -250,7 +250,7 @@ func (h *hub) settle(v *view, at time.Time) {
 func (h *hub) show(v *view, at time.Time) {
 	v.dirty, v.published = false, at
 	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
-	if _, found := findLights(h.tools(v)); found {
+	if _, found := device.FindLights(h.tools(v)); found {
 		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, &light{}), true, 1) // unknown where nil
 	}
 }

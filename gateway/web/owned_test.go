@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"io"
 	"net/http"
 	"testing"
 
@@ -14,6 +15,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serveOwned(owned gin.IRouter) {
 	owned.GET("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
 	owned.POST("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
+	owned.GET("/socket", func(c *gin.Context) { // as a WebSocket's door: it returns, and the connection stays
+		conn, _, err := c.Writer.Hijack()
+		if err == nil {
+			_, err = io.WriteString(conn, "open\n")
+		}
+		if err != nil {
+			panic(err)
+		}
+	})
 	owned.GET("/stream", func(c *gin.Context) {
 		c.Writer.Flush()
 		<-c.Request.Context().Done()

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"strings"
 
@@ -14,19 +16,38 @@ const mostBody = 4 << 10
 
 // Recognize is a handler before all others: it finds out whether the owner sends a
 // request, for Or and Unless. Once all sessions end, so do the requests of theirs
-// that are being answered, such as streams of events.
+// that are being answered, such as streams of events, and their WebSockets.
 func (d *Door) Recognize() gin.HandlerFunc {
 	return func(c *gin.Context) {
 		known, stop := d.recognize(c.Request)
 		defer stop()
 		c.Request = known
+		if e := entryOf(known); e.how == ByCookie {
+			c.Writer = &sessionWriter{c.Writer, d, e.ended}
+		}
 		c.Next()
 	}
 }
 
+// sessionWriter answers a request of a session.
+type sessionWriter struct {
+	gin.ResponseWriter
+	door  *Door
+	ended <-chan struct{}
+}
+
+// Hijack implements http.Hijacker: the connection is a WebSocket of the session.
+func (w *sessionWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.ResponseWriter.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.door.hold(conn, w.ended), buffered, nil
+}
+
 // Here is a handler before those of programs and browsers of this machine, who are
 // its owner.
-func Here(c *gin.Context) { c.Request = by(c.Request, ByLocal) }
+func Here(c *gin.Context) { c.Request = by(c.Request, entry{how: ByLocal}) }
 
 // Unless is a handler for all who have not come in by way of a proxy, behind which
 // Host and Origin are those of the proxy.
@@ -48,8 +69,9 @@ func (d *Door) Card(r gin.IRouter) {
 }
 
 // Routes mounts the page. It shows who has not come in how to; what it shows to
-// its owner comes from the owner's API, which has locks of its own.
-func (d *Door) Routes(r gin.IRouter) {
+// its owner comes from the owner's API, which has locks of its own. paced is for
+// what costs more than a file.
+func (d *Door) Routes(r, paced gin.IRouter) {
 	r.GET("/", d.page)
 	r.GET("/robot", d.page)
 	r.GET("/face", d.page)
@@ -59,13 +81,16 @@ func (d *Door) Routes(r gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language, "version": d.o.Version})
 	})
-	r.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
+	paced.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
 		var b struct{ Token, Code string }
-		if err := c.ShouldBindJSON(&b); err != nil {
-			_ = c.Error(door.BadBody("the body is not the JSON object that belongs here: " + err.Error()))
-			return
+		body, err := door.Body(c.Request)
+		if err == nil {
+			err = door.Decode(body, &b)
 		}
-		cookie, err := d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+		var cookie *http.Cookie
+		if err == nil {
+			cookie, err = d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+		}
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -73,7 +98,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		http.SetCookie(c.Writer, cookie)
 		c.Status(http.StatusNoContent)
 	})
-	r.DELETE("/session", func(c *gin.Context) {
+	paced.DELETE("/session", func(c *gin.Context) {
 		if HowOf(c.Request) != ByCookie {
 			_ = c.Error(&door.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
 			return
@@ -89,8 +114,12 @@ func (d *Door) Routes(r gin.IRouter) {
 
 // Owned mounts what the owner asks for to bring another device or robot here.
 func (d *Door) Owned(r gin.IRouter) {
-	r.POST("/api/v1/link", func(c *gin.Context) {
-		link, err := d.link()
+	r.POST("/api/v1/link", door.Limit(mostBody), func(c *gin.Context) {
+		_, err := door.Body(c.Request) // it may have none
+		var link Link
+		if err == nil {
+			link, err = d.link()
+		}
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -128,7 +157,7 @@ func (d *Door) page(c *gin.Context) {
 func (d *Door) send(c *gin.Context, name string) {
 	f, known := d.bundle.files[name]
 	if !known {
-		_ = c.Error(&door.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
+		_ = c.Error(&door.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
 		return
 	}
 	c.Header("X-Content-Type-Options", "nosniff")

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -40,13 +41,21 @@ const (
 	ByIngress How = "ingress" // a proxy that knows the owner
 )
 
-type howKey struct{}
+// entry is an owner who has come in.
+type entry struct {
+	how   How
+	ended <-chan struct{} // of a session: is closed when it ends
+}
+
+type entryKey struct{}
 
 // HowOf is how the owner came in who sent a request; empty is nobody, or a program
 // with a key.
-func HowOf(r *http.Request) How {
-	how, _ := r.Context().Value(howKey{}).(How)
-	return how
+func HowOf(r *http.Request) How { return entryOf(r).how }
+
+func entryOf(r *http.Request) entry {
+	e, _ := r.Context().Value(entryKey{}).(entry)
+	return e
 }
 
 // A cookie is when the session began, 16 random bytes and an HMAC over both and the
@@ -106,10 +115,42 @@ func (d *Door) endAll() error {
 	d.epoch = rand.Text()
 	close(d.ended)
 	d.ended = make(chan struct{})
+	for c := range d.conns {
+		_ = c.Conn.Close() // its owner's next read or write fails
+	}
+	clear(d.conns)
 	if err := d.o.Kept.Put(epochKey, d.epoch); err != nil {
 		return fmt.Errorf("end the sessions for good: %w", err)
 	}
 	return nil
+}
+
+// sessionConn is a WebSocket's connection, which ends with the session.
+type sessionConn struct {
+	net.Conn
+	door *Door
+}
+
+// hold has a connection closed when its session ends, which may have happened since
+// the request came.
+func (d *Door) hold(conn net.Conn, ended <-chan struct{}) net.Conn {
+	c := &sessionConn{conn, d}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ended != d.ended {
+		_ = conn.Close()
+		return c
+	}
+	d.conns[c] = true
+	return c
+}
+
+// Close implements net.Conn.
+func (c *sessionConn) Close() error {
+	c.door.mu.Lock()
+	delete(c.door.conns, c)
+	c.door.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // link is a link that lets in once.
@@ -148,7 +189,7 @@ func (d *Door) redeem(code string) bool {
 // the owner. stop is to be called once it has been answered.
 func (d *Door) recognize(r *http.Request) (known *http.Request, stop func()) {
 	if d.byIngress(r) {
-		return by(r, ByIngress), func() {}
+		return by(r, entry{how: ByIngress}), func() {}
 	}
 	ended, ok := d.session(r)
 	if !ok || !ofThisPage(r) {
@@ -165,15 +206,15 @@ func (d *Door) recognize(r *http.Request) (known *http.Request, stop func()) {
 		case <-done:
 		}
 	}()
-	return by(r.WithContext(ctx), ByCookie), func() {
+	return by(r.WithContext(ctx), entry{ByCookie, ended}), func() {
 		close(done)
 		<-watched
 		cancel()
 	}
 }
 
-func by(r *http.Request, how How) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), howKey{}, how))
+func by(r *http.Request, e entry) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 }
 
 // ofThisPage reports whether a request that came with a cookie is of a page of ours.

@@ -54,6 +54,7 @@ type Door struct {
 	epoch string        // of the sessions; ending them begins another
 	ended chan struct{} // is closed when all sessions end
 	links []link        // the oldest first
+	conns map[*sessionConn]bool
 }
 
 // New returns the page's door.
@@ -72,5 +73,6 @@ func New(o Options) (*Door, error) {
 	// Another token, and no cookie is good any more.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	return &Door{o: o, bundle: files, secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{})}, nil
+	return &Door{o: o, bundle: files, secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{}),
+		conns: map[*sessionConn]bool{}}, nil
 }

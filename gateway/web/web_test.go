@@ -1,10 +1,13 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -37,7 +40,7 @@ func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *serve
 	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
 	d, err := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Kept: kept, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
-		Own: func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
+		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,7 @@ func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *serve
 	}
 	d.Card(e)
 	e.Use(d.Recognize(), web.Unless(web.ByIngress, door.Origins{}.Admit()))
-	d.Routes(e)
+	d.Routes(e, e)
 	owned := e.Group("", door.Guard(web.Or(owner.Check)))
 	d.Owned(owned)
 	serveOwned(owned)
@@ -161,10 +164,24 @@ func TestSessionsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Body.Close()
+	socket, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	_ = socket.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(socket, "GET /socket HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\n\r\n", s.Listener.Addr(), second)
+	lines := bufio.NewReader(socket)
+	if line, err := lines.ReadString('\n'); line != "open\n" {
+		t.Fatalf("%q %v", line, err)
+	}
 	s.expect(409, http.MethodDelete, "/session")
 	s.expect(204, http.MethodDelete, "/session", "Cookie", first, "Origin", s.URL)
 	if _, err := io.Copy(&strings.Builder{}, stream.Body); err != nil {
 		t.Errorf("the stream of an ended session goes on: %v", err)
+	}
+	if line, err := lines.ReadString('\n'); err != io.EOF {
+		t.Errorf("the WebSocket of an ended session goes on: %q %v", line, err)
 	}
 	for _, cookie := range []string{first, second} {
 		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie)
@@ -231,6 +248,7 @@ func TestIngress(t *testing.T) {
 	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
 		t.Errorf("the page is %s, and has no %s", text, want)
 	}
+	serve(t, texts{}, adminToken, netip.MustParseAddr("192.0.2.9")).expect(401, http.MethodGet, "/owned", "X-Ingress-Path", "/x")
 	_, text = s.ask(http.MethodGet, "/session", "", through...)
 	if !strings.Contains(text, `"how":"ingress","in":true`) {
 		t.Error(text)

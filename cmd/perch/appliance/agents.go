@@ -40,6 +40,8 @@ func (a *Appliance) newAgents() (err error) {
 			a.Senses.Board.Forget(id)
 		}
 	}
+	a.Memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
+	a.Timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
 	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses}
 	tell := func(e event.Event) { bus.Publish("", "", e) }

@@ -86,6 +86,11 @@ func (m watchedModel) Continue(ctx context.Context, p thinker.Prompt, out func(t
 	if err := m.Resting(); err != nil {
 		return "", err
 	}
+	return m.use(ctx, p, out)
+}
+
+// use is Continue for somebody who wants to know whether it works by now.
+func (m watchedModel) use(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var refused error
 	began := m.Now()
 	stop, err := m.Model.Continue(ctx, p, func(piece thinker.Piece) error {
@@ -110,6 +115,11 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 	if err := e.Resting(); err != nil {
 		return voice.Transcript{}, err
 	}
+	return e.use(ctx, u, o)
+}
+
+// use is Recognize for somebody who wants to know whether it works by now.
+func (e watchedRecognizer) use(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	began := e.Now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
@@ -131,6 +141,11 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 	if err := m.Resting(); err != nil {
 		return err
 	}
+	return m.use(ctx, text, o, out)
+}
+
+// use is Synthesize for somebody who wants to know whether it works by now.
+func (m watchedSynthesizer) use(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	var refused error
 	began := m.Now()
 	sounded := false
@@ -167,6 +182,11 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	if err := m.Resting(); err != nil {
 		return err
 	}
+	return m.use(ctx, t, out)
+}
+
+// use is Think for somebody who wants to know whether it works by now.
+func (m watchedBrain) use(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	var refused error
 	began := m.Now()
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {

@@ -55,9 +55,9 @@ func newLocks(a *Appliance) (*locks, error) {
 	}, nil
 }
 
-// networkRoutes serve the owner's network. With a value for robots, which lets them
-// close their connections first, they also serve the robots' doors. A robot cannot
-// check a self-signed certificate, so its doors are served unencrypted only.
+// networkRoutes serve the owner's network. With a value for robots, their doors let
+// them close their connections first. A robot cannot check a self-signed certificate,
+// so that over TLS these doors are for the robot in the page.
 func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
 	keys := keys{l.owner.Check, l.skins.Check}
 	if a.web != nil {
@@ -66,8 +66,11 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
 	}
 	open := e.Group("", door.Guard(l.pace.Check))
+	doors := open
 	if robots != nil {
-		doors := open.Group("", robots.Last())
+		doors = open.Group("", robots.Last())
+	}
+	if robots != nil || a.web != nil {
 		a.ota.Routes(doors)
 		a.Talk.Routes(doors)
 	}

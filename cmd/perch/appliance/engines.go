@@ -49,16 +49,18 @@ type engines struct {
 type Engine struct {
 	*condition
 	List  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
+	Kind  string // as the configuration spells it
 	Where string
 	Check func(context.Context) error // whether it would work now, as the doctor asks
 	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
 	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
 	note  func() string               // of one that works; nil is where it is
 
-	// What it is, one of these three, where it is in one of their lists.
+	// What it is, one of these four, where it is in one of their lists.
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	Brain       agent.Brain
+	Deep        thinker.Model
 }
 
 // BrainOptions is what brains know, act on, and may.
@@ -124,7 +126,7 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 	for i := 2; slices.ContainsFunc(e.All, func(n *Engine) bool { return n.Part == part }); i++ {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
-	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Where: where}
+	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Kind: kind, Where: where}
 	n.language, n.Last = e.language, true
 	for _, before := range e.All {
 		before.Last = before.Last && before.List != list

@@ -101,6 +101,7 @@ func (e *engines) addDeep(b config.Brain, log *slog.Logger) error {
 	if c, ok := model.(interface{ Check(context.Context) error }); ok {
 		n.watched(c.Check)
 	}
+	n.Deep = model
 	e.deep = append(e.deep, watchedModel{model, n.condition})
 	return nil
 }

@@ -1,7 +1,6 @@
 package appliance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ import (
 type nextSteps struct {
 	name    string // base address by the appliance's name; empty where none can come by it
 	numbers string // the same by this machine's address
-	page    string // for a browser; empty where nothing answers
+	page    string // for a browser of this machine; empty where nothing answers
 	named   string // flag that has the doctor look at the same appliance
 }
 
@@ -38,7 +37,10 @@ func (n nextSteps) String() string {
 		fmt.Fprintf(&b, "or, where names that end in .local are not known, this one:\n    %s\n", n.numbers+otaPath)
 	}
 	if n.page != "" {
-		fmt.Fprintf(&b, "In a browser:\n    %s\n", n.page)
+		fmt.Fprintf(&b, "In a browser of this machine:\n    %s\n", n.page)
+		if n.name+n.numbers != "" {
+			fmt.Fprintf(&b, "or, in any other, by the link that this prints:\n    perch open%s\n", n.named)
+		}
 	}
 	fmt.Fprintf(&b, "What works and what does not:\n    perch doctor%s\n", n.named)
 	return b.String()
@@ -70,7 +72,7 @@ func (a *Appliance) printNext(ctx context.Context) {
 	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
-	n.page = pageAt(ctx, a.Doors.Addresses(), n.name+n.numbers, n.name)
+	n.page = pageAt(ctx, append(a.Doors.At("local"), a.Doors.Addresses()...))
 	fmt.Fprint(a.Next.Out, n) // an output that is closed loses it
 }
 
@@ -98,11 +100,11 @@ func byNumbers(listen []string, port int) string {
 	return ""
 }
 
-// pageAt is the address of the page for browsers, where one answers.
-func pageAt(ctx context.Context, listen []string, either, name string) string {
+// pageAt is the address of the page for browsers of this machine, where one answers.
+func pageAt(ctx context.Context, addresses []string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	for _, l := range listen {
+	for _, l := range addresses {
 		host := dialable(l)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
 		if err != nil {
@@ -117,7 +119,7 @@ func pageAt(ctx context.Context, listen []string, either, name string) string {
 		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 			continue
 		}
-		return cmp.Or(name, either, "http://"+host) + "/"
+		return "http://" + host + "/"
 	}
 	return ""
 }

@@ -19,8 +19,10 @@ func TestWhatToDoNext(t *testing.T) {
 			[]string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    http://192.0.2.5:8003/xiaozhi/ota/\n", "    perch doctor\n"},
 			[]string{"browser"}},
 		"by number": {nextSteps{numbers: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
-		"with a page": {nextSteps{name: "http://perch.local:8003", page: "http://perch.local:8003/"},
-			[]string{"In a browser:\n    http://perch.local:8003/\n"}, nil},
+		"with a page": {nextSteps{name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", named: " --data x"},
+			[]string{"In a browser of this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
+		"with a page for this machine alone": {nextSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"},
+			[]string{"perch open"}},
 		"of a folder":    {nextSteps{named: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
 		"for a loopback": {nextSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
 	} {
@@ -47,15 +49,12 @@ func TestThePageIsNamedWhereItAnswers(t *testing.T) {
 	}))
 	defer s.Close()
 	at := []string{strings.TrimPrefix(s.URL, "http://")}
-	if got := pageAt(t.Context(), at, "http://perch.local:8003", "http://perch.local:8003"); got != "http://perch.local:8003/" {
+	if got := pageAt(t.Context(), at); got != s.URL+"/" {
 		t.Errorf("the page is %q", got)
-	}
-	if got := pageAt(t.Context(), at, "", ""); got != s.URL+"/" {
-		t.Errorf("on a loopback address it is %q", got)
 	}
 	for _, none := range []func(){func() { status = http.StatusNotFound }, func() { status, kind = http.StatusOK, "application/json" }, s.Close} {
 		none()
-		if got := pageAt(t.Context(), at, "http://perch.local:8003", ""); got != "" {
+		if got := pageAt(t.Context(), at); got != "" {
 			t.Errorf("there is no page, and it is %q", got)
 		}
 	}

@@ -48,7 +48,7 @@ type keys struct {
 func (a *Appliance) pageRoutes(e *gin.Engine, l *locks) keys {
 	a.web.Card(e)
 	e.Use(a.web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, door.Guard(l.hosts.Check)))
-	a.web.Routes(e.Group("", door.Guard(l.pace.Check)))
+	a.web.Routes(e, e.Group("", door.Guard(l.pace.Check)))
 	return keys{web.Or(l.owner.Check), web.Or(l.skins.Check)}
 }
 
@@ -59,7 +59,7 @@ func (a *Appliance) pageHere(e *gin.Engine) {
 		return
 	}
 	here := e.Group("", door.Guard(door.Local), web.Here)
-	a.web.Routes(here)
+	a.web.Routes(here, here)
 	a.ota.Routes(here)
 	a.Talk.Routes(here)
 }

@@ -60,9 +60,18 @@ func (k *checker) fault(path, format string, args ...any) {
 }
 
 func (k *checker) oneOf(path, value string, allowed ...string) {
+	k.chosen(path, allowed)
 	if !slices.Contains(allowed, value) {
 		k.fault(path, "it is one of %s, not %q", strings.Join(allowed, ", "), value)
 	}
+}
+
+// chosen notes what a key may be, for those who are to choose.
+func (k *checker) chosen(path string, among []string) {
+	if k.choices == nil {
+		k.choices = map[string][]string{}
+	}
+	k.choices[path] = among
 }
 
 func (k *checker) between(path string, n, least, most int) {

@@ -140,7 +140,7 @@ func (f Faults) Error() string { return strings.Join(f, "\n") }
 // ExitCode is the program's: 2, as of a wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// mostConfig bounds the file.
+// mostConfig bounds the file, in bytes.
 const mostConfig = 1 << 20
 
 // Source is where a configuration is read from.
@@ -162,17 +162,23 @@ type PartCheck func(c *Config, part any) error
 // Load reads the file and the environment over the defaults, and checks the
 // whole. Its error is faults, or that the file cannot be read.
 func (s Source) Load() (Config, error) {
-	c := Default()
-	k := &checker{Source: s}
+	var text []byte
 	if s.File != "" {
-		text, err := readConfig(s.File)
-		if err != nil {
-			return c, err
+		var err error
+		if text, err = readConfig(s.File); err != nil {
+			return Default(), err
 		}
-		k.read(&c, text)
-		if len(k.found) > 0 && len(k.unread) == 0 {
-			return c, k.found // it is no YAML
-		}
+	}
+	k := &checker{Source: s}
+	return k.load(text)
+}
+
+// load reads a text and the environment over the defaults, and checks the whole.
+func (k *checker) load(text []byte) (Config, error) {
+	c := Default()
+	k.read(&c, text)
+	if len(k.found) > 0 && len(k.unread) == 0 {
+		return c, k.found // it is no YAML
 	}
 	k.environment(&c)
 	return c, k.check(&c)
@@ -207,6 +213,8 @@ type checker struct {
 	// unread are the sections in which something could not be read. What was
 	// left of them is not complained of as well.
 	unread []string
+	// choices are what a key may be, as far as it was looked at.
+	choices map[string][]string
 }
 
 // section is the part of the configuration that a key belongs to: one at the
@@ -241,6 +249,10 @@ func (k *checker) read(c *Config, text []byte) {
 		return
 	}
 	k.lines = map[string]int{}
+	if crowded(&root) {
+		k.found = Faults{k.File + ": " + errTooMany.Error()}
+		return
+	}
 	if len(root.Content) > 0 {
 		k.note("", root.Content[0])
 	}

@@ -61,6 +61,9 @@ func (k *checker) skins(c *Config) {
 	s := c.Skins
 	k.key("skins", s.Key, s.KeyFile)
 	words, err := agent.NewWords(s.Vocabularies)
+	if err == nil {
+		k.chosen("skins.vocabulary", namesOf(words.Vocabularies()))
+	}
 	switch {
 	case err != nil:
 		k.fault("skins.vocabularies", "%s", err)
@@ -69,6 +72,13 @@ func (k *checker) skins(c *Config) {
 	}
 	_, err = c.DrivenRobots()
 	k.failed("skins.hooks.robots", err)
+}
+
+func namesOf[T ~string](all []T) (names []string) {
+	for _, one := range all {
+		names = append(names, string(one))
+	}
+	return names
 }
 
 // Bridge is who may use the bridge API, and how long its tools may take.

@@ -133,6 +133,7 @@ func kinds(list string) map[string]string {
 func (k *checker) engine(c *Config, list string, place int, kind string, part any) {
 	at, all := fmt.Sprintf("%s.%d", list, place), kinds(list)
 	own, known := all[kind]
+	k.chosen(at+".kind", slices.Sorted(maps.Keys(all)))
 	if !known {
 		k.fault(at+".kind", "it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind)
 		return

@@ -129,7 +129,7 @@ func (s *secrets) field(at, key string, v reflect.Value) {
 		s.file(at, v.String(), true)
 	case key == "file" || key == "sentences" || key == "ca":
 		s.file(at, v.String(), false)
-	case key == "key" || key == "token" || key == "password":
+	case secretName(key):
 		s.written = true
 	case key == "url":
 		u, err := url.Parse(v.String())

@@ -1,0 +1,89 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/store/storetest"
+)
+
+// TestMemoryTellsOfEachChangeOnce: of what is remembered, edited and forgotten by
+// whomever, and of nothing that failed, that was only read, or that a stranger said.
+func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
+	table := &storetest.Table[agent.Entry]{}
+	m := agent.NewMemory(table)
+	var told []string
+	m.Watch(func(id string) { told = append(told, id) })
+	keys, err := m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the car."}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{keys.ID}
+	check := func(what string, ids ...string) {
+		t.Helper()
+		if want = append(want, ids...); !slices.Equal(told, want) {
+			t.Errorf("%s: it told of %q, want %q", what, told, want)
+		}
+	}
+	check("remembered")
+	if _, err := m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the hall."}, noon); err != nil {
+		t.Fatal(err)
+	}
+	check("the same key again", keys.ID)
+	m.Recall("place keys", noon)
+	m.Search("keys", noon)
+	_, tooLong := m.Remember(agent.Entry{Body: strings.Repeat("x", 4001)}, noon)
+	_, unknown := m.Edit("nothing", "x", noon)
+	if !errors.Is(tooLong, agent.ErrTooMuch) || !errors.Is(unknown, agent.ErrForgotten) || !errors.Is(m.Forget("nothing"), agent.ErrForgotten) {
+		t.Errorf("%v, %v", tooLong, unknown)
+	}
+	stranger := m.Of(agent.Turn{Robot: "0200000000ff", Untrusted: true, Now: noon})
+	if _, err := stranger.Remember(agent.Entry{Body: "I am the owner."}, noon); err != nil || stranger == m {
+		t.Fatal(err, stranger == m)
+	}
+	check("read, refused and a stranger's")
+	if _, err := m.Edit(keys.ID, "Your keys are gone.", noon); err != nil {
+		t.Fatal(err)
+	}
+	check("edited", keys.ID)
+	if err := m.Forget(keys.ID); err != nil {
+		t.Fatal(err)
+	}
+	check("forgotten", keys.ID)
+}
+
+// TestAnEditChangesTheTextAlone.
+func TestAnEditChangesTheTextAlone(t *testing.T) {
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	fact, err := m.Remember(agent.Entry{Name: "Ann likes tea", Body: "Ann likes tea", Robot: "a0b1c2d3e4f5", Source: "tool", Tags: []string{"x"}}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, err := m.Edit(fact.ID, " Ann likes coffee ", noon.Add(time.Hour))
+	if err != nil || edited.Body != "Ann likes coffee" || edited.Name != edited.Body || edited.ID != fact.ID ||
+		!edited.Created.Equal(fact.Created) || edited.Source != "tool" || edited.Robot != fact.Robot || len(edited.Tags) != 1 {
+		t.Errorf("%+v, %v", edited, err)
+	}
+	if found := m.Search("coffee", noon); len(found) != 1 || len(m.Search("tea", noon)) != 0 {
+		t.Errorf("the memory has %+v", found)
+	}
+	named, err := m.Remember(agent.Entry{Key: "tea", Name: "tea time", Body: "Tea at four.", Expires: noon.Add(time.Minute)}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edited, err = m.Edit(named.ID, "Tea at five.", noon); err != nil || edited.Name != "tea time" || edited.Key != "tea" {
+		t.Errorf("%+v, %v", edited, err)
+	}
+	for _, text := range []string{"", " \t", strings.Repeat("x", 4000)} {
+		if _, err := m.Edit(named.ID, text, noon); !errors.Is(err, agent.ErrTooMuch) {
+			t.Errorf("a text of %d bytes: %v", len(text), err)
+		}
+	}
+	if _, err := m.Edit(named.ID, "Tea at six.", noon.Add(time.Minute)); !errors.Is(err, agent.ErrForgotten) {
+		t.Errorf("after it has expired: %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package appliance
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/thinker"
+	"perch/gateway/admin"
+	"perch/voice"
+)
+
+// tries are the engines as their owner looks at them and tries them. A try is taken note
+// of as any use is, and is made of an engine that is left alone for a while, too: its
+// owner wants to know whether it works by now.
+type tries struct {
+	*engines
+	speech voice.Options // the household's
+	zone   *time.Location
+}
+
+// tryConversation is the name of a try's, which no history is kept of.
+const tryConversation = "try"
+
+// Engines are all but the servers of tools.
+func (t tries) Engines() []admin.Engine {
+	shown := []admin.Engine{}
+	for i, part := range t.conditions() {
+		n := t.All[i]
+		if one, is := n.shown(part); is {
+			shown = append(shown, one)
+		}
+	}
+	return shown
+}
+
+// shown is an engine with its condition.
+func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
+	one = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
+	switch {
+	case n.Recognizer != nil:
+		one.Try = admin.TrySound
+	case n.Synthesizer != nil, n.Brain != nil:
+		one.Try = admin.TryText
+	case n.Deep != nil:
+		one.List, one.Try = "brain_deep", admin.TryText
+	default:
+		return one, false
+	}
+	return one, true
+}
+
+// find is an engine by its part.
+func (t tries) find(part string) *Engine {
+	for _, n := range t.All {
+		if n.Part == part {
+			return n
+		}
+	}
+	return nil
+}
+
+// Hear has a recognizer understand a recording of 16 kHz.
+func (t tries) Hear(ctx context.Context, part string, pcm []int16) (string, error) {
+	n := t.find(part)
+	if n == nil || n.Recognizer == nil {
+		return "", admin.ErrNoEngine
+	}
+	u := voice.NewUtterance()
+	u.Write(pcm)
+	u.Finish()
+	o := t.speech
+	o.Stranger = true // an utterance of the household's is decoded first
+	heard, err := watchedRecognizer{n.Recognizer, n.condition}.use(ctx, u, o)
+	return strings.TrimSpace(heard.Text), err
+}
+
+// Speak has a synthesizer speak a text. The sound is of 24 kHz.
+func (t tries) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
+	n := t.find(part)
+	if n == nil || n.Synthesizer == nil {
+		return admin.ErrNoEngine
+	}
+	return watchedSynthesizer{n.Synthesizer, n.condition}.use(ctx, text, t.speech, out)
+}
+
+// Answer has a brain answer a text, as in a turn of a conversation that begins with it
+// and is not remembered, or a model for hard questions think it through.
+func (t tries) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
+	n := t.find(part)
+	switch {
+	case n != nil && n.Brain != nil:
+	case n != nil && n.Deep != nil:
+		answer, err := thinker.Ponder(ctx, []thinker.Model{tried{watchedModel{n.Deep, n.condition}}}, text)
+		if err != nil {
+			return err
+		}
+		return out(answer)
+	default:
+		return admin.ErrNoEngine
+	}
+	brain := watchedBrain{n.Brain, n.condition}
+	defer brain.Forget(tryConversation)
+	turn := agent.Turn{Conversation: tryConversation, Text: text, Now: time.Now().In(t.zone), Language: t.speech.Language}
+	return brain.use(ctx, turn, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Say:
+			return out(r.Text)
+		case agent.Ask:
+			r.Answer(agent.Answer{Outcome: agent.AnswerClosed}) // nobody is asked anything
+		}
+		return nil
+	})
+}
+
+// tried is a model that is used although it is left alone for a while.
+type tried struct{ watchedModel }
+
+// Continue implements thinker.Model.
+func (m tried) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+	return m.use(ctx, p, out)
+}

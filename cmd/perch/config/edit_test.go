@@ -1,0 +1,203 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// anything passes the check of an engine.
+func anything(*Config, any) error { return nil }
+
+func editing(t testing.TB, text string, environ ...string) *Editor {
+	t.Helper()
+	path := t.TempDir() + "/perch.yaml"
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	return &Editor{Source: Source{File: path, Environ: environ, Check: anything}, Now: time.Now}
+}
+
+func sample(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../packaging/perch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestEdit: what is set changes its own line, and comments, order and form stay.
+func TestEdit(t *testing.T) {
+	for _, c := range []struct {
+		text, key string
+		value     any
+		want      string
+	}{
+		{"name: perch # mine\n", "name", "chan", "name: chan # mine\n"},
+		{"name: \"perch\"\nlanguage: en\n", "name", "a: b", "name: \"a: b\"\nlanguage: en\n"},
+		{"robots:\n  # how long\n  idle: 60s   # a minute\n  framing: 1\n", "robots.idle", "5m", "robots:\n  # how long\n  idle: 5m   # a minute\n  framing: 1\n"},
+		{"robots:\n  idle: 60s # x\n  # after\n\nname: perch\n", "robots.framing", int64(2), "robots:\n  idle: 60s # x\n  framing: 2\n  # after\n\nname: perch\n"},
+		{"robots: {idle: 60s}  # here\n", "robots.framing", int64(2), "robots: {idle: 60s, framing: 2}  # here\n"},
+		{"robots:\nname: perch\n", "robots.mqtt.tls", ":8883", "robots:\n  mqtt:\n    tls: \":8883\"\nname: perch\n"},
+		{"robots: {}\n", "robots.mqtt.tls", ":8883", "robots: {mqtt: {tls: \":8883\"}}\n"},
+		{"", "speech.silence", "700ms", "speech:\n  silence: 700ms\n"},
+		{"# only this\n", "name", "x", "# only this\n\nname: x\n"},
+		{"name: a", "language", "de", "name: a\nlanguage: de"},
+		{"name: a\r\nrobots:\r\n  idle: 60s # c\r\n", "robots.framing", int64(2), "name: a\r\nrobots:\r\n  idle: 60s # c\r\n  framing: 2\r\n"},
+		{"listen: [\":8003\", # one\n  \":9\"]\nname: x\n", "listen", []any{":1"}, "listen: [\":1\"]\nname: x\n"},
+		{"listen:\n# first\n- :8003\n# second\n- :9 # nine\n# end\n", "listen", []any{":8003", ":10"}, "listen:\n# first\n- :8003\n# second\n- \":10\" # nine\n# end\n"},
+		{"listen:\n# first\n- :8003\n# second\n- :9\n# end\n", "listen", []any{":8003"}, "listen:\n# first\n- :8003\n# second\n# end\n"},
+		{"listen:\n- :8003\n# end\n", "listen.1", ":9", "listen:\n- :8003\n- \":9\"\n# end\n"},
+		{"listen: [':8003'] # x\n", "listen.1", ":9", "listen: [':8003', \":9\"] # x\n"},
+		{"brains:\n  # reflex\n  - {kind: reflex, sentences: \"\"}\n  # others:\n  #   - {kind: openai}\nname: x\n", "brains",
+			[]any{map[string]any{"kind": "assist", "url": "http://h:1"}, map[string]any{"kind": "reflex"}},
+			"brains:\n  # reflex\n  - {kind: assist, url: \"http://h:1\"}\n  - {kind: reflex}\n  # others:\n  #   - {kind: openai}\nname: x\n"},
+		{"brains:\n  - kind: openai # k\n    url: http://h:1\n    # the model\n    model: m\n  - kind: reflex\n", "brains",
+			[]any{map[string]any{"kind": "openai", "url": "http://h:2", "model": "m"}, map[string]any{"kind": "reflex"}},
+			"brains:\n  - kind: openai # k\n    url: \"http://h:2\"\n    # the model\n    model: m\n  - kind: reflex\n"},
+		{"brains:\n  - kind: openai\n    url: http://h:1\n    model: m # the model\n  - kind: reflex\n", "brains.0.url", nil,
+			"brains:\n  - kind: openai\n    model: m # the model\n  - kind: reflex\n"},
+		{"robots:\n  idle: 60s\n# c\nname: a\n", "robots.idle", nil, "# c\nname: a\n"},
+		{"robots: {idle: 60s, framing: 2, greeting: true}\n", "robots.framing", nil, "robots: {idle: 60s, greeting: true}\n"},
+		{"robots: {idle: 60s, framing: 2}\n", "robots.framing", nil, "robots: {idle: 60s}\n"},
+		{"name: a\n", "robots.framing", nil, "name: a\n"},
+		{"persona:\n  name: >-\n    Chan\n    the first # no comment\n  # c\n  file: \"\"\n", "persona.name", "Bo", "persona:\n  name: Bo\n  # c\n  file: \"\"\n"},
+		{"name: ü # ü\n", "name", "ä", "name: ä # ü\n"},
+		{"log: {level: info}\n", "log.level", "two\nlines", "log: {level: \"two\\nlines\"}\n"},
+		{"name: a\n", "timezone", "true", "name: a\ntimezone: \"true\"\n"},
+		{"name: a\n", "brains", []any{map[string]any{"kind": "reflex"}}, "name: a\nbrains:\n  - {kind: reflex}\n"},
+	} {
+		got, err := edit(c.text, strings.Split(c.key, "."), c.value)
+		if err != nil || got != c.want {
+			t.Errorf("%q\nwith %s: %v is (%v)\n%s\nwant\n%s", c.text, c.key, c.value, err, got, c.want)
+		}
+	}
+}
+
+// TestWhatCannotBeEdited: an alias, several documents and a value that is no
+// section are left as they are.
+func TestWhatCannotBeEdited(t *testing.T) {
+	for text, key := range map[string]string{
+		"a: &x {idle: 60s}\nrobots: *x\n": "robots.idle",
+		"a: &x 60s\nrobots: {idle: *x}\n": "a",
+		"robots: all\n":                   "robots.idle",
+		"listen: [a]\n":                   "listen.7",
+		"- a\n":                           "name",
+	} {
+		if got, err := edit(text, strings.Split(key, "."), "de"); err == nil {
+			t.Errorf("%q\nwith %s is\n%s", text, key, got)
+		}
+	}
+}
+
+// TestSettingWhatIsThereChangesNothing, of the sample, in which every key is, and of
+// files with a few of its lines.
+func TestSettingWhatIsThereChangesNothing(t *testing.T) {
+	all := sample(t)
+	whole := editing(t, all)
+	shown, err := whole.Show()
+	if err != nil || len(shown.Keys) < 80 {
+		t.Fatalf("%d keys, %v", len(shown.Keys), err)
+	}
+	sections := strings.Split(strings.ReplaceAll(all, "\n\n  ", "\n \n  "), "\n\n")
+	rapid.Check(t, func(r *rapid.T) {
+		some := rapid.SliceOfNDistinct(rapid.IntRange(1, len(sections)-1), 0, len(sections)-1, rapid.ID).Draw(r, "sections")
+		text := sections[0] + "\n"
+		for _, i := range some {
+			text += "\n" + sections[i] + "\n"
+		}
+		if _, err := meaning(text); err != nil {
+			r.Skip("two of one section")
+		}
+		if err := os.WriteFile(whole.File, []byte(text), 0o640); err != nil {
+			r.Fatal(err)
+		}
+		shown, err := whole.Show()
+		if err != nil {
+			r.Fatal(err)
+		}
+		one := rapid.SampledFrom(shown.Keys).Draw(r, "key")
+		checked, err := whole.Check(Change{Set: map[string]any{one.Key: one.Value}})
+		if err != nil || len(checked.Faults) > 0 && one.Type != "secret" || checked.Text != shown.Text {
+			r.Fatalf("%+v: %v, %v\n%s", one, err, checked.Faults, checked.Text)
+		}
+	})
+}
+
+// TestOneKeyIsOneLine: in the sample, another value of a key that is in a line of
+// its own changes that line alone.
+func TestOneKeyIsOneLine(t *testing.T) {
+	all := sample(t)
+	e := editing(t, all)
+	shown, err := e.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := map[string]any{"text": "other", "choice": "other", "number": int64(3), "duration": "7s", "secret": "another-key", "bool": nil}
+	tried := 0
+	for _, one := range shown.Keys {
+		value, ok := other[one.Type]
+		if one.Type == "bool" {
+			value = one.Value != true
+		}
+		if !ok || one.Line == 0 {
+			continue
+		}
+		tried++
+		got, err := edit(all, strings.Split(one.Key, "."), value)
+		if err != nil {
+			t.Errorf("%s: %v", one.Key, err)
+			continue
+		}
+		before, after := strings.Split(all, "\n"), strings.Split(got, "\n")
+		if len(before) != len(after) {
+			t.Errorf("%s: %d lines are %d", one.Key, len(before), len(after))
+			continue
+		}
+		for i := range before {
+			if before[i] != after[i] && i != one.Line-1 {
+				t.Errorf("%s, which is in line %d, changes line %d to %q", one.Key, one.Line, i+1, after[i])
+			}
+		}
+	}
+	if tried < 70 {
+		t.Errorf("only %d keys were tried", tried)
+	}
+}
+
+// FuzzEdit: whatever the text, a change is refused or means what was asked, and what is
+// hidden is not shown.
+func FuzzEdit(f *testing.F) {
+	f.Add("name: a\nrobots: {idle: 60s}\n", "robots.idle", "5m")
+	f.Add("brains:\n- kind: openai\n  key: geheim # key: geheim\n", "brains.0.key", "x")
+	f.Add("a: &a [x,x]\nb: &b [*a,*a]\nc: *b\n", "b.0", "y")
+	f.Add("key: |\n  geheim\n", "key", "y")
+	f.Add("key: \"ge\\x68eim\"\nenv: {A: geheim}\n", "env.A", "")
+	f.Fuzz(func(t *testing.T, text, key, value string) {
+		if len(text) > 4096 || len(key) > 200 {
+			t.Skip()
+		}
+		if got, err := edit(text, strings.Split(key, "."), value); err == nil {
+			if _, err := meaning(got); err != nil {
+				t.Fatalf("%q became %q: %v", text, got, err)
+			}
+		}
+		shown, err := masked(text)
+		if err != nil {
+			return
+		}
+		back, lost := restored(shown, text)
+		if !strings.Contains(text, "•") && len(lost) == 0 {
+			was, err := meaning(text)
+			now, err2 := meaning(back)
+			if (err == nil) != (err2 == nil) || fmt.Sprint(was) != fmt.Sprint(now) {
+				t.Fatalf("%q\nshown\n%q\nis back\n%q", text, shown, back)
+			}
+		}
+	})
+}

@@ -1,0 +1,277 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/packaging"
+)
+
+// Key is one key of the configuration, as a form shows it.
+type Key struct {
+	Key     string   `json:"key"` // its path
+	Type    string   `json:"type"`
+	Choices []string `json:"choices,omitempty"`
+	Value   any      `json:"value"`
+	Default any      `json:"default"`
+	Set     *bool    `json:"set,omitempty"` // of a secret, whose value is not shown
+	Given   string   `json:"given"`
+	By      string   `json:"by,omitempty"` // the variable or the flag, where one gives it
+	Line    int      `json:"line,omitempty"`
+	Doc     string   `json:"doc,omitempty"`
+}
+
+// Where the value of a key is from.
+const (
+	givenFile        = "file"
+	givenEnvironment = "environment"
+	givenFlag        = "flag"
+	givenDefault     = "default"
+)
+
+// keys are all keys of a configuration: those of the struct, and of each engine
+// and robot that it has.
+func (k *checker) keys(c *Config, fixed map[string]string) (all []Key) {
+	defaults, docs := Default(), sampleDocs()
+	l := keyLister{checker: k, fixed: fixed, docs: docs}
+	l.list(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
+	return l.all
+}
+
+type keyLister struct {
+	*checker
+	fixed map[string]string
+	docs  map[string]string
+	all   []Key
+}
+
+func (l *keyLister) list(path []string, v, standard reflect.Value) {
+	if v.Kind() == reflect.Struct && typeOf(v.Type()) == "" {
+		for i := range v.NumField() {
+			below := reflect.Value{}
+			if standard.IsValid() {
+				below = standard.Field(i)
+			}
+			l.list(append(slices.Clone(path), fieldKey(v.Type().Field(i))), v.Field(i), below)
+		}
+		return
+	}
+	l.add(path, v, standard)
+	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.Len() {
+		l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
+	}
+}
+
+// entry lists the keys of an entry of a list: of an engine those that its kind has.
+func (l *keyLister) entry(path []string, v reflect.Value) {
+	own := []string(nil)
+	if all := kinds(strings.Join(path[:len(path)-1], ".")); all != nil {
+		own = append(strings.Fields(all[v.FieldByName("Kind").String()]), "kind")
+	} else if path[0] == "rules" {
+		return // a rule is of parts that are not filled in one by one
+	}
+	for i := range v.NumField() {
+		key := fieldKey(v.Type().Field(i))
+		if own == nil || slices.Contains(own, key) {
+			l.add(append(slices.Clone(path), key), v.Field(i), reflect.Zero(v.Field(i).Type()))
+		}
+	}
+}
+
+func (l *keyLister) add(path []string, v, standard reflect.Value) {
+	at := strings.Join(path, ".")
+	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at], Line: l.lines[at]}
+	if one.Choices != nil {
+		one.Type = "choice"
+	}
+	one.Given, one.By = l.given(at)
+	if one.Value = plainValue(path, v); standard.IsValid() {
+		one.Default = plainValue(path, standard)
+	}
+	if isSecret(path) && v.Kind() == reflect.String {
+		is := v.String() != ""
+		one.Type, one.Value, one.Default, one.Set = "secret", "", "", &is
+	}
+	l.all = append(l.all, one)
+}
+
+// given is where the value of a key is from.
+func (l *keyLister) given(at string) (from, by string) {
+	within := func(key string) bool {
+		return key == at || strings.HasPrefix(key, at+".") || strings.HasPrefix(at, key+".")
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.fixed)) {
+		if within(key) {
+			return givenFlag, l.fixed[key]
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.env)) {
+		if within(key) {
+			return givenEnvironment, l.env[key]
+		}
+	}
+	if _, ok := l.lines[at]; ok {
+		return givenFile, ""
+	}
+	return givenDefault, ""
+}
+
+// fieldKey is the key of a field: its tag, or its name in lower case.
+func fieldKey(f reflect.StructField) string {
+	if key := keyOf(f); key != "" {
+		return key
+	}
+	return strings.ToLower(f.Name)
+}
+
+// typeOf is the kind of field that a form has for a type; empty is a section.
+func typeOf(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "text"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typeOf(t.Elem())
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int, reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Map, reflect.Interface:
+		return "list"
+	}
+	return ""
+}
+
+// plainValue is a value as JSON has it, in the forms of the file. Secrets are masked.
+func plainValue(path []string, v reflect.Value) any {
+	switch one := v.Interface().(type) {
+	case Duration:
+		return shortDuration(time.Duration(one))
+	case time.Duration:
+		return shortDuration(one)
+	case fmt.Stringer:
+		return one.String()
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return plainValue(path, v.Elem())
+	case reflect.Slice:
+		list := []any{}
+		for i := range v.Len() {
+			list = append(list, plainValue(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i)))
+		}
+		return list
+	case reflect.Map:
+		section := map[string]any{}
+		for _, key := range v.MapKeys() {
+			section[fmt.Sprint(key)] = plainValue(append(slices.Clone(path), fmt.Sprint(key)), v.MapIndex(key))
+		}
+		return section
+	case reflect.Struct:
+		section := map[string]any{}
+		for i := range v.NumField() {
+			if key := fieldKey(v.Type().Field(i)); v.Type().Field(i).IsExported() && !v.Field(i).IsZero() {
+				section[key] = plainValue(append(slices.Clone(path), key), v.Field(i))
+			}
+		}
+		return section
+	case reflect.String:
+		return shownText(path, v.String())
+	}
+	return v.Interface()
+}
+
+// shownText is a text, masked where it is a secret.
+func shownText(path []string, text string) string {
+	inEnv := len(path) > 1 && path[len(path)-2] == "env"
+	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag.MatchString(text) && strings.Contains(text, "=")) {
+		return Mask
+	}
+	return text
+}
+
+// shortDuration is a duration as people write it: 24h, not 24h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if short, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = short + "m"
+	}
+	if short, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = short + "h"
+	}
+	return s
+}
+
+// sampleDocs are what the annotated sample says of each key.
+func sampleDocs() map[string]string {
+	docs := map[string]string{}
+	d, err := parse(packaging.Sample())
+	if err != nil {
+		return docs
+	}
+	d.docs("", d.top, "", docs)
+	return docs
+}
+
+// docs takes the comments above each key of a section. What stands above a section
+// is of its first key, where that has none, and what stands above a key is of the next
+// lines, too, where nothing is between.
+func (d *document) docs(under string, n *yaml.Node, above string, docs map[string]string) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	last, lastLine := "", 0
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		own := ""
+		if n.Style&yaml.FlowStyle == 0 {
+			own = d.commentAbove(key)
+		}
+		switch {
+		case own != "":
+		case i == 0:
+			own = above
+		case key.Line <= lastLine+1:
+			own = last
+		}
+		at := strings.TrimPrefix(under+"."+key.Value, ".")
+		docs[at] = own
+		d.docs(at, value, own, docs)
+		last, lastLine = own, key.Line
+	}
+}
+
+// commentAbove are the lines of comment right above a key, in its column.
+func (d *document) commentAbove(key *yaml.Node) string {
+	var lines []string
+	pad := strings.Repeat(" ", key.Column-1) + "#"
+	for at := key.Line - 2; at >= 0; at-- {
+		line := d.text[d.lines[at]:d.lineEnd(d.lines[at])]
+		comment, is := strings.CutPrefix(line, pad)
+		if !is {
+			break
+		}
+		lines = append(lines, strings.TrimPrefix(comment, " "))
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,87 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/event"
+)
+
+func TestMemory(t *testing.T) {
+	h := newAppliance(t)
+	if status, body := h.ask(http.MethodGet, "/api/v1/memory", ""); status != 200 || body != "[]" {
+		t.Errorf("nothing remembered: %d %s", status, body)
+	}
+	tea, err := h.memory.Remember(agent.Entry{Name: "tea", Body: "Anna drinks green tea"}, started)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.memory.Remember(agent.Entry{Name: "cat", Body: "the cat is called Miso"}, started.Add(1)); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]int{"": 2, "?q=": 2, "?q=TEA+anna": 1, "?q=coffee": 0} {
+		if got := get[[]agent.Entry](t, h, "/api/v1/memory"+query); len(got) != want {
+			t.Errorf("memory%s: %+v, want %d", query, got, want)
+		}
+	}
+	if status, body := h.ask(http.MethodDelete, "/api/v1/memory/"+tea.ID, ""); status != 200 || body != `{"ok":true}` {
+		t.Errorf("forget: %d %s", status, body)
+	}
+	if got := get[[]agent.Entry](t, h, "/api/v1/memory"); len(got) != 1 || got[0].Name != "cat" {
+		t.Errorf("after forget: %+v", got)
+	}
+}
+
+// TestAnOwnerEditsTheMemory: what is written is one line, is found again, and each
+// change is published once.
+func TestAnOwnerEditsTheMemory(t *testing.T) {
+	h := newAppliance(t)
+	events := h.bus.Read()
+	write := func(method, path, body string, status int) (e agent.Entry) {
+		t.Helper()
+		got, answer := h.ask(method, "/api/v1/memory"+path, body)
+		if err := json.Unmarshal([]byte(answer), &e); err != nil || got != status {
+			t.Fatalf("%s %s: %d %s (%v)", method, path, got, answer, err)
+		}
+		return e
+	}
+	tea := write(http.MethodPost, "", `{"text":" <b>Anna</b>\ndrinks\u0000 tea "}`, http.StatusCreated)
+	if tea.ID == "" || tea.Body != "<b>Anna</b> drinks  tea" || tea.Source != "owner" || tea.Robot != "" || tea.Created.IsZero() {
+		t.Errorf("remembered: %+v", tea)
+	}
+	coffee := write(http.MethodPut, "/"+tea.ID, `{"text":"Anna drinks coffee"}`, http.StatusOK)
+	if coffee.ID != tea.ID || coffee.Body != "Anna drinks coffee" || coffee.Name != coffee.Body || !coffee.Created.Equal(tea.Created) {
+		t.Errorf("edited: %+v", coffee)
+	}
+	if got := get[[]agent.Entry](t, h, "/api/v1/memory?q=anna"); len(got) != 1 || got[0].Body != coffee.Body {
+		t.Errorf("the memory has %+v", got)
+	}
+	if status, body := h.ask(http.MethodDelete, "/api/v1/memory/"+tea.ID, ""); status != http.StatusOK {
+		t.Errorf("forget: %d %s", status, body)
+	}
+	h.bus.Publish("", "", event.Fault{Part: "last"})
+	for _, want := range []event.Event{event.Changed{What: "memory", ID: tea.ID}, event.Changed{What: "memory", ID: tea.ID},
+		event.Changed{What: "memory", ID: tea.ID}, event.Fault{Part: "last"}} {
+		if e, err := events.Next(t.Context()); err != nil || e.Event != want {
+			t.Errorf("published: %+v (%v), want %+v", e.Event, err, want)
+		}
+	}
+}
+
+// TestAnOwnerAcknowledges ends a notification.
+func TestAnOwnerAcknowledges(t *testing.T) {
+	h := newAppliance(t)
+	if _, err := h.notices.Accept(notice.Notification{ID: "tea-1", Text: "tea"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := h.ask(http.MethodPost, "/api/v1/notifications/tea-1/ack", ""); status != http.StatusOK || body != `{"ok":true}` {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := get[[]notice.Notification](t, h, "/api/v1/notifications"); len(got) != 0 {
+		t.Errorf("it is still open: %+v", got)
+	}
+}

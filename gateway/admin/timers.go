@@ -1,0 +1,64 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/door"
+)
+
+// timers are those that have not rung. They publish their changes themselves.
+type timers interface {
+	All(now time.Time) []agent.Timer
+	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
+}
+
+// Timer is a timer as it is shown.
+type Timer struct {
+	agent.Timer
+	Name string `json:"name,omitempty"` // of its robot
+}
+
+func (d *Door) timers(now time.Time) []Timer {
+	list := []Timer{}
+	for _, t := range d.o.Timers.All(now) {
+		list = append(list, Timer{t, d.o.Robots.Settings(t.Robot).Name})
+	}
+	return list
+}
+
+// cancelTimer cancels a timer. One that its robot rings by itself is stopped there
+// first, which needs the robot.
+func (d *Door) cancelTimer(ctx context.Context, id string) error {
+	unknown := &door.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
+	all := d.o.Timers.All(time.Now())
+	i := slices.IndexFunc(all, func(t agent.Timer) bool { return t.ID == id })
+	if i < 0 {
+		return unknown
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	defer cancel()
+	cancelled, err := d.o.Timers.Cancel(ctx, onRobot{d.o.Talk, all[i].Robot}, all[i].Robot, id)
+	if err == nil && cancelled == 0 {
+		return unknown
+	}
+	return err
+}
+
+// onRobot is a robot that a timer may be stopped on.
+type onRobot struct {
+	talk  talk
+	robot device.ID
+}
+
+func (r onRobot) Tools() []device.Tool { return r.talk.Tools(r.robot) }
+
+func (r onRobot) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return r.talk.Call(ctx, r.robot, tool, arguments)
+}
+
+func (r onRobot) Reboot(ctx context.Context) error { return r.talk.Reboot(ctx, r.robot) }

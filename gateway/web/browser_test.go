@@ -1,0 +1,3 @@
+package web_test
+
+import _ "github.com/chromedp/chromedp"

@@ -1,0 +1,59 @@
+// The log as it is written. The server first sends the last lines that it has kept,
+// so a stream that was lost begins with lines that are known already.
+
+import { Refusal, outOfSession } from "../lib/api.js";
+import { Lines } from "../lib/feed.js";
+
+export interface Line {
+  at: string;
+  level: string;
+  msg: string;
+  attrs?: Record<string, unknown> | null;
+}
+
+const shortestWait = 500; // ms
+const longestWait = 10_000;
+
+// follow reads lines until the signal. `opened` is called each time the stream
+// begins, `lost` each time it ends. It fails only where it was refused the first time.
+export async function follow(level: string, signal: AbortSignal, line: (l: Line) => void, opened: () => void, lost: () => void): Promise<void> {
+  let wait = shortestWait;
+  for (let first = true; !signal.aborted; first = false) {
+    try {
+      await read(level, signal, line, () => {
+        wait = shortestWait;
+        first = false;
+        opened();
+      });
+    } catch (e) {
+      if (signal.aborted) return;
+      if (first) throw e;
+    }
+    if (signal.aborted) return;
+    lost();
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    wait = Math.min(wait * 2, longestWait);
+  }
+}
+
+async function read(level: string, signal: AbortSignal, line: (l: Line) => void, opened: () => void): Promise<void> {
+  const address = new URL(`api/v1/logs?level=${encodeURIComponent(level)}`, document.baseURI);
+  const answer = await fetch(address, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal });
+  if (!answer.ok || !answer.body) {
+    if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
+    const body: unknown = await answer.json().catch(() => undefined);
+    const error = (body as { error?: { code?: string; message?: string } } | undefined)?.error;
+    throw new Refusal(error?.code ?? "", answer.status, error?.message ?? `HTTP ${answer.status}`, body);
+  }
+  opened();
+  const lines = new Lines((m) => {
+    if (m.event === "line") line(JSON.parse(m.data) as Line);
+  });
+  const reader = answer.body.getReader();
+  const decoder = new TextDecoder();
+  for (;;) {
+    const part = await reader.read();
+    if (part.done) return;
+    lines.push(decoder.decode(part.value, { stream: true }));
+  }
+}

@@ -1,0 +1,215 @@
+// What the appliance remembers: searched, added to, edited and forgotten.
+
+import { css, html, nothing } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import { get, send } from "../lib/api.js";
+import { ask } from "../lib/ui.js";
+import { View } from "../lib/view.js";
+import { ago, clock } from "../lib/words.js";
+import { devices, nameOf, type Device } from "./devices.js";
+import { list } from "./list.js";
+import { t } from "./memory.words.js";
+
+interface Entry {
+  id: string;
+  key?: string;
+  name?: string;
+  description?: string;
+  type: string;
+  body: string;
+  tags?: string[] | null;
+  robot?: string;
+  source?: string;
+  created: string;
+  expires?: string;
+}
+
+interface Edit {
+  id: string;
+  was: string; // the text when the edit began
+  text: string;
+}
+
+const debounce = 200; // ms after the last key
+const atOnce = 100; // entries that are drawn; the memory holds 2000
+
+const kinds = ["user", "feedback", "project", "reference"] as const;
+
+export class MemoryView extends View {
+  static properties = { entries: { state: true }, edit: { state: true }, shown: { state: true }, busy: { state: true } };
+  declare private entries: Entry[];
+  declare private edit: Edit | undefined;
+  declare private shown: number;
+  declare private busy: boolean;
+  private robots: Device[] = [];
+  private query = "";
+  private timer_: ReturnType<typeof setTimeout> | undefined;
+
+  static styles = [...View.styles, list, css`
+    .editor { flex: 1 1 100%; display: grid; gap: 0.6rem; }
+    .add { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; }
+    .add p-field { flex: 1 1 16rem; }
+  `];
+
+  constructor() {
+    super();
+    this.entries = [];
+    this.shown = atOnce;
+    this.busy = false;
+    this.reloadOn([], ["memory"]);
+  }
+
+  protected title_(): string {
+    return t("title");
+  }
+
+  protected async load(): Promise<void> {
+    const asked = this.query;
+    const [entries, robots] = await Promise.all([
+      get<Entry[] | null>(`api/v1/memory?q=${encodeURIComponent(asked)}`),
+      devices(),
+    ]);
+    if (asked !== this.query) return this.load(); // words were typed meanwhile
+    this.robots = robots;
+    this.entries = (entries ?? []).reverse(); // the newest first
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    clearTimeout(this.timer_);
+  }
+
+  protected content(): unknown {
+    const searching = this.query.trim() !== "";
+    return html`<div class="stack">
+      <p class="lead">${t("about")}</p>
+      <p-card>
+        <form class="add" @submit=${this.add} id="add">
+          <p-field label=${t("add")}><input name="text" required maxlength="2000" autocomplete="off" data-test="memory-text" /></p-field>
+          <p-button kind="main" type="submit" ?busy=${this.busy} data-test="memory-add">${t("addButton")}</p-button>
+        </form>
+      </p-card>
+      <p-card>
+        <p-field label=${t("search")}><input type="search" id="search" autocomplete="off" .value=${this.query} @input=${this.search} /></p-field>
+        <p class="meta" role="status" id="count">${t(searching ? "found" : "count", { n: this.entries.length })}</p>
+        ${this.edit && !this.entries.some((e) => e.id === this.edit?.id) ? html`<div class="editor">${this.editor(undefined)}</div>` : nothing}
+        ${this.entries.length === 0
+          ? html`<p-empty heading=${t(searching ? "noneFound" : "none")}>${t(searching ? "noneFoundHint" : "noneHint")}</p-empty>`
+          : html`<ul class="items" id="memories">${repeat(this.entries.slice(0, this.shown), (e) => e.id, (e) => this.item(e))}</ul>`}
+        ${this.entries.length > this.shown
+          ? html`<p-button @click=${() => (this.shown += atOnce)}>${t("more")}</p-button>`
+          : nothing}
+      </p-card>
+    </div>`;
+  }
+
+  private item(e: Entry): unknown {
+    if (this.edit?.id === e.id) return html`<li data-id=${e.id}><div class="editor">${this.editor(e)}</div></li>`;
+    const kind = kinds.find((k) => k === e.type);
+    return html`<li data-id=${e.id} data-test="memory">
+      <div class="what">
+        ${e.name && e.name !== e.body ? html`<p><strong>${e.name}</strong></p>` : nothing}
+        <p class="text">${e.body}</p>
+        ${e.description && e.description !== e.body ? html`<p class="muted small">${e.description}</p>` : nothing}
+        <p class="meta">
+          <span>${kind ? t(kind) : e.type}</span>
+          <time datetime=${e.created}>${ago(e.created)}</time>
+          ${e.source ? html`<span>${t("by", { source: e.source })}</span>` : nothing}
+          ${e.robot ? html`<span>${t("ofRobot", { name: nameOf(this.robots, e.robot) })}</span>` : nothing}
+          ${e.expires ? html`<span>${t("expires", { time: clock(e.expires) })}</span>` : nothing}
+          ${(e.tags ?? []).map((tag) => html`<span class="tag">${tag}</span>`)}
+        </p>
+      </div>
+      <div class="row">
+        <p-button label=${t("editOf", { text: short(e.body) })} @click=${() => this.begin(e)} data-test="edit">${t("edit")}</p-button>
+        <p-button kind="danger" label=${t("forgetOf", { text: short(e.body) })} @click=${() => this.forget(e)} data-test="forget">${t("forget")}</p-button>
+      </div>
+    </li>`;
+  }
+
+  // editor shows what somebody else has done to the entry meanwhile.
+  private editor(now: Entry | undefined): unknown {
+    const edit = this.edit!;
+    const note = !now ? (this.query ? "" : t("goneSince")) : now.body !== edit.was ? t("changedSince", { text: now.body }) : "";
+    return html`
+      ${note ? html`<p class="warning" role="alert">${note}</p>` : nothing}
+      <p-field label=${t("text")}><textarea id="edit-text" rows="3" .value=${edit.text} @input=${(i: Event) => {
+        this.edit = { ...edit, text: (i.target as HTMLTextAreaElement).value };
+      }}></textarea></p-field>
+      <div class="row">
+        <p-button kind="main" ?busy=${this.busy} ?disabled=${edit.text.trim() === "" || !now} @click=${this.save} data-test="save">${t("save")}</p-button>
+        <p-button @click=${() => this.end()} data-test="cancel">${t("cancel")}</p-button>
+      </div>`;
+  }
+
+  private async begin(e: Entry): Promise<void> {
+    this.edit = { id: e.id, was: e.body, text: e.body };
+    await this.updateComplete;
+    this.renderRoot.querySelector<HTMLTextAreaElement>("#edit-text")?.focus();
+  }
+
+  // end gives the focus back to where the edit began.
+  private async end(): Promise<void> {
+    const id = this.edit?.id;
+    this.edit = undefined;
+    await this.updateComplete;
+    [...this.renderRoot.querySelectorAll<HTMLElement>("li[data-id]")]
+      .find((li) => li.dataset["id"] === id)?.querySelector<HTMLElement>("p-button")?.focus();
+  }
+
+  private async save(): Promise<void> {
+    const edit = this.edit;
+    if (!edit) return;
+    this.busy = true;
+    const done = await this.act(() => send("PUT", `api/v1/memory/${encodeURIComponent(edit.id)}`, { text: edit.text.trim() }), t("saved"));
+    this.busy = false;
+    if (!done) return;
+    this.entries = this.entries.map((e) => (e.id === edit.id ? { ...e, body: edit.text.trim() } : e));
+    await this.end();
+  }
+
+  private async add(e: Event): Promise<void> {
+    e.preventDefault();
+    const input = (e.target as HTMLFormElement).elements.namedItem("text") as HTMLInputElement;
+    const text = input.value.trim();
+    if (text === "" || this.busy) return;
+    this.busy = true;
+    const done = await this.act(() => send("POST", "api/v1/memory", { text }), t("added"));
+    this.busy = false;
+    if (!done) return;
+    input.value = "";
+    this.reload();
+  }
+
+  private async forget(e: Entry): Promise<void> {
+    if (!(await ask({ heading: t("really"), text: e.body, yes: t("forget"), no: t("keep"), danger: true }))) return;
+    const done = await this.act(() => send("DELETE", `api/v1/memory/${encodeURIComponent(e.id)}`), t("forgotten"));
+    if (!done) return;
+    this.entries = this.entries.filter((one) => one.id !== e.id);
+    await this.updateComplete;
+    this.renderRoot.querySelector<HTMLElement>("#search")?.focus();
+  }
+
+  private search(e: Event): void {
+    this.query = (e.target as HTMLInputElement).value;
+    clearTimeout(this.timer_);
+    this.timer_ = setTimeout(() => {
+      this.shown = atOnce;
+      this.reloadNow();
+    }, debounce);
+  }
+
+  private reloadNow(): void {
+    void this.act(async () => {
+      await this.load();
+      this.requestUpdate();
+    });
+  }
+}
+
+// short is as much of a text as names a button.
+function short(text: string): string {
+  return text.length > 60 ? text.slice(0, 59) + "…" : text;
+}
+
+customElements.define("p-memory", MemoryView);

@@ -1,0 +1,216 @@
+// <p-config-form>: a field for each key of the configuration, grouped by section.
+
+import { css, html, nothing } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import { base } from "../lib/ui.js";
+import { Spoken } from "../lib/view.js";
+import { list } from "./list.js";
+import { plain, type Changes, type Fault, type Key } from "./settings.types.js";
+import { t } from "./settings.words.js";
+
+// Entry is one of a list of sections, such as an engine: its keys are below its path.
+interface Entry {
+  path: string; // speech.recognizers.0
+  list: string; // speech.recognizers
+  n: number;
+  keys: Key[];
+}
+
+export class ConfigForm extends Spoken {
+  static properties = { keys: { attribute: false }, changes: { attribute: false }, faults: { attribute: false }, readonly: { type: Boolean }, query: { state: true } };
+  declare keys: readonly Key[];
+  declare changes: Changes;
+  declare faults: readonly Fault[];
+  declare readonly: boolean;
+  declare private query: string;
+
+  static styles = [base, list, css`
+    details.section { background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius); box-shadow: var(--shadow); padding: 0.4rem 1.1rem; }
+    details.section > summary { display: flex; flex-wrap: wrap; gap: 0.3rem 1rem; align-items: center; justify-content: space-between; min-height: 2.6rem; }
+    details.section > summary::before { content: "▸"; color: var(--muted); transition: rotate 0.15s; }
+    details.section[open] > summary::before { rotate: 90deg; }
+    details.section > summary h2 { flex: 1; }
+    details.section > summary::-webkit-details-marker { display: none; }
+    .key { padding: 0.9rem 0; border-top: 1px solid var(--line); display: grid; gap: 0.4rem; }
+    .doc { color: var(--muted); font-size: 0.875rem; white-space: pre-line; }
+    .changed { border-inline-start: 3px solid var(--accent); padding-inline-start: 0.8rem; margin-inline-start: -0.8rem; }
+    .entry { border: 1px solid var(--line); border-radius: 10px; padding: 0.6rem 0.9rem; margin: 0.6rem 0; }
+    .entry header { display: flex; flex-wrap: wrap; gap: 0.6rem; justify-content: space-between; align-items: center; }
+    .entry .key:first-of-type { border-top: 0; }
+    .adding { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; padding: 0.6rem 0; }
+  `];
+
+  constructor() {
+    super();
+    this.keys = [];
+    this.changes = new Map();
+    this.faults = [];
+    this.readonly = false;
+    this.query = "";
+  }
+
+  render() {
+    const words = this.query.toLowerCase().split(/\s+/).filter((w) => w !== "");
+    const found = this.keys.filter((k) => words.every((w) => `${k.key} ${k.doc ?? ""}`.toLowerCase().includes(w)));
+    const sections = group(found);
+    const unplaced = this.faults.filter((f) => !this.keys.some((k) => k.key === f.key));
+    return html`<div class="stack">
+      ${unplaced.length > 0 ? html`<ul class="trouble" role="alert" id="faults">${unplaced.map((f) => html`<li>${f.key ? t("faultOf", { key: f.key, message: f.message }) : f.message}</li>`)}</ul>` : nothing}
+      <p-field label=${t("search")}><input type="search" id="find" autocomplete="off" @input=${(e: Event) => (this.query = (e.target as HTMLInputElement).value)} /></p-field>
+      ${sections.size === 0 ? html`<p-empty heading=${t("noneFound")}></p-empty>` : nothing}
+      ${repeat(sections, ([name]) => name, ([name, keys]) => this.section(name, keys, words.length > 0))}
+    </div>`;
+  }
+
+  private section(name: string, keys: readonly Key[], searching: boolean): unknown {
+    const set = keys.filter((k) => k.given !== "default").length;
+    const open = searching || keys.some((k) => this.faults.some((f) => f.key === k.key));
+    const entries = entriesOf(keys);
+    const inEntry = new Set(entries.flatMap((e) => e.keys));
+    return html`<details class="section" data-section=${name} ?open=${open}>
+      <summary><h2>${name === "" ? t("general") : name}</h2>
+        <span class="small muted">${t("changed", { n: set, all: keys.length })}</span></summary>
+      ${keys.filter((k) => !inEntry.has(k)).map((k) => (holdsSections(k, keys) ? this.entries(k, entries.filter((e) => e.list === k.key)) : this.key(k)))}
+    </details>`;
+  }
+
+  private entries(k: Key, entries: readonly Entry[]): unknown {
+    const kinds = this.keys.find((one) => one.key === `${k.key}.0.kind`)?.choices ?? [];
+    const next = `${k.key}.${(Array.isArray(k.value) ? k.value : []).length}`;
+    const added = this.changes.get(next);
+    const fixed = this.readonly || !!k.by;
+    return html`<div class="key" data-key=${k.key}>
+      <h3 class="code">${k.key}</h3>
+      ${k.doc ? html`<p class="doc">${k.doc}</p>` : nothing}
+      ${k.by ? html`<p class="small">${this.by(k)}</p>` : nothing}
+      ${entries.map((e) => {
+        const removed = this.changes.has(e.path);
+        return html`<div class="entry ${removed ? "changed" : ""}"><header><h4>${t("entry", { list: k.key, n: e.n + 1 })}</h4>
+          ${fixed ? nothing : removed
+            ? html`<p-button label=${t("undoOf", { key: e.path })} @click=${() => this.change(e.path, undefined)}>${t("undo")}</p-button>`
+            : html`<p-button kind="danger" label=${t("removeOf", { list: k.key, n: e.n + 1 })} @click=${() => this.change(e.path, null)}>${t("removeEntry")}</p-button>`}</header>
+          ${removed ? html`<p class="small">${t("willRemove")}</p>` : e.keys.map((one) => this.key(one))}</div>`;
+      })}
+      ${fixed || kinds.length === 0 ? nothing : added !== undefined
+        ? html`<div class="row changed"><p class="grow">${t("willAdd", { kind: plain((added as { kind?: unknown }).kind) })}</p>
+            <p-button label=${t("undoOf", { key: next })} @click=${() => this.change(next, undefined)}>${t("undo")}</p-button></div>`
+        : html`<form class="adding" @submit=${(e: Event) => {
+            e.preventDefault();
+            this.change(next, { kind: String(new FormData(e.target as HTMLFormElement).get("kind")) });
+          }}><p-field label=${t("addEntry", { list: k.key })}><select name="kind">${kinds.map((c) => html`<option value=${c}>${c}</option>`)}</select></p-field>
+            <p-button type="submit">${t("add")}</p-button></form>`}
+    </div>`;
+  }
+
+  private key(k: Key): unknown {
+    const changed = this.changes.has(k.key);
+    const fixed = this.readonly || !!k.by || k.given === "environment" || k.given === "flag";
+    const fault = this.faults.filter((f) => f.key === k.key).map((f) => f.message).join(" ");
+    const standard = plain(k.default).split("\n").join(", ");
+    const note = [
+      k.type === "secret" ? t(k.set ? "secretSet" : "secretNone") : "",
+      k.type === "list" && !structured(k) ? t("perLine") : "",
+      k.type === "secret" || structured(k) ? "" : standard === "" ? t("defaultEmpty") : t("default", { value: k.type === "bool" ? t(k.default === true ? "on" : "off") : standard }),
+    ].filter((s) => s !== "").join(" ");
+    return html`<div class="key ${changed ? "changed" : ""}" data-key=${k.key} data-test="key">
+      ${this.field(k, fixed, fault)}
+      ${k.doc ? html`<p class="doc">${k.doc}</p>` : nothing}
+      <p class="meta"><span>${note}</span>${k.given === "file" ? html`<span class="tag">${t("given")}</span>` : nothing}</p>
+      ${k.by || k.given === "environment" || k.given === "flag" ? html`<p class="small">${this.by(k)}</p>` : nothing}
+      ${changed && this.changes.get(k.key) === null ? html`<p class="small">${t("willReset")}</p>` : nothing}
+      ${fixed ? nothing : changed
+        ? html`<div class="row"><p-button label=${t("undoOf", { key: k.key })} @click=${() => this.change(k.key, undefined)} data-test="undo">${t("undo")}</p-button></div>`
+        : k.given === "file" && !structured(k)
+          ? html`<div class="row"><p-button label=${t("resetOf", { key: k.key })} @click=${() => this.change(k.key, null)} data-test="reset">${t("reset")}</p-button></div>`
+          : nothing}
+    </div>`;
+  }
+
+  private by(k: Key): string {
+    return t("byOther", { by: k.by || t(k.given === "flag" ? "flag" : "environment") });
+  }
+
+  private field(k: Key, fixed: boolean, fault: string): unknown {
+    const value = this.changes.has(k.key) ? this.changes.get(k.key) ?? k.default : k.value ?? k.default;
+    const typed = (e: Event) => this.change(k.key, (e.target as HTMLInputElement).value);
+    if (structured(k)) {
+      return html`<h3 class="code">${k.key}</h3><p class="row"><span>${t("inText")}</span>
+        <p-button @click=${() => this.dispatchEvent(new CustomEvent("text", { detail: k.line ?? 1 }))}>${t("toText")}</p-button></p>
+        ${fault ? html`<p class="bad small">${fault}</p>` : nothing}`;
+    }
+    switch (k.type) {
+      case "bool":
+        return html`<p-field inline label=${k.key} error=${fault}><input type="checkbox" .checked=${value === true} ?disabled=${fixed}
+          @change=${(e: Event) => this.change(k.key, (e.target as HTMLInputElement).checked)} /></p-field>`;
+      case "choice": {
+        const choices = k.choices ?? [];
+        const all = choices.includes(plain(value)) ? choices : [plain(value), ...choices];
+        return html`<p-field label=${k.key} error=${fault}><select ?disabled=${fixed} .value=${plain(value)} @change=${typed}>
+          ${all.map((c) => html`<option value=${c} ?selected=${c === plain(value)}>${c === "" ? "–" : c}</option>`)}</select></p-field>`;
+      }
+      case "number":
+        return html`<p-field label=${k.key} error=${fault}><input type="number" step="any" .value=${plain(value)} ?disabled=${fixed}
+          @change=${(e: Event) => {
+            const text = (e.target as HTMLInputElement).value;
+            this.change(k.key, text === "" ? null : Number(text));
+          }} /></p-field>`;
+      case "secret":
+        return html`<p-field label=${k.key} error=${fault}><input type="password" autocomplete="new-password" placeholder=${k.set ? "••••••" : ""}
+          .value=${this.changes.has(k.key) ? plain(this.changes.get(k.key)) : ""} ?disabled=${fixed} @change=${(e: Event) => {
+            const text = (e.target as HTMLInputElement).value;
+            this.change(k.key, text === "" ? undefined : text); // nothing typed leaves it as it is
+          }} /></p-field>`;
+      case "list":
+        return html`<p-field label=${k.key} error=${fault}><textarea rows="3" .value=${plain(value)} ?disabled=${fixed} spellcheck="false"
+          @change=${(e: Event) => this.change(k.key, (e.target as HTMLTextAreaElement).value.split("\n").map((l) => l.trim()).filter((l) => l !== ""))}></textarea></p-field>`;
+      default:
+        return html`<p-field label=${k.key} error=${fault}><input autocomplete="off" spellcheck="false" .value=${plain(value)} ?disabled=${fixed} @change=${typed} /></p-field>`;
+    }
+  }
+
+  // change tells the view; undefined takes a change back.
+  private change(key: string, value: unknown): void {
+    this.dispatchEvent(new CustomEvent("changed", { detail: { key, value } }));
+  }
+}
+
+// group puts keys into sections by the first word of their path. Keys without a
+// section are general, and stand first.
+function group(keys: readonly Key[]): Map<string, Key[]> {
+  const sections = new Map<string, Key[]>([["", []]]);
+  for (const k of keys) {
+    const at = k.key.indexOf(".");
+    const head = at < 0 ? k.key : k.key.slice(0, at);
+    const name = at < 0 && !keys.some((other) => other.key.startsWith(`${k.key}.`)) ? "" : head;
+    sections.set(name, [...(sections.get(name) ?? []), k]);
+  }
+  if (sections.get("")?.length === 0) sections.delete("");
+  return sections;
+}
+
+const ofEntry = /^(.+)\.(\d+)\.[^.]+$/;
+
+function entriesOf(keys: readonly Key[]): Entry[] {
+  const all = new Map<string, Entry>();
+  for (const k of keys) {
+    const found = ofEntry.exec(k.key);
+    if (!found) continue;
+    const path = `${found[1]}.${found[2]}`;
+    const entry = all.get(path) ?? { path, list: found[1]!, n: Number(found[2]), keys: [] };
+    entry.keys.push(k);
+    all.set(path, entry);
+  }
+  return [...all.values()];
+}
+
+function holdsSections(k: Key, keys: readonly Key[]): boolean {
+  return k.type === "list" && keys.some((one) => ofEntry.exec(one.key)?.[1] === k.key);
+}
+
+// structured is a value that no field can hold: rules, or options of an engine.
+function structured(k: Key): boolean {
+  const is = (v: unknown) => typeof v === "object" && v !== null && (!Array.isArray(v) || v.some((one) => typeof one === "object" && one !== null));
+  return k.type === "list" && (is(k.value) || is(k.default));
+}
+
+customElements.define("p-config-form", ConfigForm);

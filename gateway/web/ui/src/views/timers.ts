@@ -1,0 +1,112 @@
+// The timers that run, each with the time that is left.
+
+import { css, html, nothing } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import { get, send } from "../lib/api.js";
+import { ask } from "../lib/ui.js";
+import { View } from "../lib/view.js";
+import { clock } from "../lib/words.js";
+import { devices, nameOf, type Device } from "./devices.js";
+import { list } from "./list.js";
+import { t } from "./timers.words.js";
+
+interface Timer {
+  id: string;
+  robot?: string;
+  name?: string; // of the robot
+  label?: string;
+  text?: string;
+  set?: string;
+  due: string;
+  length?: number; // nanoseconds
+  reminder?: boolean;
+  on_robot?: boolean;
+}
+
+export class TimersView extends View {
+  static properties = { timers: { state: true } };
+  declare private timers: Timer[];
+  private robots: Device[] = [];
+  private tick: ReturnType<typeof setInterval> | undefined;
+
+  static styles = [...View.styles, list, css`
+    .left { font-size: 1.7rem; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -0.01em; line-height: 1.2; }
+    p-bar { flex: 1 1 100%; }
+  `];
+
+  constructor() {
+    super();
+    this.timers = [];
+    this.reloadOn(["timer_rang", "robot_renamed"], ["timers"]);
+  }
+
+  protected title_(): string {
+    return t("title");
+  }
+
+  protected async load(): Promise<void> {
+    const [timers, robots] = await Promise.all([get<Timer[] | null>("api/v1/timers"), devices()]);
+    this.robots = robots;
+    this.timers = (timers ?? []).sort((a, b) => Date.parse(a.due) - Date.parse(b.due));
+  }
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    // The clock goes on by itself; what is asked of the server is not asked again.
+    this.tick = setInterval(() => {
+      if (this.timers.length > 0) this.requestUpdate();
+    }, 1000);
+    this.follow(["timer_rang"], (e) => this.tell(t("rang", { text: String(e.data["text"] ?? "") })));
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    clearInterval(this.tick);
+  }
+
+  protected content(): unknown {
+    if (this.timers.length === 0) return html`<p-empty heading=${t("none")}>${t("noneHint")}</p-empty>`;
+    return html`<p-card><ul class="items" id="timers">${repeat(this.timers, (one) => one.id, (one) => this.item(one))}</ul></p-card>`;
+  }
+
+  private item(one: Timer): unknown {
+    const text = label(one);
+    const left = Date.parse(one.due) - Date.now();
+    const length = (one.length ?? 0) / 1e6;
+    const name = one.robot ? one.name || nameOf(this.robots, one.robot) : "";
+    return html`<li data-test="timer" data-id=${one.id}>
+      <div class="what">
+        <p class="text">${text}</p>
+        <p class="meta">
+          <time datetime=${one.due}>${t("at", { time: clock(one.due) })}</time>
+          <span>${name ? t("on", { name }) : t("any")}</span>
+          ${one.on_robot ? html`<span>${t("onRobot")}</span>` : nothing}
+        </p>
+      </div>
+      <p class="left" role="timer" aria-label=${t("left", { time: remaining(left) })}>${left > 0 ? remaining(left) : t("now")}</p>
+      <p-button kind="danger" label=${t("cancelOf", { text })} @click=${() => this.cancel(one)} data-test="cancel">${t("cancel")}</p-button>
+      ${length > 0 ? html`<p-bar label=${text} .value=${Math.min(1, Math.max(0, 1 - left / length))}></p-bar>` : nothing}
+    </li>`;
+  }
+
+  private async cancel(one: Timer): Promise<void> {
+    if (!(await ask({ heading: t("really"), text: label(one), yes: t("cancel"), no: t("keep"), danger: true }))) return;
+    if (await this.act(() => send("DELETE", `api/v1/timers/${encodeURIComponent(one.id)}`), t("cancelled"))) {
+      this.timers = this.timers.filter((other) => other.id !== one.id);
+    }
+  }
+}
+
+function label(one: Timer): string {
+  return one.label || one.text || t(one.reminder ? "reminder" : "timer");
+}
+
+// remaining is hours, minutes and seconds, with the hours only where there are some.
+function remaining(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  const two = (n: number) => String(n).padStart(2, "0");
+  const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
+customElements.define("p-timers", TimersView);

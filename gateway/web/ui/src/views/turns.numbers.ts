@@ -1,0 +1,58 @@
+// What is computed of turns: the stages in their order, and p50 and p95 of each.
+
+export interface Turn {
+  robot: string;
+  session: string;
+  at: string;
+  heard: string;
+  said: string;
+  end: string;
+  stages: Record<string, number> | null;
+}
+
+// The stages that follow each other, and the two that do not: the whole time from
+// the end of speech to the first sound, and that of the tools.
+export const inOrder = ["endpoint", "recognize", "first_token", "first_sentence", "first_audio"] as const;
+export const all = ["first_packet", ...inOrder, "tools"] as const;
+export type Stage = (typeof all)[number];
+
+// total is the time from the end of speech to the first sound.
+export function total(turn: Turn): number | undefined {
+  return turn.stages?.["first_packet"];
+}
+
+// percentile is the smallest value that p of the values do not exceed.
+export function percentile(values: readonly number[], p: number): number | undefined {
+  if (values.length === 0) return undefined;
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(p * sorted.length) - 1)];
+}
+
+export interface Numbers {
+  from: number; // ms since 1970; of an hour
+  count: number;
+  p50: number | undefined;
+  p95: number | undefined;
+}
+
+export const hour = 3600_000;
+
+// values are those of a stage in turns that had it.
+export function values(turns: readonly Turn[], stage: Stage): number[] {
+  return turns.map((one) => one.stages?.[stage]).filter((ms): ms is number => typeof ms === "number");
+}
+
+// day gives the turns of the last 24 hours.
+export function day(turns: readonly Turn[], now: number): Turn[] {
+  return turns.filter((one) => now - Date.parse(one.at) < 24 * hour);
+}
+
+// byHour gives 24 hours, the last of which is the one that runs.
+export function byHour(turns: readonly Turn[], stage: Stage, now: number): Numbers[] {
+  const last = Math.floor(now / hour) * hour;
+  return Array.from({ length: 24 }, (_, i) => {
+    const from = last - (23 - i) * hour;
+    const some = values(turns.filter((one) => Date.parse(one.at) >= from && Date.parse(one.at) < from + hour), stage);
+    return { from, count: some.length, p50: percentile(some, 0.5), p95: percentile(some, 0.95) };
+  });
+}
