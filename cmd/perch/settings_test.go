@@ -104,7 +104,8 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 		Digest  string
 		Restart bool
 	}
-	change := map[string]any{"digest": shown.Digest, "set": map[string]any{"persona.name": "Bo", "speech.silence": "700ms", "timezone": "Europe/Berlin"}}
+	set := map[string]any{"persona.name": "Bo", "speech.silence": "700ms", "timezone": "Europe/Berlin"}
+	change := map[string]any{"digest": shown.Digest, "set": set}
 	if err := p.ask(ctx, "PUT", "/api/v1/config", change, &done); err != nil || !done.Restart {
 		t.Fatal(err, done)
 	}
