@@ -114,8 +114,9 @@ func TestFound(t *testing.T) {
 		t.Errorf("found is\n%+v\nwant\n%+v", got, want)
 	}
 	slices.Sort(asked)
-	if want := []string{"127.0.0.1:" + port, "127.0.0.2:" + port, "127.0.0.3:" + port, "127.0.0.4:" + port, "[fd00::7]:" + port}; !slices.Equal(asked, want) {
-		t.Errorf("asked are %q, want %q", asked, want)
+	reached := []string{"127.0.0.1:" + port, "127.0.0.2:" + port, "127.0.0.3:" + port, "127.0.0.4:" + port, "[fd00::7]:" + port}
+	if !slices.Equal(asked, reached) {
+		t.Errorf("asked are %q, want %q", asked, reached)
 	}
 }
 
