@@ -75,9 +75,15 @@ export class WebRobot extends LitElement {
 
   // act is a click of its face, or Space.
   private act(): void {
-    if (this.manual && this.robot.state === "idle") return;
-    void this.robot.tap();
+    if (this.manual && !this.robot.deaf && this.robot.state === "idle") return;
+    this.tap();
   }
+
+  // tap without a microphone is for the keyboard.
+  private readonly tap = (): void => {
+    void this.robot.tap();
+    if (this.robot.deaf && this.robot.state !== "speaking") this.renderRoot.querySelector<HTMLInputElement>("#write")!.focus();
+  };
 
   private readonly key = (e: KeyboardEvent): void => {
     const target = e.composedPath()[0];
@@ -181,11 +187,11 @@ export class WebRobot extends LitElement {
 
   private buttons() {
     const r = this.robot;
-    const main = r.state === "speaking" ? "interrupt" : r.state === "listening" ? "hang" : r.trouble || r.waits ? "retry" : "talk";
-    const talk = this.manual && (r.state === "idle" || this.held)
+    const main = r.state === "speaking" ? "interrupt" : r.state === "listening" ? "hang" : r.trouble || r.waits ? "retry" : r.deaf ? "write" : "talk";
+    const talk = this.manual && !r.deaf && (r.state === "idle" || this.held)
       ? html`<button class="talk ${this.held ? "held" : ""}" type="button" data-test="talk" @pointerdown=${this.pressed} @pointerup=${this.letGo}
           @pointercancel=${this.letGo} @keydown=${this.buttonKey} @keyup=${this.buttonKey}>${words(this.held ? "holding" : "hold")}</button>`
-      : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${() => void r.tap()}>${words(main)}</button>`;
+      : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${this.tap}>${words(main)}</button>`;
     return html`<div class="row buttons">${talk}
       <p-button data-test="wake" ?disabled=${!["idle", "speaking"].includes(r.state)} @click=${() => void r.wake()}>${words("wake")}</p-button>
       ${r.deaf ? nothing : html`<p-button data-test="mute" pressed=${r.muted ? "true" : "false"} @click=${() => r.setMuted(!r.muted)}>${words("mute")}</p-button>`}
