@@ -70,7 +70,8 @@ func TestTalkWithTheRobotInThePage(t *testing.T) {
 	t.Parallel()
 	const sentence = "set the volume to forty percent"
 	c := startChromium(t, chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.Flag("use-file-for-fake-audio-capture", recorded(t, sentence)+"%noloop"), chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
+		chromedp.Flag("use-file-for-fake-audio-capture", recorded(t, sentence)+"%noloop"),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
 	h := startHouse(t)
 	b := c.browse(t)
 	b.boots(local(h) + "robot")

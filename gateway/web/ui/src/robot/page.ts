@@ -125,7 +125,7 @@ export class WebRobot extends LitElement {
     face.held = this.drag.moving;
     face.leds = this.leds();
     face.loudness = this.robot.state === "speaking" || this.drains ? this.robot.speaker.analyser ?? null : null;
-    face.style.setProperty("--brightness", String(0.25 + (0.75 * this.robot.body.brightness) / 100));
+    face.style.setProperty("--brightness", String(Math.max(0.2, (this.robot.body.brightness / 100) ** 0.4)));
     face.style.setProperty("--screen", this.robot.body.theme === "light" ? "#f3f5f7" : "#0b0e13");
     face.style.setProperty("--ink", this.robot.body.theme === "light" ? "#1b2027" : "#f7f9fc");
   }
@@ -167,20 +167,18 @@ export class WebRobot extends LitElement {
           </section>
           ${this.notices()}
         </div>
-        <div class="right">
-          <p-card heading=${words("transcript")}>
-            <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
-              ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
-            </div>
-            <form class="write" @submit=${this.write}>
-              <label class="hidden" for="write">${words("write")}</label>
-              <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
-              <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
-            </form>
-          </p-card>
-          <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
-          <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
-        </div>
+        <p-card heading=${words("transcript")}>
+          <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
+            ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
+          </div>
+          <form class="write" @submit=${this.write}>
+            <label class="hidden" for="write">${words("write")}</label>
+            <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
+            <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
+          </form>
+        </p-card>
+        <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
+        <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
         <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
       </main>`;
   }

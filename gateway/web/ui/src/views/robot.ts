@@ -36,7 +36,11 @@ export class RobotView extends View {
     .say { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; margin-top: 0.9rem; }
     .facts { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; align-items: center; margin-bottom: 1rem; }
     .fact { display: inline-flex; gap: 0.3rem; align-items: center; }
-    @media (max-width: 1099px) { .page { grid-template-columns: minmax(0, 1fr); } .second { grid-row: 1; } }
+    /* Narrow, its body comes first and then the talk; what is rarely needed comes last. */
+    @media (max-width: 1099px) {
+      .page { grid-template-columns: minmax(0, 1fr); } .column { display: contents; }
+      .body { order: 1; } .talk { order: 2; } .senses { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }
+    }
   `];
 
   constructor() {
@@ -139,17 +143,17 @@ export class RobotView extends View {
     const c = controlsOf(this.tools);
     return html`${this.facts(d)}
       <div class="page"><div class="column first">
-        <p-card heading=${say("talk")}><p-talk .robot=${d.id} .records=${this.records}></p-talk>
+        <p-card class="talk" heading=${say("talk")}><p-talk .robot=${d.id} .records=${this.records}></p-talk>
           <form class="say" @submit=${this.saying}><p-field label=${say("sayTo", { name: nameOf(d) })}><input id="say" data-test="say" maxlength="2000" autocomplete="off"></p-field>
             <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form></p-card>
-        ${d.adopted ? html`<p-card heading=${say("settings")}><p-robot-settings .device=${d}></p-robot-settings></p-card>` : nothing}
-        <p-card heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
+        ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d}></p-robot-settings></p-card>` : nothing}
+        <p-card class="tools" heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
       </div><div class="column second">
-        <p-card heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
-        <p-card heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
-        ${c.photo ? html`<p-card heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
-        <p-card heading=${say("version")}><p-robot-firmware .robot=${d.id} .board=${d.board ?? ""} .update_=${this.update_} .images=${this.images}></p-robot-firmware></p-card>
-        <p-card heading=${say("facts")}>${this.details(d)}</p-card>
+        <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
+        <p-card class="senses" heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
+        ${c.photo ? html`<p-card class="camera" heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
+        <p-card class="firmware" heading=${say("version")}><p-robot-firmware .robot=${d.id} .board=${d.board ?? ""} .update_=${this.update_} .images=${this.images}></p-robot-firmware></p-card>
+        <p-card class="details" heading=${say("facts")}>${this.details(d)}</p-card>
       </div></div>`;
   }
 
