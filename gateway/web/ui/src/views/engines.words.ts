@@ -15,7 +15,7 @@ export const t = catalogue({
     since: "since {time}",
     first: "first in the list",
     fallback: "used if those before it fail",
-    tryIt: "Try it",
+    tryIt: "Try",
     tryOf: "Try {name}",
     close: "Close",
     sentence: "Sentence to speak",
