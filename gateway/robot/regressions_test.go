@@ -258,14 +258,15 @@ func page(id int, next string, names ...string) json.RawMessage {
 
 // TestFirstWordsWaitForTheTools of a robot that is new here, and not for ever.
 func TestFirstWordsWaitForTheTools(t *testing.T) {
+	answers := func(payload json.RawMessage) func(*toolbox) { return func(b *toolbox) { _, _ = b.deliver(payload) } }
 	for name, c := range map[string]struct {
 		known   []device.Tool
 		deliver func(b *toolbox)
 		waits   time.Duration
 	}{
-		"a new robot":              {deliver: func(b *toolbox) { _, _ = b.deliver(page(2, "", "t")) }, waits: 100 * time.Millisecond},
-		"one with another page":    {deliver: func(b *toolbox) { _, _ = b.deliver(page(2, "u", "t")) }, waits: firstListWithin},
-		"one without tools":        {deliver: func(b *toolbox) { _, _ = b.deliver([]byte(`{"jsonrpc":"2.0","id":2,"error":{"code":-1}}`)) }, waits: 100 * time.Millisecond},
+		"a new robot":              {deliver: answers(page(2, "", "t")), waits: 100 * time.Millisecond},
+		"one with another page":    {deliver: answers(page(2, "u", "t")), waits: firstListWithin},
+		"one without tools":        {deliver: answers([]byte(`{"jsonrpc":"2.0","id":2,"error":{"code":-1}}`)), waits: 100 * time.Millisecond},
 		"one that never lists any": {deliver: func(*toolbox) {}, waits: firstListWithin},
 		"one that goes":            {deliver: (*toolbox).close, waits: 100 * time.Millisecond},
 		"one that is known":        {known: []device.Tool{{Name: "known"}}, deliver: func(*toolbox) {}},
