@@ -72,6 +72,7 @@ func New(o Options) *Service { return &Service{o: o} }
 // The firmware does not escape the body, so a body may be unreadable.
 type Request struct {
 	Host      string // of the request, with the port where it has one
+	TLS       bool   // it came over TLS, as from the robot in the page
 	DeviceID  string
 	ClientID  string
 	UserAgent string // "<board>/<version>"
@@ -238,7 +239,7 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	if err != nil {
 		return device.CheckIn{}, err
 	}
-	base, err := s.base(r.Host)
+	base, err := s.base(r.Host, r.TLS)
 	if err != nil {
 		return device.CheckIn{}, err
 	}
@@ -275,19 +276,23 @@ func (s *Service) client(id device.ID, sent string, body reported) device.Client
 }
 
 // base returns the address for robots. The firmware misreads a URL without a port.
-func (s *Service) base(host string) (string, error) {
+func (s *Service) base(host string, encrypted bool) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil
 	}
+	scheme, usual := "http://", "80"
+	if encrypted {
+		scheme, usual = "https://", "443"
+	}
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = host, "80"
+		name, port = host, usual
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
 		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given",
 			clip(host))}
 	}
-	return "http://" + net.JoinHostPort(name, port), nil
+	return scheme + net.JoinHostPort(name, port), nil
 }
 
 // reported are the fields of the body that are used.

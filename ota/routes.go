@@ -68,6 +68,7 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	}
 	return s.CheckIn(Request{
 		Host:     c.Request.Host,
+		TLS:      c.Request.TLS != nil,
 		DeviceID: id, ClientID: client,
 		UserAgent: c.GetHeader("User-Agent"), Language: c.GetHeader("Accept-Language"),
 		Address: address(c.Request.RemoteAddr), Body: body,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
 	"perch/command"
+	"perch/gateway/admin"
 )
 
 // unwell is the doctor's error. Its findings have been printed.
@@ -80,6 +82,25 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 		return unwell{1}
 	}
 	return printed
+}
+
+// examine looks at the appliance that these flags have started, as perch doctor
+// does. What it finds goes to the owner's page.
+func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
+	loaded, err := s.load()
+	var wrong config.Faults
+	if err != nil && !errors.As(err, &wrong) {
+		return nil, err
+	}
+	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: config.Data(s.data), Version: version,
+		Built: appliance.BuiltAt(built), Connect: connectLocal})
+	defer d.Close()
+	if err == nil {
+		d.Examine(ctx)
+	} else {
+		d.Misconfigured(ctx, wrong)
+	}
+	return d.Items(), ctx.Err()
 }
 
 // coloured returns a report with the first word of each finding in colour, on a

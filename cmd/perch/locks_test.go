@@ -66,7 +66,7 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
-		"POST /api/v1/devices/:id/identify", "GET /api/v1/engines", "POST /api/v1/engines/try", "GET /api/v1/timers", "DELETE /api/v1/timers/:id"),
+		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/engines", "POST /api/v1/engines/try", "GET /api/v1/timers", "DELETE /api/v1/timers/:id"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
 	talksBearer: {"GET /mcp/talk", "POST /mcp/talk", "DELETE /mcp/talk"},

@@ -41,13 +41,15 @@ func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
+	kept := appliance.NewLogs()
+	log := slog.New(kept.Beside(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr))))
 	slog.SetDefault(log) // some libraries write to the standard logger
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built),
-		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: begin})
+		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: begin,
+		Logs: kept, Editor: s.editor(), Doctor: s.examine})
 	if err != nil {
 		return err
 	}

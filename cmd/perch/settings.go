@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +43,12 @@ func (s *settings) load() (config.Config, error) {
 	if err != nil {
 		return c, err
 	}
+	s.apply(&c)
+	return c, from.Recheck(&c)
+}
+
+// apply has flags take the place of what the configuration says.
+func (s *settings) apply(c *config.Config) {
 	if len(s.listen) > 0 {
 		c.Listen = s.listen
 	}
@@ -50,7 +58,17 @@ func (s *settings) load() (config.Config, error) {
 	if s.level != "" {
 		c.Log.Level = s.level
 	}
-	return c, from.Recheck(&c)
+}
+
+// editor changes the configuration that these flags lead to.
+func (s *settings) editor() *config.Editor {
+	fixed := map[string]string{}
+	for flag, is := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {
+		if is {
+			fixed[strings.ReplaceAll(flag, "-", ".")] = "--" + flag
+		}
+	}
+	return &config.Editor{Source: s.source(), Fixed: fixed, Flags: s.apply, Now: time.Now}
 }
 
 // source is where the configuration is.

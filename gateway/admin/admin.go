@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -76,15 +77,21 @@ type Options struct {
 	ForgetConversation func(conversation string) error
 	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
-	Senses   func(id device.ID, now time.Time) []string
-	Refused  func() []ota.Refusal // the check-ins that were last refused, newest first
-	Turns    func(most int) any
-	Parts    func() []Part
-	Counters []Counter
-	Gauges   []Gauge
-	Version  string
-	ID       string
-	Started  time.Time
+	Senses func(id device.ID, now time.Time) []string
+	// Connections are the programs that are connected now.
+	Connections func() Connections
+	Refused     func() []ota.Refusal // the check-ins that were last refused, newest first
+	Turns       func(most int) any
+	Parts       func() []Part
+	Counters    []Counter
+	Gauges      []Gauge
+	Settings    settings                                 // the configuration; nil is none
+	Logs        logs                                     // nil keeps none
+	Doctor      func(context.Context) ([]Finding, error) // nil is none
+	Restart     func()                                   // nil is none
+	Version     string
+	ID          string
+	Started     time.Time
 }
 
 // Counter is what another part counts, for the metrics.
@@ -116,11 +123,11 @@ type Part struct {
 
 // Door is the admin API.
 type Door struct {
-	o       Options
-	readers atomic.Int32 // of the events
-
+	o           Options
+	readers     atomic.Int32 // of the events
 	identifying busy[device.ID]
 	trying      busy[string] // engines
+	examining   sync.Mutex   // while the doctor looks
 }
 
 // New returns the door.

@@ -46,6 +46,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.assetRoutes(large, api)
 	d.archiveRoutes(large, api)
 	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
+	d.settingsRoutes(large, api)
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string
@@ -72,6 +73,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.memoryRoutes(api)
 	d.noticeRoutes(api)
 	d.timerRoutes(api)
+	d.connectionRoutes(api)
 	api.GET("/permissions", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.questions(), nil }))
 	api.POST("/permissions/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		body, err := io.ReadAll(c.Request.Body)
@@ -144,6 +146,11 @@ func (d *Door) engineRoutes(api gin.IRouter) {
 	})
 }
 
+// connectionRoutes mounts the programs around the appliance.
+func (d *Door) connectionRoutes(api gin.IRouter) {
+	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
+}
+
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
 // others, and has limits of its own.
 func (d *Door) firmwareRoutes(large, api gin.IRouter) {
@@ -200,6 +207,56 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 			return d.o.Archives.Restore(c.Request.Context(), body, restart)
 		})
 	}))
+}
+
+// mostConfigBody bounds a configuration as JSON, in which each byte may be two.
+const mostConfigBody = 2<<20 + 64<<10
+
+// settingsRoutes mounts the configuration, and what goes with a change of it: the
+// restart, the doctor and the log.
+func (d *Door) settingsRoutes(large, api gin.IRouter) {
+	config := large.Group("/config", door.Limit(mostConfigBody))
+	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
+	config.POST("/check", withChange(d.checkConfig))
+	config.PUT("", withChange(func(c ConfigChange) (any, error) { return d.writeConfig(c) }))
+	api.POST("/restart", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+		var none struct{}
+		if err := c.ShouldBindJSON(&none); err != nil && !errors.Is(err, io.EOF) {
+			return nil, unreadable(err)
+		}
+		return gin.H{"ok": true}, d.restart()
+	}))
+	api.GET("/doctor", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		found, err := d.examine(c.Request.Context())
+		return gin.H{"items": found}, err
+	}))
+	api.GET("/logs", func(c *gin.Context) {
+		err := d.followLogs(c.Request.Context(), c.Writer, c.Query("level"), c.GetHeader("Last-Event-ID"))
+		if !streamEnded(err) {
+			_ = c.Error(err) // the headers may be out; then it is for the log
+		}
+	})
+}
+
+// withChange is a handler of a change of the configuration.
+func withChange(work func(ConfigChange) (any, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		var change ConfigChange
+		if err := c.ShouldBindJSON(&change); err != nil {
+			_ = c.Error(unreadable(err))
+			return
+		}
+		body, err := work(change)
+		var faults *ConfigFaults
+		switch {
+		case errors.As(err, &faults):
+			c.JSON(faults.Status(), faults.shown())
+		case err != nil:
+			_ = c.Error(fault(err))
+		default:
+			c.JSON(http.StatusOK, body)
+		}
+	}
 }
 
 // assetRoutes mounts the files of fonts, wake words and faces, whose bodies are

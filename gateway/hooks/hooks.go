@@ -9,6 +9,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,4 +123,26 @@ func (d *Door) age(now time.Time) (due time.Time) {
 		d.change(d.table.sweep(now))
 	}
 	return d.table.due()
+}
+
+// Session is a coding session as it is shown.
+type Session struct {
+	Agent   string      // the program: "claude-code"
+	ID      string      // its own id of the session
+	Session string      // its name on the bus
+	State   agent.Shown // that it is in
+	Began   time.Time   // its first report
+	Seen    time.Time   // its latest
+}
+
+// Sessions are those that report, the first that came first.
+func (d *Door) Sessions() []Session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []Session{}
+	for _, s := range d.table {
+		all = append(all, Session{s.agent, strings.TrimPrefix(s.key, key(s.agent, "")), name(s.slot), s.state().shown(), s.began, s.seen})
+	}
+	slices.SortFunc(all, func(a, b Session) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Session, b.Session)) })
+	return all
 }

@@ -31,6 +31,7 @@ type session struct {
 	passing coding    // what is in front of base
 	until   time.Time // it is
 	seen    time.Time // its latest report
+	began   time.Time // its first
 }
 
 // state is what it does.
@@ -155,7 +156,7 @@ func (t table) with(key, agent string, now time.Time) (table, session) {
 		}
 		delete(after, oldest)
 	}
-	s := session{key: key, agent: agent, base: idle, seen: now}
+	s := session{key: key, agent: agent, base: idle, seen: now, began: now}
 	for after.inSlot(s.slot).key != "" {
 		s.slot++
 	}

@@ -194,7 +194,11 @@ func base(r *http.Request, publicURL, checkedIn string) string {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
 		return ""
 	}
-	return "http://" + net.JoinHostPort(name, port)
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(name, port)
 }
 
 func portOf(address string) string {

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"perch/agent"
@@ -107,4 +108,22 @@ func (d *Door) Connected() int {
 	d.feed.mu.Lock()
 	defer d.feed.mu.Unlock()
 	return len(d.feed.skins)
+}
+
+// Skin is a connected skin as it is shown.
+type Skin struct {
+	Address string // that it came from
+	Since   time.Time
+}
+
+// Skins are those that are connected, the first that came first.
+func (d *Door) Skins() []Skin {
+	d.feed.mu.Lock()
+	defer d.feed.mu.Unlock()
+	all := []Skin{}
+	for s := range d.feed.skins {
+		all = append(all, Skin{s.address, s.since})
+	}
+	slices.SortFunc(all, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
+	return all
 }

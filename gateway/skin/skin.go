@@ -20,6 +20,9 @@ type skin struct {
 	out    *outbox
 	filter filter // the feed's, under its lock
 
+	address string
+	since   time.Time
+
 	ended chan struct{} // by the reader
 }
 
@@ -56,7 +59,7 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s := &skin{door: d, conn: conn, out: newOutbox(), ended: make(chan struct{}),
-		log: d.o.Log.With("address", r.RemoteAddr), filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
+		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr), filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
 	if !d.feed.join(s) {
 		leave()
 		conn.Close(socket.GoingAway, goingAway)

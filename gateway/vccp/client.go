@@ -1,6 +1,7 @@
 package vccp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,8 @@ const subprotocol = "vccp.v1"
 // client is a character that has come by WebSocket.
 type client struct {
 	conn    *socket.Conn
+	address string
+	since   time.Time
 	sending sync.Mutex // an action at a time
 
 	mu     sync.Mutex
@@ -108,7 +111,7 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 		conn.Close(socket.Violation, "Session ID required")
 		return
 	}
-	c := &client{conn: conn}
+	c := &client{conn: conn, address: r.RemoteAddr, since: time.Now()}
 	if err := d.enter(session, c); err != nil {
 		conn.Close(socket.Violation, err.Error())
 		return
@@ -133,4 +136,22 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 			c.take(text, time.Now())
 		}
 	}
+}
+
+// Character is a connected character as it is shown.
+type Character struct {
+	Address string // that it came from
+	Since   time.Time
+}
+
+// Connected are the characters that have come by WebSocket, the first that came first.
+func (d *Door) Connected() []Character {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []Character{}
+	for c := range d.sockets {
+		all = append(all, Character{c.address, c.since})
+	}
+	slices.SortFunc(all, func(a, b Character) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
+	return all
 }

@@ -32,6 +32,10 @@ func TestConversation(t *testing.T) {
 		t.Errorf("registered: %s", got)
 	}
 	b := h.body(t, "/"+id)
+	until(t, "it is shown as connected", func() bool {
+		all := h.door.Connected()
+		return len(all) == 1 && strings.HasPrefix(all[0].Address, "127.0.0.1:") && time.Since(all[0].Since) < time.Minute
+	})
 	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:00Z","data":{"name":"early"}}`)
 	b.can(m, `{"actions":[{"type":"action","category":"wink","data":{}}]}`)
 	if got := m.must("get-perception", nil); got != "[]" {

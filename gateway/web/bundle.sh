@@ -21,11 +21,14 @@ fi
 rm -rf dist/assets dist/files.json
 build() { (cd ui && GOFLAGS='' go run $esbuild "$@" --bundle --format=esm --target=es2022 --minify --legal-comments=linked --log-level=warning); }
 # What loads later is in files of its own. Names change with what is in a file, so
-# that a browser may keep it for ever.
-build src/app.ts src/robot.ts src/face.ts --splitting --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
+# that a browser may keep it for ever. The sound's library asks for node:module where
+# it runs in Node only.
+build src/app.ts src/robot.ts src/face.ts --splitting --external:node:module --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--metafile=../dist/files.json.new --outdir=../dist/assets
 # The card is one file: Home Assistant loads it from another address.
 build src/card.ts --outfile=../dist/assets/perch-card.js
+# The audio thread loads its script by itself, beside the chunk that wants it.
+build src/robot/worklet.ts --outfile=../dist/assets/worklet.js
 cp ui/icon.svg dist/assets/
 gzip -9 -n dist/assets/*
 mv dist/files.json.new dist/files.json

@@ -3,6 +3,7 @@
 package appliance
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -84,6 +85,10 @@ type Options struct {
 	Next    Next      // where to write what to do next; may be empty
 
 	NewDatabase bool // an empty one is begun, although there was another
+
+	Logs   *Logs                                          // what Log has written; nil keeps nothing
+	Editor *config.Editor                                 // changes the configuration file; nil changes none
+	Doctor func(context.Context) ([]admin.Finding, error) // looks at all of this; nil is none
 }
 
 // New builds the appliance, each part after those that it needs. Whatever was
@@ -145,9 +150,16 @@ func (a *Appliance) newAdmin() {
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
-		Refused:  a.ota.Refused,
+		Refused: a.ota.Refused, Connections: a.connections,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.Version, ID: a.ID, Started: a.Started,
+		Doctor: a.Doctor, Restart: a.askRestart,
+	}
+	if a.Logs != nil {
+		shown.Logs = a.Logs
+	}
+	if a.Editor != nil {
+		shown.Settings = a.newSettings()
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
 }

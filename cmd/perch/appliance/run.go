@@ -53,6 +53,9 @@ func (a *Appliance) list() []part {
 		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},
 		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
 	}
+	if a.Logs != nil {
+		all = append(all, part{end: a.Logs.Close}) // those who follow have no end of their own
+	}
 	if a.Next.Out != nil {
 		all = append(all, part{run: until(a.printNext)})
 	}

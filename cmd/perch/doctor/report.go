@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"perch/cmd/perch/appliance"
+	"perch/gateway/admin"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -41,10 +42,23 @@ func (f finding) MarshalJSON() ([]byte, error) {
 // rank has faults before warnings, and those before what works.
 func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
 
+// sorted are the findings, faults first.
+func (d *Examination) sorted() []finding {
+	return slices.SortedStableFunc(slices.Values(d.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
+}
+
+// Items are the findings as the owner's page shows them, faults first.
+func (d *Examination) Items() (all []admin.Finding) {
+	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
+	for _, f := range d.sorted() {
+		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works")})
+	}
+	return all
+}
+
 // Report prints the findings, faults first, and returns how many of these there are.
 func (d *Examination) Report(out io.Writer) (faults int) {
-	sorted := slices.SortedStableFunc(slices.Values(d.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
-	wide := 0
+	sorted, wide := d.sorted(), 0
 	for _, f := range sorted {
 		wide = max(wide, utf8.RuneCountInString(f.Part))
 		if !f.Ok {

@@ -5,7 +5,8 @@
 // Attributes, each also a property: state, emotion, mood, loudness, gaze, yaw, pitch,
 // leds, text, muted; and look, which is robot (default), screen or bare. What is not
 // known leaves the face as it is, because names come from servers. The loudness may
-// be an AnalyserNode, too. gesture() moves the head. One that is not seen, because it
+// be an AnalyserNode, too; where it is not known, the mouth of one that speaks moves
+// by itself. gesture() moves the head. One that is not seen, because it
 // is scrolled away or its page is hidden, has no timers, frames and animations.
 
 import { Drawing, poseOf, type Pose } from "./draw.js";
@@ -39,7 +40,7 @@ export class StackChanFace extends HTMLElement {
   private wanted: Face;
   private values: { state: State; emotion: Emotion; mood: Emotion; text: string; muted: boolean; yaw: number; pitch: number } =
     { state: "idle", emotion: "neutral", mood: "neutral", text: "", muted: false, yaw: 0, pitch: 0 };
-  private volume = 0;
+  private volume: number | null = null; // null: not known
   private source: AnalyserNode | null = null;
   private samples = new Float32Array(1024);
   private looksAt: [number, number] | null = null;
@@ -94,7 +95,7 @@ export class StackChanFace extends HTMLElement {
       case "state": this.state = value ?? "idle"; break;
       case "emotion": this.emotion = value ?? "neutral"; break;
       case "mood": this.mood = value ?? "neutral"; break;
-      case "loudness": this.loudness = Number(value) || 0; break;
+      case "loudness": this.loudness = value === null ? null : Number(value) || 0; break;
       case "gaze": this.gaze = value === null ? null : pairOf(value); break;
       case "yaw": this.yaw = Number(value) || 0; break;
       case "pitch": this.pitch = Number(value) || 0; break;
@@ -112,7 +113,8 @@ export class StackChanFace extends HTMLElement {
     this.stage.classList.replace(this.values.state, s);
     this.values.state = s;
     this.choose();
-    if (this.awake && !this.quiet.matches && s === "notification") void this.gesture("tilt");
+    if (s === "notification") void this.gesture("tilt");
+    if (s === "speaking") this.babble();
   }
 
   get emotion(): Emotion { return this.values.emotion; }
@@ -130,10 +132,10 @@ export class StackChanFace extends HTMLElement {
     this.choose();
   }
 
-  get loudness(): number | AnalyserNode { return this.source ?? this.volume; }
+  get loudness(): number | AnalyserNode | null { return this.source ?? this.volume; }
   set loudness(l: number | AnalyserNode | null) {
     this.source = l instanceof AnalyserNode ? l : null;
-    this.volume = typeof l === "number" ? clamp(l, 0, 1) : 0;
+    this.volume = typeof l === "number" ? clamp(l, 0, 1) : null;
     this.move();
   }
 
@@ -236,6 +238,7 @@ export class StackChanFace extends HTMLElement {
   private readonly settle = (): void => {
     for (const t of this.timers) clearTimeout(t);
     this.timers.clear();
+    this.babbling = false;
     this.stage.classList.toggle("awake", this.awake);
     if (!this.awake) {
       cancelAnimationFrame(this.frame);
@@ -245,6 +248,7 @@ export class StackChanFace extends HTMLElement {
     if (!this.quiet.matches) {
       this.later(blinkAfter(), this.blink);
       this.later(glanceAfter(), this.lookAside);
+      this.babble();
     }
     this.move();
   };
@@ -256,6 +260,23 @@ export class StackChanFace extends HTMLElement {
     }, ms);
     this.timers.add(t);
   }
+
+  // babble moves the mouth of one whose voice is heard elsewhere, as the firmware
+  // does for its own.
+  private babbles = 0;
+  private babbling = false;
+  private readonly babble = (): void => {
+    this.babbles = 0;
+    if (this.babbling || this.values.state !== "speaking" || this.source || this.volume !== null || !this.awake) return;
+    this.babbles = this.quiet.matches ? 0.35 : Math.random() < 0.3 ? 0.05 : 0.25 + Math.random() * 0.5;
+    this.move();
+    if (this.quiet.matches) return;
+    this.babbling = true;
+    this.later(100 + Math.random() * 110, () => {
+      this.babbling = false;
+      this.babble();
+    });
+  };
 
   private shut = false;
   private readonly blink = (): void => {
@@ -296,7 +317,8 @@ export class StackChanFace extends HTMLElement {
     }
     const towards = this.looksAt ?? this.aside;
     goal.gaze = [clamp(goal.gaze[0] + towards[0], -1, 1), clamp(goal.gaze[1] + towards[1], -1, 1)];
-    goal.mouth = Math.max(goal.mouth * (this.volume > 0 ? 0.6 : 1), this.volume);
+    const loud = this.volume ?? (this.values.state === "speaking" ? this.babbles : 0);
+    goal.mouth = Math.max(goal.mouth * (loud > 0 ? 0.6 : 1), loud);
     this.goal = goal;
     const arrived = approach(this.now, this.goal, this.quiet.matches ? 1000 : ms);
     this.drawing.pose(this.now);

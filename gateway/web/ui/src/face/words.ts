@@ -84,9 +84,16 @@ export interface Described {
   text: string;
 }
 
+const wordsOf = (language: string): Words => all[language.slice(0, 2).toLowerCase()] ?? en;
+
+// stateIn is a state in words.
+export function stateIn(s: State, language: string): string {
+  return wordsOf(language).states[s];
+}
+
 // describe says a face in words.
 export function describe(d: Described, language: string): string {
-  const w = all[language.slice(0, 2).toLowerCase()] ?? en;
+  const w = wordsOf(language);
   let label = w.both(w.states[d.state], w.emotions[d.emotion]);
   if (d.muted) label = w.both(label, w.muted);
   return d.text ? w.says(label, d.text) : label;

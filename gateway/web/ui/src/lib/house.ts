@@ -103,6 +103,12 @@ export class House extends EventTarget {
     this.show(f, d.state || "idle");
   }
 
+  // report takes what a robot has answered to a question about itself.
+  report(robot: string, status: Status): void {
+    this.of(robot).status = status;
+    this.tell(robot);
+  }
+
   private of(robot: string): Folded {
     let f = this.robots.get(robot);
     if (!f) this.robots.set(robot, (f = fresh(robot)));

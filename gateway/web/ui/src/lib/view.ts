@@ -4,7 +4,7 @@
 // properties) and content (what stands below the h1, rendered once load has been
 // through). actions may add buttons beside the h1.
 
-import { LitElement, css, html, nothing, type CSSResultGroup, type PropertyValues } from "lit";
+import { LitElement, css, html, nothing, type CSSResultArray, type PropertyValues } from "lit";
 import { Refusal } from "./api.js";
 import { feed } from "./feed.js";
 import { base } from "./ui.js";
@@ -51,7 +51,7 @@ export class View extends Spoken {
   #ends: (() => void)[] = [];
 
   // A view with styles of its own has [View.styles, css`...`].
-  static styles: CSSResultGroup = [base, viewStyles()];
+  static styles: CSSResultArray = [base, viewStyles()];
 
   // ---- for a view to override
 

@@ -1,0 +1,20 @@
+package appliance
+
+import "perch/gateway/admin"
+
+// connections are the programs that are connected now, besides robots.
+func (a *Appliance) connections() admin.Connections {
+	mqtt := a.mqttPart()
+	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{},
+		HomeAssistant: admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}}
+	for _, s := range a.skins.Skins() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "skin", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range a.vccp.Connected() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "character", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range a.hooks.Sessions() {
+		c.Agents = append(c.Agents, admin.CodingAgent{Name: s.Agent, ID: s.ID, Session: s.Session, State: s.State, Since: s.Began, Seen: s.Seen})
+	}
+	return c
+}

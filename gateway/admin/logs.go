@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"perch/gateway/door"
+)
+
+// logs are the lines that were logged last, and those to come.
+type logs interface {
+	// Follow reads the lines of a level and above: all that are kept, or those after
+	// the one of an id. ok is false where too many read already. Close ends it.
+	Follow(least slog.Level, after string) (f LogFollower, ok bool)
+}
+
+// LogFollower reads what is logged.
+type LogFollower interface {
+	// Next waits for a line: JSON with at, level, msg and attrs. missed is how
+	// many went by unread before it.
+	Next(ctx context.Context) (id string, line json.RawMessage, missed int, err error)
+	Close()
+}
+
+// followLogs sends what is logged until the client goes.
+func (d *Door) followLogs(ctx context.Context, w http.ResponseWriter, level, lastID string) error {
+	if d.o.Logs == nil {
+		return errNot("a log that is kept")
+	}
+	least := slog.LevelInfo
+	if level != "" && least.UnmarshalText([]byte(level)) != nil || strings.ContainsAny(level, "+-") {
+		return &door.Fault{Word: "bad_level", Sentence: "level is debug, info, warn or error", HTTP: http.StatusBadRequest}
+	}
+	f, ok := d.o.Logs.Follow(least, lastID)
+	if !ok {
+		return &door.Fault{Word: "too_many_readers", Sentence: "too many pages follow the log already; close one",
+			HTTP: http.StatusServiceUnavailable}
+	}
+	defer f.Close()
+	var held *door.Message // behind what says that lines are missing
+	return door.Stream(ctx, w, func(ctx context.Context) (door.Message, error) {
+		if held != nil {
+			m := *held
+			held = nil
+			return m, nil
+		}
+		id, line, missed, err := f.Next(ctx)
+		m := door.Message{ID: id, Event: "line", Data: line}
+		if err == nil && missed > 0 {
+			held = &m
+			return door.Message{ID: id, Event: "missed", Data: map[string]int{"lines": missed}}, nil
+		}
+		return m, err
+	})
+}

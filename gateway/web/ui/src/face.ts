@@ -1,0 +1,97 @@
+// The page /face?robot=ID: only the face, on nothing, for OBS and for a tablet on the
+// wall. The skin socket feeds it. robot is a name or an id, and without it the face
+// is of whatever robot did something last. background=COLOUR, captions=1 and
+// look=robot|screen|bare are for those who put it somewhere.
+
+import "./face/face.js";
+import { fieldsOf, textOf } from "./robot/wire.js";
+import { socketURL } from "./lib/api.js";
+import { language } from "./lib/words.js";
+
+const captionFor = 8000;
+const mostDelay = 30_000;
+
+class Fed {
+  private delay = 1000;
+  private captionTimer = 0;
+
+  constructor(private readonly face: HTMLElementTagNameMap["stack-chan-face"], private readonly robot: string, private readonly captions: boolean) {}
+
+  // connect goes on for ever; each try waits longer than the one before.
+  connect(): void {
+    const socket = new WebSocket(socketURL("v1/vtuber/ws"));
+    socket.onopen = () => {
+      socket.send(JSON.stringify({
+        type: "subscribe", events: ["agent_state", "emotion", ...(this.captions ? ["tool_status", "notification"] : [])], states: "all", vocabulary: "xiaozhi",
+        ...(this.robot ? { session_ids: [`robot:${this.robot}`] } : {}),
+      }));
+    };
+    socket.onmessage = (e: MessageEvent<unknown>) => {
+      this.delay = 1000; // it was let in
+      if (typeof e.data === "string") this.show(e.data);
+    };
+    socket.onclose = () => {
+      this.face.state = "sleeping";
+      setTimeout(() => this.connect(), this.delay * (0.75 + Math.random() / 2));
+      this.delay = Math.min(mostDelay, this.delay * 2);
+    };
+    this.opened(socket);
+  }
+
+  // opened wakes the face of a connection that has nothing to say yet.
+  private opened(socket: WebSocket): void {
+    socket.addEventListener("open", () => {
+      this.face.state = "idle";
+      this.face.emotion = "neutral";
+    });
+  }
+
+  private show(text: string): void {
+    let frame: Record<string, unknown>;
+    try {
+      frame = fieldsOf(JSON.parse(text));
+    } catch {
+      return;
+    }
+    switch (frame["type"]) {
+      case "agent_state":
+        this.face.state = textOf(frame["state"]) ?? "idle";
+        break;
+      case "emotion":
+        this.face.emotion = textOf(frame["tag"]) ?? "neutral";
+        break;
+      case "tool_status":
+        if (frame["status"] === "running") this.caption(textOf(frame["content"]) || textOf(frame["tool_name"]) || "");
+        break;
+      case "notification":
+        this.caption(textOf(frame["text"]) ?? "");
+        break;
+    }
+  }
+
+  private caption(text: string): void {
+    this.face.text = text;
+    clearTimeout(this.captionTimer);
+    this.captionTimer = window.setTimeout(() => (this.face.text = ""), captionFor);
+  }
+}
+
+// dress makes the page as large as its window, and paints nothing unless asked to.
+function dress(background: string): void {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync("html, body { margin: 0; height: 100%; overflow: hidden; background: transparent; } stack-chan-face { width: 100vw; height: 100vh; aspect-ratio: auto; }");
+  document.adoptedStyleSheets = [sheet];
+  if (CSS.supports("color", background)) document.documentElement.style.background = background;
+}
+
+const asked = new URLSearchParams(location.search);
+dress(asked.get("background") ?? "");
+const face = document.createElement("stack-chan-face");
+face.lang = language();
+face.setAttribute("look", asked.get("look") ?? "robot");
+face.dataset["test"] = "face";
+face.state = "sleeping";
+const main = document.createElement("main");
+main.append(face);
+document.body.append(main);
+new Fed(face, asked.get("robot") ?? "", asked.get("captions") === "1").connect();

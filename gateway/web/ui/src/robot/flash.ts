@@ -1,0 +1,79 @@
+// What the robot in the page keeps when it is switched off: its identity, its
+// settings, and where its server is. It is the browser's, as a robot's is its flash.
+
+export type Mode = "auto" | "manual" | "realtime";
+export type Framing = 1 | 2 | 3;
+
+export interface Flash {
+  mac: string;
+  uuid: string;
+  volume: number; // 0 to 100
+  brightness: number; // 0 to 100
+  theme: "light" | "dark";
+  mode: Mode;
+  framing: Framing | 0; // 0 is what the server says
+  ota: string; // another server's address; "" is this one
+  websocket: { url: string; token: string; version: number };
+}
+
+const key = "perch.robot";
+
+export class Keeper {
+  readonly flash: Flash;
+
+  constructor() {
+    this.flash = { ...fresh(), ...read() };
+    this.save();
+  }
+
+  save(): void {
+    try {
+      localStorage.setItem(key, JSON.stringify(this.flash));
+    } catch {
+      // Storage may be forbidden: this robot is a new one at its next start.
+    }
+  }
+
+  // erase makes it another robot, which no server knows.
+  erase(): void {
+    Object.assign(this.flash, fresh());
+    this.save();
+  }
+}
+
+function fresh(): Flash {
+  return {
+    mac: newMAC(), uuid: newUUID(), volume: 70, brightness: 80, theme: "dark", mode: "auto", framing: 0, ota: "",
+    websocket: { url: "", token: "", version: 1 },
+  };
+}
+
+function read(): Partial<Flash> {
+  try {
+    const f: unknown = JSON.parse(localStorage.getItem(key) ?? "{}");
+    if (typeof f !== "object" || f === null) return {};
+    const known = f as Partial<Flash>;
+    return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(known.mac ?? "") && typeof known.uuid === "string" ? known : {};
+  } catch {
+    return {};
+  }
+}
+
+const hex = (bytes: Uint8Array): string[] => Array.from(bytes, (b) => b.toString(16).padStart(2, "0"));
+
+// newMAC is a locally administered address (IEEE 802, bit 1 of the first byte), which
+// no maker gives to a device.
+function newMAC(): string {
+  const b = crypto.getRandomValues(new Uint8Array(6));
+  b[0] = (b[0]! & 0xfc) | 0x02;
+  return hex(b).join(":");
+}
+
+// newUUID is a random one (RFC 9562, version 4). crypto.randomUUID is missing where
+// the page came by plain http.
+function newUUID(): string {
+  const b = crypto.getRandomValues(new Uint8Array(16));
+  b[6] = (b[6]! & 0x0f) | 0x40;
+  b[8] = (b[8]! & 0x3f) | 0x80;
+  return hex(b).join("").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}

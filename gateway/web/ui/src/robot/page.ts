@@ -1,0 +1,232 @@
+// <p-web-robot>: the page around the robot.
+
+import { LitElement, html, nothing } from "lit";
+import "../face/face.js";
+import type { State as FaceState } from "../face/face.js";
+import { base } from "../lib/ui.js";
+import { clock, languageChanged, languageTarget } from "../lib/words.js";
+import { Drag } from "./drag.js";
+import "./inspector.js";
+import "./panels.js";
+import { Robot, type Line } from "./robot.js";
+import { words } from "./robot.words.js";
+import { sentence } from "./sentence.js";
+import { style } from "./page.style.js";
+
+const mostLines = 200;
+const sleepsAfter = 300_000;
+
+export class WebRobot extends LitElement {
+  static styles = [base, style];
+  readonly robot = new Robot(() => words("drawnNote"));
+  private lines: (Line & { at: Date })[] = [];
+  private drag = new Drag(this.robot.body, () => this.act());
+  private asleep = false;
+  private sleepTimer = 0;
+  private held = false; // Space or the button
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    this.robot.addEventListener("change", this.again);
+    this.robot.addEventListener("line", this.said);
+    languageTarget.addEventListener(languageChanged, this.again);
+    document.addEventListener("keydown", this.key);
+    document.addEventListener("keyup", this.key);
+    window.addEventListener("blur", this.letGo);
+    document.title = `${words("title")} · Perch`;
+    void this.robot.boot();
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.robot.removeEventListener("change", this.again);
+    this.robot.removeEventListener("line", this.said);
+    languageTarget.removeEventListener(languageChanged, this.again);
+    document.removeEventListener("keydown", this.key);
+    document.removeEventListener("keyup", this.key);
+    window.removeEventListener("blur", this.letGo);
+    this.robot.hangUp();
+  }
+
+  private readonly again = (): void => {
+    this.stir();
+    this.requestUpdate();
+  };
+
+  private readonly said = (e: Event): void => {
+    this.lines = [...this.lines, { ...(e as CustomEvent<Line>).detail, at: new Date() }].slice(-mostLines);
+    this.requestUpdate();
+  };
+
+  // stir wakes its face; it falls asleep after five quiet minutes, as the screen of
+  // a robot does.
+  private stir(): void {
+    this.asleep = false;
+    clearTimeout(this.sleepTimer);
+    this.sleepTimer = window.setTimeout(() => {
+      this.asleep = this.robot.state === "idle";
+      this.requestUpdate();
+    }, sleepsAfter);
+  }
+
+  private get manual(): boolean {
+    return this.robot.keeper.flash.mode === "manual";
+  }
+
+  // act is a click of its face, or Space.
+  private act(): void {
+    if (this.manual && this.robot.state === "idle") return;
+    void this.robot.tap();
+  }
+
+  private readonly key = (e: KeyboardEvent): void => {
+    const target = e.composedPath()[0];
+    const types = target instanceof Element && target.closest("input, textarea, select, button, summary, a, [tabindex]");
+    if (e.code !== "Space" || types || e.ctrlKey || e.metaKey || e.altKey) return;
+    e.preventDefault();
+    if (e.type === "keyup") this.letGo();
+    else if (!e.repeat) this.hold();
+  };
+
+  private hold(): void {
+    if (this.manual) {
+      this.held = true;
+      void this.robot.press();
+    } else {
+      this.act();
+    }
+  }
+
+  private readonly letGo = (): void => {
+    if (this.held) this.robot.release();
+    this.held = false;
+    this.requestUpdate();
+  };
+
+  private readonly write = (e: Event): void => {
+    e.preventDefault();
+    const field = this.renderRoot.querySelector<HTMLInputElement>("#write")!;
+    const text = field.value.trim();
+    if (!text) return;
+    field.value = "";
+    void this.robot.type(text);
+  };
+
+  protected updated(): void {
+    const log = this.renderRoot.querySelector(".log");
+    if (log) log.scrollTop = log.scrollHeight;
+    const face = this.renderRoot.querySelector("stack-chan-face")!;
+    face.held = this.drag.moving;
+    face.leds = this.leds();
+    face.loudness = this.robot.state === "speaking" || this.drains ? this.robot.speaker.analyser ?? null : null;
+    face.style.setProperty("--brightness", String(0.25 + (0.75 * this.robot.body.brightness) / 100));
+    face.style.setProperty("--screen", this.robot.body.theme === "light" ? "#f3f5f7" : "#0b0e13");
+    face.style.setProperty("--ink", this.robot.body.theme === "light" ? "#1b2027" : "#f7f9fc");
+  }
+
+  // drains reports whether the end of an answer is still heard.
+  private get drains(): boolean {
+    return this.robot.state === "listening" && !this.robot.microphone.isOpen;
+  }
+
+  private faceState(): FaceState {
+    const r = this.robot;
+    if (r.trouble) return "error";
+    if (r.waits) return "notification";
+    if (r.state === "speaking" || this.drains) return "speaking";
+    if (r.working.startsWith("self.")) return "working";
+    if (r.thinking || r.state === "connecting" || r.state === "starting") return "thinking";
+    if (r.state === "listening") return "listening";
+    return this.asleep ? "sleeping" : "idle";
+  }
+
+  // leds has the firmware's sign on the first light: green while it listens, blue
+  // while it speaks.
+  private leds(): string[] {
+    const sign = { listening: "#00a850", speaking: "#2060d0" }[this.robot.state as string];
+    return this.robot.body.leds.map((c, i) => (i === 0 && sign ? sign : c));
+  }
+
+  render() {
+    const r = this.robot;
+    return html`<header><a href=".">← ${words("back")}</a><h1>${words("title")}</h1></header>
+      <main>
+        <div class="left">
+          <section class="stage" aria-label=${words("name")}>
+            <stack-chan-face data-test="face" state=${this.faceState()} emotion=${r.emotion} yaw=${r.body.yaw} pitch=${r.body.pitch} text=${r.bubble} ?muted=${r.muted}
+              @pointerdown=${this.drag.down} @pointermove=${this.drag.move} @pointerup=${this.drag.up} @pointercancel=${this.drag.cancel}></stack-chan-face>
+            <p class="status ${r.trouble ? "bad" : ""}" role="status" data-test="status" data-state=${r.state}>${sentence(r, this.asleep, this.faceState())}</p>
+            ${r.waits?.code ? html`<p class="code big" data-test="code">${r.waits.code}</p>` : nothing}
+            ${this.buttons()}
+          </section>
+          ${this.notices()}
+        </div>
+        <div class="right">
+          <p-card heading=${words("transcript")}>
+            <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
+              ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
+            </div>
+            <form class="write" @submit=${this.write}>
+              <label class="hidden" for="write">${words("write")}</label>
+              <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
+              <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
+            </form>
+          </p-card>
+          <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
+          <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
+        </div>
+        <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
+      </main>`;
+  }
+
+  private buttons() {
+    const r = this.robot;
+    const main = r.state === "speaking" ? "interrupt" : r.state === "listening" ? "hang" : r.trouble || r.waits ? "retry" : "talk";
+    const talk = this.manual && (r.state === "idle" || this.held)
+      ? html`<button class="talk ${this.held ? "held" : ""}" type="button" data-test="talk" @pointerdown=${this.pressed} @pointerup=${this.letGo}
+          @pointercancel=${this.letGo} @keydown=${this.buttonKey} @keyup=${this.buttonKey}>${words(this.held ? "holding" : "hold")}</button>`
+      : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${() => void r.tap()}>${words(main)}</button>`;
+    return html`<div class="row buttons">${talk}
+      <p-button data-test="wake" ?disabled=${!["idle", "speaking"].includes(r.state)} @click=${() => void r.wake()}>${words("wake")}</p-button>
+      ${r.deaf ? nothing : html`<p-button data-test="mute" pressed=${r.muted ? "true" : "false"} @click=${() => r.setMuted(!r.muted)}>${words("mute")}</p-button>`}
+    </div>`;
+  }
+
+  private readonly pressed = (e: PointerEvent): void => {
+    (e.target as Element).setPointerCapture(e.pointerId);
+    this.hold();
+  };
+
+  private readonly buttonKey = (e: KeyboardEvent): void => {
+    if (e.code !== "Space" && e.code !== "Enter") return;
+    e.preventDefault();
+    if (e.type === "keyup") this.letGo();
+    else if (!e.repeat) this.hold();
+  };
+
+  private notices() {
+    const r = this.robot;
+    const silent = r.state === "speaking" && r.speaker.silenced;
+    return html`${r.deaf ? html`<p class="notice" data-test="deaf">${words(r.deaf, { host: location.host })}
+        ${r.deaf === "insecure" ? nothing : html`<p-button @click=${() => void r.hearAgain()}>${words("again")}</p-button>`}</p>` : nothing}
+      ${silent ? html`<p class="notice" data-test="silenced">${words("silenced")}</p>` : nothing}`;
+  }
+
+  private line(l: Line & { at: Date }) {
+    const at = html`<time datetime=${l.at.toISOString()}>${clock(l.at)}</time>`;
+    switch (l.who) {
+      case "tool": return html`<p class="tool ${l.failed ? "bad" : ""}" data-test="tool">${at}<b>${words("tool")}</b>
+        <code>${l.name}</code> <code>${l.given}</code> → <code>${l.result}</code>${l.failed ? html` (${words("failed")})` : nothing}</p>`;
+      case "alert": return html`<p class="alert">${at}<b>${words("alert")}</b>${l.status}: ${l.text}</p>`;
+      default: return html`<p class=${l.who} data-test=${`said-${l.who}`}>${at}<b>${words(l.who)}</b><span>${l.text}</span></p>`;
+    }
+  }
+
+  private played() {
+    const p = this.robot.speaker.played;
+    return html`<p class="small muted" data-test="played" data-packets=${p.packets} data-rms=${p.rms.toFixed(5)} data-gaps=${p.gaps} data-dropped=${p.dropped} data-bad=${p.bad}>
+      ${words("played", { seconds: Number(p.seconds.toFixed(1)), packets: p.packets, gaps: p.gaps })}</p>`;
+  }
+}
+
+customElements.define("p-web-robot", WebRobot);

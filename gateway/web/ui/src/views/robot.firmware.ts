@@ -1,0 +1,106 @@
+// A robot's firmware, and how far an upgrade has come.
+
+import { css, html, nothing } from "lit";
+import { send } from "../lib/api.js";
+import { feed, type Event_ } from "../lib/feed.js";
+import { base } from "../lib/ui.js";
+import { Spoken } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
+import type { Wish } from "./robot.body.js";
+
+const say = catalogue({
+  en: { installed: "It runs version {version}.", unknown: "It has not said which version it runs.", newest: "It is the newest of the catalogue.", newer: "Version {version} is there for it.", image: "Image", install: "Install", started: "The upgrade begins.", queued: "It is offered the image when it next checks in.", none: "The catalogue has no image.", all: "Firmware catalogue",
+    progress: "Upgrade to {version}: {done} of {size} MB", offered: "Version {version} was offered.", downloading: "Version {version} is being downloaded.", downloaded: "Version {version} is downloaded. The robot restarts with it.", installedIt: "Version {version} is installed.", rolled_back: "The robot went back from version {version} to the one before.", failed: "Version {version} was not installed: {why}" },
+  de: { installed: "Er hat Version {version}.", unknown: "Er hat noch nicht gesagt, welche Version er hat.", newest: "Es ist die neueste des Verzeichnisses.", newer: "Für ihn gibt es Version {version}.", image: "Abbild", install: "Installieren", started: "Die Erneuerung beginnt.", queued: "Er bekommt das Abbild angeboten, sobald er sich wieder meldet.", none: "Das Verzeichnis hat kein Abbild.", all: "Firmware-Verzeichnis",
+    progress: "Erneuerung auf {version}: {done} von {size} MB", offered: "Version {version} wurde angeboten.", downloading: "Version {version} wird geladen.", downloaded: "Version {version} ist geladen. Der Roboter startet damit neu.", installedIt: "Version {version} ist installiert.", rolled_back: "Der Roboter ging von Version {version} auf die vorige zurück.", failed: "Version {version} wurde nicht installiert: {why}" },
+  ja: { installed: "バージョン {version} が動いています。", unknown: "バージョンはまだわかりません。", newest: "カタログの最新版です。", newer: "バージョン {version} があります。", image: "イメージ", install: "インストール", started: "更新を始めます。", queued: "次のチェックインで提供します。", none: "カタログにイメージがありません。", all: "ファームウェアのカタログ",
+    progress: "{version} へ更新中: {size} MB のうち {done} MB", offered: "バージョン {version} を提供しました。", downloading: "バージョン {version} をダウンロードしています。", downloaded: "バージョン {version} をダウンロードしました。再起動します。", installedIt: "バージョン {version} をインストールしました。", rolled_back: "バージョン {version} から前の版に戻りました。", failed: "バージョン {version} はインストールされませんでした: {why}" },
+  zh: { installed: "它运行版本 {version}。", unknown: "它还没有说运行哪个版本。", newest: "这是目录中最新的版本。", newer: "有版本 {version} 可用。", image: "镜像", install: "安装", started: "升级开始。", queued: "它下次登记时会收到该镜像。", none: "目录中没有镜像。", all: "固件目录",
+    progress: "正在升级到 {version}：{done} / {size} MB", offered: "已提供版本 {version}。", downloading: "正在下载版本 {version}。", downloaded: "版本 {version} 已下载，机器人将重启。", installedIt: "版本 {version} 已安装。", rolled_back: "机器人从版本 {version} 退回了上一版本。", failed: "版本 {version} 未安装：{why}" },
+});
+
+export interface Update { installed_version: string; latest_version: string; sha256?: string; stage?: string; bytes?: number; size?: number }
+export interface Image { sha256: string; version: string; boards?: string[] | null; size: number; name?: string }
+
+const megabyte = 1 << 20;
+const kinds = ["firmware_offered", "firmware_progress", "firmware_installed", "firmware_rolled_back", "firmware_failed"];
+
+export class RobotFirmware extends Spoken {
+  static properties = { robot: {}, board: {}, update_: { attribute: false }, images: { attribute: false }, latest: { state: true } };
+  declare robot: string;
+  declare board: string;
+  declare update_: Update;
+  declare images: Image[];
+  declare latest: { kind: string; version: string; bytes: number; size: number; why: string } | undefined;
+  private end: (() => void) | undefined;
+  static styles = [base, css`.stack { gap: 0.7rem; } form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }`];
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    this.end = feed.on(kinds, (e) => e.robot === this.robot && this.take(e));
+  }
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.end?.();
+  }
+
+  private take(e: Event_): void {
+    const d = e.data as { version?: string; bytes?: number; size?: number; why?: string };
+    this.latest = { kind: e.kind, version: d.version ?? "", bytes: d.bytes ?? 0, size: d.size ?? 0, why: d.why ?? "" };
+  }
+
+  private install(e: Event): void {
+    e.preventDefault();
+    const sha256 = this.renderRoot.querySelector("select")?.value ?? "";
+    let queued = false;
+    const work = async () => {
+      queued = (await send<{ queued: boolean }>("POST", `api/v1/devices/${encodeURIComponent(this.robot)}/upgrade`, { sha256 })).queued;
+    };
+    const detail: Wish = { work, get done() { return queued ? say("queued") : say("started"); } };
+    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail, bubbles: true, composed: true }));
+  }
+
+  // going is the progress of a download, from the feed or from when the page was read.
+  private going() {
+    const u = this.update_;
+    const now = this.latest ?? (u.stage ? { kind: u.stage, version: u.latest_version, bytes: u.bytes ?? 0, size: u.size ?? 0, why: "" } : undefined);
+    if (!now) return nothing;
+    const version = now.version;
+    switch (now.kind) {
+      case "downloading":
+      case "firmware_progress": {
+        if (now.size <= 0) return html`<p>${say("downloading", { version })}</p>`;
+        const text = say("progress", { version, done: Math.round((now.bytes / megabyte) * 10) / 10, size: Math.round((now.size / megabyte) * 10) / 10 });
+        return html`<div data-test="progress"><p-bar label=${text} .value=${now.bytes / now.size}></p-bar><p class="small muted">${now.bytes >= now.size ? say("downloaded", { version }) : text}</p></div>`;
+      }
+      case "downloaded":
+        return html`<p>${say("downloaded", { version })}</p>`;
+      case "offered":
+      case "firmware_offered":
+        return html`<p>${say("offered", { version })}</p>`;
+      case "firmware_installed":
+        return html`<p class="ok">${say("installedIt", { version })}</p>`;
+      case "rolled_back":
+      case "firmware_rolled_back":
+        return html`<p class="bad">${say("rolled_back", { version })}</p>`;
+      case "firmware_failed":
+        return html`<p class="bad"><bdi>${say("failed", { version, why: now.why })}</bdi></p>`;
+    }
+    return nothing;
+  }
+
+  render() {
+    const u = this.update_;
+    const fitting = this.images.filter((i) => !i.boards?.length || !this.board || i.boards.includes(this.board));
+    const list = fitting.length > 0 ? fitting : this.images;
+    return html`<div class="stack"><p>${u.installed_version ? say("installed", { version: u.installed_version }) : say("unknown")}
+        ${u.latest_version && u.latest_version !== u.installed_version ? say("newer", { version: u.latest_version }) : list.length > 0 && u.installed_version ? say("newest") : nothing}</p>
+      <div role="status" aria-live="polite">${this.going()}</div>
+      ${list.length === 0 ? html`<p class="muted">${say("none")}</p>` : html`<form @submit=${this.install}><p-field label=${say("image")}><select data-test="image">
+        ${list.map((i) => html`<option value=${i.sha256} ?selected=${i.sha256 === u.sha256}>${i.version} · ${(i.boards ?? []).join(", ")} · ${i.sha256.slice(0, 8)}</option>`)}</select></p-field>
+        <p-button type="submit" data-test="upgrade">${say("install")}</p-button></form>`}
+      <p><a href="#/firmware">${say("all")}</a></p></div>`;
+  }
+}
+
+customElements.define("p-robot-firmware", RobotFirmware);

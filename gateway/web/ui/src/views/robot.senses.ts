@@ -1,0 +1,108 @@
+// What a robot senses, as it happens, and what its camera saw last.
+
+import { css, html, nothing } from "lit";
+import { getBlob } from "../lib/api.js";
+import { feed } from "../lib/feed.js";
+import { house, type Sensed } from "../lib/house.js";
+import type { Device } from "../lib/robots.js";
+import { controlsOf, run, type Tool } from "../lib/tools.js";
+import { base } from "../lib/ui.js";
+import { Spoken } from "../lib/view.js";
+import { clock } from "../lib/words.js";
+import type { Wish } from "./robot.body.js";
+import { say } from "./robot.words.js";
+
+const shown = 12;
+
+export class Senses extends Spoken {
+  static properties = { device: { attribute: false } };
+  declare device: Device;
+  static styles = [base, css`.now { margin-bottom: 0.6rem; } li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 0.8rem; padding: 0.35rem 0; border-top: 1px solid var(--line); }`];
+
+  private readonly changed = (e: Event) => {
+    if ((e as CustomEvent<string>).detail === this.device.id) this.requestUpdate();
+  };
+  connectedCallback(): void {
+    super.connectedCallback();
+    house.addEventListener("change", this.changed);
+  }
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    house.removeEventListener("change", this.changed);
+  }
+
+  render() {
+    const list = (house.now(this.device.id)?.sensed ?? []).slice(0, shown);
+    const words = this.device.senses ?? [];
+    return html`${words.length > 0 ? html`<div class="row now">${words.map((w) => html`<span class="tag"><bdi>${w}</bdi></span>`)}</div>` : nothing}
+      <div role="log" aria-live="polite" aria-label=${say("senses")} data-test="sensed">
+        ${list.length === 0 ? html`<p class="muted small">${say("noSenses")}</p>` : html`<ul>${list.map(line)}</ul>`}</div>`;
+  }
+}
+
+function line(s: Sensed) {
+  const data = Object.keys(s.data).length > 0 ? JSON.stringify(s.data) : "";
+  return html`<li class="small"><time class="muted" datetime=${s.at}>${clock(s.at)}</time><span><bdi>${s.name}</bdi>${data ? html` <code class="muted">${data}</code>` : nothing}</span></li>`;
+}
+
+// Camera asks for the picture only once somebody wants it: most robots have sent none.
+export class Camera extends Spoken {
+  static properties = { device: { attribute: false }, tools: { attribute: false }, src: { state: true }, busy: { state: true } };
+  declare device: Device;
+  declare tools: Tool[];
+  declare src: string;
+  declare busy: boolean;
+  private end: (() => void) | undefined;
+  static styles = [base, css`img { width: 100%; border-radius: 12px; display: block; background: var(--raised); } .stack { gap: 0.8rem; }`];
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    this.end = feed.on(["tool_status"], (e) => {
+      // A brain has taken a photo.
+      if (e.robot === this.device.id && e.data["status"] === "done" && /photo|camera|snapshot/i.test(String(e.data["name"]))) void this.read().catch(() => undefined);
+    });
+  }
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.end?.();
+    URL.revokeObjectURL(this.src ?? "");
+  }
+
+  private async read(): Promise<void> {
+    const blob = await getBlob(`api/v1/devices/${encodeURIComponent(this.device.id)}/picture`);
+    URL.revokeObjectURL(this.src ?? "");
+    this.src = URL.createObjectURL(blob);
+  }
+
+  private wish(work: () => Promise<unknown>): void {
+    const busily = async () => {
+      this.busy = true;
+      try {
+        await work();
+      } finally {
+        this.busy = false;
+      }
+    };
+    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work: busily, done: "" }, bubbles: true, composed: true }));
+  }
+
+  private take(): void {
+    const photo = controlsOf(this.tools).photo?.tool;
+    if (!photo) return;
+    const args = Object.hasOwn(photo.schema.properties ?? {}, "question") ? { question: say("question") } : {};
+    this.wish(async () => {
+      await run(this.device.id, photo.name, args);
+      await this.read();
+    });
+  }
+
+  render() {
+    const online = house.now(this.device.id)?.online ?? this.device.connected;
+    return html`<div class="stack">${this.src ? html`<img src=${this.src} alt=${say("photo")} data-test="picture">` : nothing}
+      <div class="row">${controlsOf(this.tools).photo ? html`<p-button kind="main" data-test="photo" ?busy=${this.busy} ?disabled=${!online} @click=${this.take}>${say("takePhoto")}</p-button>` : nothing}
+        <p-button data-test="latest" ?disabled=${this.busy} @click=${() => this.wish(() => this.read())}>${say("latest")}</p-button></div></div>`;
+  }
+}
+
+customElements.define("p-senses", Senses);
+customElements.define("p-camera", Camera);

@@ -1,0 +1,88 @@
+// A robot's settings. Several owners may edit them at once: what another one changes
+// is shown at once, and what is being typed here stays.
+
+import { css, html } from "lit";
+import { live } from "lit/directives/live.js";
+import { send } from "../lib/api.js";
+import type { Device } from "../lib/robots.js";
+import { base } from "../lib/ui.js";
+import { Spoken } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
+import type { Wish } from "./robot.body.js";
+
+const say = catalogue({
+  en: { name: "Name", persona: "Character", language: "Language", voice: "Voice", brain: "Brain", transport: "Connection", save: "Save", saved: "Saved.", other: "Another owner has just set this to “{value}”. Saving replaces that.", empty: "nothing",
+    nameHint: "It is called by it.", personaHint: "Who it is, in a few words.", languageHint: "Such as de or en-GB. Empty: the language of the house.", voiceHint: "Of the first synthesizer. Empty: its default.", brainHint: "That is asked first. Empty: as for all.", transportHint: "From its next restart on.", byDefault: "As for all", undo: "Undo" },
+  de: { name: "Name", persona: "Wesen", language: "Sprache", voice: "Stimme", brain: "Verstand", transport: "Verbindung", save: "Speichern", saved: "Gespeichert.", other: "Ein anderer Besitzer hat hier eben „{value}“ eingetragen. Speichern ersetzt das.", empty: "nichts",
+    nameHint: "Auf ihn hört er.", personaHint: "Wer er ist, in wenigen Worten.", languageHint: "Etwa de oder en-GB. Leer: die Sprache des Hauses.", voiceHint: "Der ersten Sprachausgabe. Leer: die übliche.", brainHint: "Der zuerst gefragt wird. Leer: wie bei allen.", transportHint: "Ab seinem nächsten Neustart.", byDefault: "Wie bei allen", undo: "Verwerfen" },
+  ja: { name: "名前", persona: "性格", language: "言語", voice: "声", brain: "頭脳", transport: "接続", save: "保存", saved: "保存しました。", other: "別の持ち主がここを「{value}」に変えました。保存すると置き換わります。", empty: "なし",
+    nameHint: "この名前で呼ばれます。", personaHint: "どんなロボットか、短い言葉で。", languageHint: "de や en-GB など。空なら家の言語です。", voiceHint: "最初の音声合成の声。空なら標準です。", brainHint: "最初に尋ねる頭脳。空なら共通の設定です。", transportHint: "次の再起動から有効です。", byDefault: "共通の設定", undo: "元に戻す" },
+  zh: { name: "名字", persona: "性格", language: "语言", voice: "声音", brain: "大脑", transport: "连接", save: "保存", saved: "已保存。", other: "另一位主人刚把这里设为“{value}”。保存会替换它。", empty: "空",
+    nameHint: "用这个名字称呼它。", personaHint: "用几句话说明它是谁。", languageHint: "例如 de 或 en-GB。留空则用家里的语言。", voiceHint: "第一个语音合成的声音。留空则用默认。", brainHint: "首先询问的大脑。留空则与其他相同。", transportHint: "下次重启后生效。", byDefault: "与其他相同", undo: "撤销" },
+});
+
+const fields = ["name", "persona", "language", "voice", "brain", "transport"] as const;
+type Name = (typeof fields)[number];
+
+export class RobotSettings extends Spoken {
+  static properties = { device: { attribute: false }, draft: { state: true } };
+  declare device: Device;
+  declare draft: Partial<Record<Name, string>>; // what was typed and is not saved
+  private from: Partial<Record<Name, string>> = {}; // what stood there when typing began
+  static styles = [base, css`form { display: grid; gap: 0.9rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); align-items: start; } .wide { grid-column: 1 / -1; }`];
+
+  constructor() {
+    super();
+    this.draft = {};
+  }
+
+  private kept(name: Name): string {
+    return this.device[name] ?? "";
+  }
+
+  private typed(name: Name, value: string): void {
+    if (!(name in this.draft)) this.from[name] = this.kept(name);
+    const draft = { ...this.draft, [name]: value };
+    if (value === this.kept(name)) delete draft[name];
+    this.draft = draft;
+  }
+
+  // clash is what another owner has set where this one is typing.
+  private clash(name: Name): string {
+    if (!(name in this.draft) || this.from[name] === this.kept(name) || this.draft[name] === this.kept(name)) return "";
+    return say("other", { value: this.kept(name) || say("empty") });
+  }
+
+  private save(e: Event): void {
+    e.preventDefault();
+    const change = { ...this.draft };
+    if (Object.keys(change).length === 0) return;
+    const work = async () => {
+      this.device = await send<Device>("PUT", `api/v1/devices/${encodeURIComponent(this.device.id)}`, change);
+      // What has been typed meanwhile is no part of it.
+      this.draft = Object.fromEntries(Object.entries(this.draft).filter(([name, value]) => change[name as Name] !== value));
+    };
+    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done: say("saved") }, bubbles: true, composed: true }));
+  }
+
+  render() {
+    const dirty = Object.keys(this.draft).length > 0;
+    return html`<form @submit=${this.save}><div class="fields">${fields.map((f) => this.field(f))}</div>
+      <div class="row"><p-button kind="main" type="submit" data-test="save" ?disabled=${!dirty}>${say("save")}</p-button>
+        <p-button data-test="undo" ?disabled=${!dirty} @click=${() => (this.draft = {})}>${say("undo")}</p-button></div></form>`;
+  }
+
+  private field(name: Name) {
+    const value = this.draft[name] ?? this.kept(name);
+    const typed = (e: Event) => this.typed(name, (e.target as HTMLInputElement).value);
+    const hint = say(`${name}Hint`);
+    if (name === "transport") {
+      return html`<p-field label=${say(name)} hint=${hint} error=${this.clash(name)}><select data-test=${name} .value=${live(value)} @change=${typed}>
+        ${["", "websocket", "mqtt"].map((t) => html`<option value=${t} ?selected=${t === value}>${t === "" ? say("byDefault") : t === "mqtt" ? "MQTT + UDP" : "WebSocket"}</option>`)}</select></p-field>`;
+    }
+    if (name === "persona") return html`<p-field class="wide" label=${say(name)} hint=${hint} error=${this.clash(name)}><textarea data-test=${name} rows="2" maxlength="200" .value=${live(value)} @input=${typed}></textarea></p-field>`;
+    return html`<p-field label=${say(name)} hint=${hint} error=${this.clash(name)}><input data-test=${name} autocomplete="off" maxlength=${name === "name" ? 32 : 200} .value=${live(value)} @input=${typed}></p-field>`;
+  }
+}
+
+customElements.define("p-robot-settings", RobotSettings);

@@ -1,0 +1,180 @@
+// One robot: its talk, its body, its senses, its tools and its settings.
+
+import { css, html, nothing } from "lit";
+import { get, send } from "../lib/api.js";
+import { house, type Record_ } from "../lib/house.js";
+import { icon } from "../lib/icons.js";
+import { nameOf, type Device } from "../lib/robots.js";
+import { controlsOf, type Tool } from "../lib/tools.js";
+import { ask } from "../lib/ui.js";
+import { View } from "../lib/view.js";
+import { ago } from "../lib/words.js";
+import { toneOf } from "./house.card.js";
+import { say as sayHouse, stateWord } from "./house.words.js";
+import type { Wish } from "./robot.body.js";
+import type { Image, Update } from "./robot.firmware.js";
+import { say } from "./robot.words.js";
+import "./robot.body.js";
+import "./robot.firmware.js";
+import "./robot.senses.js";
+import "./robot.settings.js";
+import "./robot.talk.js";
+import "./robot.tools.js";
+
+export class RobotView extends View {
+  static properties = { robot: {}, busy: { state: true } };
+  declare robot: string;
+  declare busy: string;
+  private device: Device | undefined;
+  private tools: Tool[] = [];
+  private records: Record_[] = [];
+  private update_: Update = { installed_version: "", latest_version: "" };
+  private images: Image[] = [];
+  static styles = [View.styles, css`
+    .page { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1.35fr) minmax(0, 1fr); align-items: start; }
+    .column { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); }
+    .say { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; margin-top: 0.9rem; }
+    .facts { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; align-items: center; margin-bottom: 1rem; }
+    .fact { display: inline-flex; gap: 0.3rem; align-items: center; }
+    /* Narrow, its body comes first and then the talk; what is rarely needed comes last. */
+    @media (max-width: 1099px) {
+      .page { grid-template-columns: minmax(0, 1fr); } .column { display: contents; }
+      .body { order: 1; } .talk { order: 2; } .senses { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }
+    }
+  `];
+
+  constructor() {
+    super();
+    this.busy = "";
+    this.reloadOn(
+      ["robot_seen", "robot_adopted", "robot_renamed", "robot_online", "robot_offline", "robot_connected", "robot_disconnected", "tools_listed",
+        "firmware_installed", "firmware_rolled_back", "firmware_failed", "firmware_offered"],
+      ["robot", "firmware"],
+    );
+    this.addEventListener("wish", (e) => void this.grant((e as CustomEvent<Wish>).detail));
+  }
+
+  private readonly changed = (e: Event) => {
+    if ((e as CustomEvent<string>).detail === this.device?.id) this.requestUpdate();
+  };
+  connectedCallback(): void {
+    super.connectedCallback();
+    house.addEventListener("change", this.changed);
+  }
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    house.removeEventListener("change", this.changed);
+  }
+
+  private get path(): string {
+    return `api/v1/devices/${encodeURIComponent(this.robot)}`;
+  }
+
+  protected title_(): string {
+    return this.device ? nameOf(this.device) : this.robot;
+  }
+
+  protected async load(): Promise<void> {
+    const [device, tools, turns, update, images] = await Promise.all([
+      get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
+    ]);
+    house.learn(device.id, device);
+    this.device = device;
+    this.tools = tools;
+    this.records = turns.filter((t) => t.robot === device.id).reverse();
+    this.update_ = update;
+    this.images = images;
+  }
+
+  private async grant(w: Wish): Promise<void> {
+    if (!(await this.act(w.work))) return;
+    if (w.done !== "") this.tell(w.done);
+  }
+
+  private async do(name: string, work: () => Promise<unknown>, done: () => string): Promise<boolean> {
+    if (this.busy !== "") return false;
+    this.busy = name;
+    const ok = await this.act(work);
+    this.busy = "";
+    if (ok) this.tell(done());
+    return ok;
+  }
+
+  private async saying(e: Event): Promise<void> {
+    e.preventDefault();
+    const input = this.renderRoot.querySelector<HTMLInputElement>("#say");
+    const text = input?.value.trim() ?? "";
+    if (!input || text === "") return;
+    let queued = false;
+    const ok = await this.do("say", async () => {
+      queued = (await send<{ queued: boolean }>("POST", `${this.path}/say`, { text })).queued;
+    }, () => (queued ? say("saidLater") : say("said")));
+    if (ok) input.value = "";
+  }
+
+  private identify(): void {
+    let queued = false;
+    void this.do("identify", async () => {
+      queued = (await send<{ queued: boolean }>("POST", `${this.path}/identify`)).queued;
+    }, () => (queued ? say("identifiedLater") : say("identified")));
+  }
+
+  private async reboot(): Promise<void> {
+    if (!(await ask({ text: say("rebootAsk", { name: this.title_() }), yes: say("reboot"), no: say("cancel") }))) return;
+    await this.do("reboot", () => send("POST", `${this.path}/reboot`), () => say("rebooted"));
+  }
+
+  private async forget(): Promise<void> {
+    if (!(await ask({ text: say("forgetAsk", { name: this.title_() }), yes: say("forget"), no: say("cancel"), danger: true }))) return;
+    if (await this.do("forget", () => send("DELETE", this.path), () => say("forgotten", { name: this.title_() }))) location.hash = "#/";
+  }
+
+  protected actions() {
+    const online = house.now(this.device?.id ?? "")?.online ?? this.device?.connected ?? false;
+    return html`<p-button data-test="identify" ?busy=${this.busy === "identify"} @click=${this.identify}>${say("identify")}</p-button>
+      <p-button data-test="abort" ?busy=${this.busy === "abort"} ?disabled=${!online} @click=${() => this.do("abort", () => send("POST", `${this.path}/abort`), () => say("quieted"))}>${say("quiet")}</p-button>
+      <p-button data-test="reboot" ?busy=${this.busy === "reboot"} ?disabled=${!online} @click=${this.reboot}>${say("reboot")}</p-button>
+      <p-button kind="danger" data-test="forget" ?busy=${this.busy === "forget"} @click=${this.forget}>${say("forget")}</p-button>`;
+  }
+
+  protected content() {
+    const d = this.device;
+    if (!d) return nothing;
+    const c = controlsOf(this.tools);
+    return html`${this.facts(d)}
+      <div class="page"><div class="column first">
+        <p-card class="talk" heading=${say("talk")}><p-talk .robot=${d.id} .records=${this.records}></p-talk>
+          <form class="say" @submit=${this.saying}><p-field label=${say("sayTo", { name: nameOf(d) })}><input id="say" data-test="say" maxlength="2000" autocomplete="off"></p-field>
+            <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form></p-card>
+        ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d}></p-robot-settings></p-card>` : nothing}
+        <p-card class="tools" heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
+      </div><div class="column second">
+        <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
+        <p-card class="senses" heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
+        ${c.photo ? html`<p-card class="camera" heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
+        <p-card class="firmware" heading=${say("version")}><p-robot-firmware .robot=${d.id} .board=${d.board ?? ""} .update_=${this.update_} .images=${this.images}></p-robot-firmware></p-card>
+        <p-card class="details" heading=${say("facts")}>${this.details(d)}</p-card>
+      </div></div>`;
+  }
+
+  private facts(d: Device) {
+    const now = house.now(d.id);
+    const status = now?.status ?? d.status;
+    const state = now?.state ?? d.state;
+    const online = now?.online ?? d.connected;
+    const quiet = !online && state === "idle";
+    return html`<div class="facts" role="status"><span class="tag ${toneOf(state)}" data-test="state">${quiet ? sayHouse("away") : stateWord(state)}</span>
+      ${typeof status?.battery === "number" ? html`<span class="fact small muted">${icon(status.charging ? "charging" : "battery")}${sayHouse(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
+      ${status?.signal ? html`<span class="fact small muted">${icon("signal")}<bdi>${status.signal}</bdi></span>` : nothing}</div>`;
+  }
+
+  private details(d: Device) {
+    const rows: [string, string | undefined][] = [
+      [say("mac"), d.mac], [say("board"), d.board], [say("version"), d.firmware], [say("address"), d.address],
+      [say("reach"), d.transport_given === "mqtt" ? "MQTT + UDP" : d.transport_given === "websocket" ? "WebSocket" : undefined], [say("seen"), ago(d.last_seen)],
+    ];
+    return html`<dl class="small">${rows.filter(([, value]) => value).map(([term, value]) => html`<dt>${term}</dt><dd><bdi>${value}</bdi></dd>`)}</dl>`;
+  }
+}
+
+customElements.define("p-robot", RobotView);
