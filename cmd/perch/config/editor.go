@@ -121,17 +121,19 @@ func (e *Editor) Show() (Shown, error) {
 	if err != nil {
 		return Shown{}, err
 	}
-	path := e.path()
-	s := Shown{File: path, Digest: digest(text), Writable: true, Restart: e.loaded != "" && e.loaded != digest(text)}
+	s := Shown{File: e.path(), Digest: digest(text), Writable: true, Restart: e.loaded != "" && e.loaded != digest(text)}
 	k, c, faults := e.judge(text)
 	s.Faults, s.Warnings, s.Keys = faults, e.warnings(&c), k.keys(&c, e.Fixed)
-	if _, err := os.Stat(beside(path)); err == nil {
-		s.Before = true
+	at, err := e.place()
+	if err == nil {
+		err = at.writable()
 	}
-	if err := e.writable(); err != nil {
+	_, missing := os.Stat(at.beside(".before"))
+	s.Before = missing == nil
+	if err != nil {
 		s.Writable, s.Why = false, err.Error()
 	} else if e.File == "" {
-		s.Why = fmt.Sprintf("Perch runs without a configuration file, by its defaults; the first change makes %s", path)
+		s.Why = fmt.Sprintf("Perch runs without a configuration file, by its defaults; the first change makes %s", s.File)
 	}
 	if s.Text, err = masked(text); err != nil {
 		s.Why = strings.TrimPrefix(s.Why+"; "+err.Error(), "; ")
@@ -321,7 +323,11 @@ func (e *Editor) Write(change Change) (string, []Fault, error) {
 	if change.Digest != digest(text) {
 		return "", nil, ErrChanged
 	}
-	if err := e.writable(); err != nil {
+	at, err := e.place()
+	if err == nil {
+		err = at.writable()
+	}
+	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	checked, err := e.check(text, change)
@@ -331,7 +337,7 @@ func (e *Editor) Write(change Change) (string, []Fault, error) {
 	if checked.real == text {
 		return digest(text), nil, nil
 	}
-	if err := replaceFile(e.path(), text, checked.real); err != nil {
+	if err := at.replace(text, checked.real); err != nil {
 		return "", nil, fmt.Errorf("write the configuration: %w", err)
 	}
 	if e.File == "" { // it is read from now on

@@ -178,6 +178,9 @@ func plainValue(path []string, v reflect.Value) any {
 		list := []any{}
 		for i := range v.Len() {
 			list = append(list, plainValue(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i)))
+			if i > 0 && flagOfSecret(fmt.Sprint(v.Index(i-1))) {
+				list[i] = Mask
+			}
 		}
 		return list
 	case reflect.Map:

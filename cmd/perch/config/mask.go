@@ -107,7 +107,7 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 		}
 	case yaml.SequenceNode:
 		for i, one := range n.Content {
-			flag := i > 0 && secretFlag.MatchString(n.Content[i-1].Value) && !strings.Contains(n.Content[i-1].Value, "=")
+			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
 			own := strings.Contains(one.Value, "=") && secretFlag.MatchString(one.Value)
 			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, hide)
 		}
@@ -120,6 +120,11 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 			hide(n)
 		}
 	}
+}
+
+// flagOfSecret reports whether an argument of a program is a flag before a secret.
+func flagOfSecret(argument string) bool {
+	return secretFlag.MatchString(argument) && !strings.Contains(argument, "=")
 }
 
 // eachSecretScalar hides all that an alias stands for.

@@ -123,7 +123,6 @@ export class Robot extends EventTarget {
     void this.speaker.wake();
     if (this.state === "speaking") {
       this.abort("wake_word_detected");
-      this.speaker.reset();
       await this.listen(this.usual);
     } else if (this.state === "idle" && (await this.open())) {
       this.channel?.send({ type: "listen", state: "detect", text: wakeWord });
@@ -139,7 +138,6 @@ export class Robot extends EventTarget {
     if (this.state === "starting" || this.state === "activating") this.retry();
     if (this.state === "speaking") {
       this.abort();
-      this.speaker.reset();
     } else if (this.state !== "idle" || !(await this.open())) {
       return;
     }
@@ -158,10 +156,7 @@ export class Robot extends EventTarget {
   // type says words without a sound. Clients with a keyboard send them as a detect.
   async type(words: string): Promise<void> {
     void this.speaker.wake();
-    if (this.state === "speaking") {
-      this.abort();
-      this.speaker.reset();
-    }
+    if (this.state === "speaking") this.abort();
     if (!(await this.open())) return;
     this.mode = this.microphone.isOpen ? this.mode : "manual"; // nobody speaks: it does not listen after the answer
     this.channel?.send({ type: "listen", state: "detect", text: words, source: "text" });
@@ -169,7 +164,12 @@ export class Robot extends EventTarget {
     this.changed();
   }
 
+  // abort interrupts an answer. The firmware plays on until the server has stopped;
+  // a page may be silent at once, and takes no sound before the next answer.
+  private interrupted = false;
   abort(reason?: "wake_word_detected"): void {
+    this.interrupted = true;
+    this.speaker.reset();
     this.channel?.send({ type: "abort", ...(reason ? { reason } : {}) });
   }
 
@@ -196,7 +196,7 @@ export class Robot extends EventTarget {
     const framing = (f.framing || ([2, 3].includes(f.websocket.version) ? f.websocket.version : 1)) as Framing;
     const channel: Channel = new Channel(this.frames, framing, {
       text: (m) => this.channel === channel && this.carryOut(m),
-      sound: (p) => this.channel === channel && this.state === "speaking" && this.speaker.push(p),
+      sound: (p) => this.channel === channel && this.state === "speaking" && !this.interrupted && this.speaker.push(p),
       closed: () => this.channel === channel && this.ended(),
     });
     this.channel = channel;
@@ -306,7 +306,7 @@ export class Robot extends EventTarget {
         if (this.state !== "idle" && this.state !== "listening") return;
         if (this.mode !== "realtime") this.microphone.stop();
         this.speaker.reset();
-        this.thinking = false;
+        this.thinking = this.interrupted = false;
         this.enter("speaking");
         return;
       case "sentence_start": {
