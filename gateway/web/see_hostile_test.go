@@ -72,7 +72,7 @@ func seeHostile(t *testing.T, c *chromium) {
 // harmless fails the test where a text has become markup, or a link that runs.
 func (b *tab) harmless(what string) {
 	b.t.Helper()
-	b.until("!see.has('main .loading')")
+	b.until("!see.has('main >>> .loading')")
 	if value[bool](b, "globalThis.pwned === 1") {
 		b.t.Errorf("%s: a text has run", what)
 	}

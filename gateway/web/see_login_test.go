@@ -39,7 +39,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 		b.axe("coming in")
 		b.fits("coming in")
 	}
-	if b.until("!see.says('body', '" + kitchen + "')"); value[bool](b, `!!document.cookie || see.has("nav")`) {
+	if value[bool](b, `see.says("body", "`+kitchen+`") || see.has("[data-test=nav-house]")`) {
 		t.Error("a stranger is shown what is the owner's")
 	}
 	b.allow(notIn)
@@ -54,9 +54,8 @@ func seeComingIn(t *testing.T, c *chromium) {
 	if value[string](b, "document.cookie") != "" {
 		t.Error("scripts can read the cookie")
 	}
-	if b.open(h.URL("/#/memory")); true {
-		b.sees("main > p-memory")
-	}
+	b.open(h.URL("/#/memory"))
+	b.sees("main > p-memory")
 }
 
 // seeLink: a link lets in once.
@@ -80,8 +79,8 @@ func seeLink(t *testing.T, c *chromium) {
 	second := c.browse(t)
 	second.allow(notIn)
 	second.open(h.URL("/#" + at.Fragment))
-	second.says("[data-test=refused]", "link")
-	second.lacks("nav")
+	second.says("[data-test=refused]", "That link did not let you in")
+	second.lacks("[data-test=nav-house]")
 }
 
 // seeLockout: after ten wrong tokens the right one is refused, too.
@@ -98,7 +97,7 @@ func seeLockout(t *testing.T, c *chromium) {
 	b.fill("#token", h.OwnerToken())
 	b.press(kb.Enter)
 	b.says("[data-test=refused]", "minute")
-	b.lacks("nav")
+	b.lacks("[data-test=nav-house]")
 }
 
 // seeLoggingOut: it ends every session, and what their pages are being told.
@@ -116,6 +115,6 @@ func seeLoggingOut(t *testing.T, c *chromium) {
 	first.click("[data-test=logout]")
 	for _, b := range []*tab{first, second} {
 		b.sees("#token")
-		b.lacks("nav")
+		b.lacks("[data-test=nav-house]")
 	}
 }

@@ -108,7 +108,7 @@ func seeCut(t *testing.T, c *chromium) {
 	b := c.browse(t)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
 	b.open(at + "#/sensed")
-	b.until("see.one('p-shell').link === 'fine' && see.has('main > p-sensed') && !see.has('main .loading')")
+	b.until("see.one('p-shell').link === 'fine' && see.has('main > p-sensed') && !see.has('main >>> .loading')")
 	sensed := 0
 	sense := func(n int) {
 		for range n {

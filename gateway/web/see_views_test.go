@@ -39,7 +39,7 @@ func (b *tab) everyView(robot string) {
 		b.view(v.hash, v.element)
 		for _, width := range []int64{1400, 360} {
 			b.at(width, 800)
-			b.lacks("main [data-test=failed]")
+			b.lacks("main >>> [data-test=failed]")
 			b.axe("#/" + v.hash)
 			b.fits("#/" + v.hash)
 		}
@@ -77,7 +77,7 @@ func livedIn(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
-	h := appliancetest.Configured(t, "name: house\n")
+	h := appliancetest.Configured(t, "adoption: code\n")
 	h.Adopt(kitchenMAC)
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
 	for _, text := range []string{"The cat is called Miso.", "Ann's keys are in the blue bowl.", "The bin is emptied on Tuesdays."} {
