@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"perch/cmd/perch/appliancetest"
 )
 
@@ -28,6 +30,7 @@ func (b *tab) set(key, to string) {
 	b.t.Helper()
 	b.fill("#find", key)
 	b.fill("[data-key='"+key+"'] >>> input", to)
+	b.press(kb.Tab) // it is a change once the field is left
 }
 
 // seeSettings: a setting is refused with its fault, then set, which changes a line of
