@@ -81,7 +81,8 @@ export class LogsView extends View {
     this.lines = [];
   }
 
-  private take(line: Line): void {
+  private take(given: Line): void {
+    const line = { ...given, level: given.level.toUpperCase() };
     if (this.fresh) {
       this.fresh = false;
       const from = Date.parse(line.at);
