@@ -110,6 +110,7 @@ export class Shell extends Spoken {
       (s) => {
         if (s.version !== before) this.updated_ = true;
         if (!s.in) void this.start();
+        else this.session = s; // its name may have been changed
       },
       () => undefined,
     );
