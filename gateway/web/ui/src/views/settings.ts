@@ -240,20 +240,17 @@ export class SettingsView extends View {
   private async restart(): Promise<void> {
     if (!(await ask({ heading: t("restartReally"), text: t("restartText"), yes: t("restart"), no: t("keepEditing") }))) return;
     this.wrong = "";
-    await this.act(async () => {
+    let back = true;
+    const done = await this.act(async () => {
       const before = await started();
       await send("POST", "api/v1/restart");
       this.restarting = true;
-      const back = await restarted(before);
-      this.restarting = false;
-      if (!back) {
-        this.wrong = t("notBack");
-        return;
-      }
-      await this.load();
-      queueMicrotask(() => this.tell(t("restarted")));
+      back = await restarted(before);
+      if (back) await this.load();
     });
     this.restarting = false;
+    if (!back) this.wrong = t("notBack");
+    else if (done) this.tell(t("restarted"));
   }
 }
 
