@@ -59,7 +59,8 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 // TestAnEditChangesTheTextAlone.
 func TestAnEditChangesTheTextAlone(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
-	fact, err := m.Remember(agent.Entry{Name: "Ann likes tea", Body: "Ann likes tea", Robot: "a0b1c2d3e4f5", Source: "tool", Tags: []string{"x"}}, noon)
+	given := agent.Entry{Name: "Ann likes tea", Body: "Ann likes tea", Robot: "a0b1c2d3e4f5", Source: "tool", Tags: []string{"x"}}
+	fact, err := m.Remember(given, noon)
 	if err != nil {
 		t.Fatal(err)
 	}

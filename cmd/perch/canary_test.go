@@ -148,7 +148,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
-	h := open(t, c, data)
+	h := &running{appliancetest.Start(t, c, data, func(o *appliance.Options) { o.Editor = indiscreetFile(t, secrets) })}
 	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
 		secrets.know(name, h.Secret(name))
 	}
@@ -175,6 +175,17 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		}
 	}
 	secrets.search(t)
+}
+
+// indiscreetFile is a configuration file with secrets in every form.
+func indiscreetFile(t *testing.T, secrets *canaries) *config.Editor {
+	at := func(where string) string { return secrets.plant("a configuration file's " + where) }
+	text := "skins: {key: " + at("key in brackets") + "} # key: " + at("comment") + "\nbridge:\n  key: \"" + at("quoted key") +
+		"\"\nmqtt:\n  password: '" + at("password") + "'\n  broker: mqtt://me:" + at("address") + "@127.0.0.1\nbrains:\n" +
+		"- {kind: openai, url: \"http://127.0.0.1:9/v1?key=" + at("query") + "\", model: m, extra: {api_key: " + at("extra") + "}}\n" +
+		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
+		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
+	return (&settings{config: appliancetest.Written(t, text)}).editor()
 }
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
@@ -384,7 +395,7 @@ func (v clients) tryEveryDoor(known *tls.Config) {
 				continue // a robot is told its token, and so is its owner; the recording is heard elsewhere
 			}
 			for _, body := range []string{`{}`,
-				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`} {
+				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`, `{"set":{"name":"x","mqtt.password":"y","brains":[{"kind":"openai","key":"••••••"}]}}`} {
 				k.at(s, probe{route: route, body: body, header: bearer(v.keys[l])})
 				if r.Method != http.MethodPost {
 					break

@@ -69,8 +69,8 @@ func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 	}
 
 	for range 2 { // a turn would leave it alone for the second
-		if status, text := h.Owner(http.MethodPost, "/api/v1/engines/try?part=recognizer+openai", recording.String()); status != http.StatusBadGateway ||
-			!strings.Contains(text, `"engine_failed"`) || !strings.Contains(text, "500") {
+		status, text := h.Owner(http.MethodPost, "/api/v1/engines/try?part=recognizer+openai", recording.String())
+		if status != http.StatusBadGateway || !strings.Contains(text, `"engine_failed"`) || !strings.Contains(text, "500") {
 			t.Errorf("%d %s", status, text)
 		}
 		if p := h.Part("recognizer openai"); p.OK {

@@ -66,7 +66,9 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
-		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/engines", "POST /api/v1/engines/try", "GET /api/v1/timers", "DELETE /api/v1/timers/:id"),
+		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "POST /api/v1/engines/try",
+		"GET /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "POST /api/v1/config/check",
+		"POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
 	talksBearer: {"GET /mcp/talk", "POST /mcp/talk", "DELETE /mcp/talk"},
@@ -163,6 +165,9 @@ func (k *prober) at(s *appliance.Served, n probe) (status int, code string) {
 	if method == http.MethodPost {
 		if n.body == "" {
 			n.body = "{}"
+		}
+		if n.route == "POST /api/v1/restart" {
+			n.body = "{" // or nobody would be there for the next try
 		}
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(n.body)), int64(len(n.body))
 		r.Header.Set("Content-Type", "application/json")

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}
-	if os.Getenv(asProgram) != "" || len(os.Args) > 1 && os.Args[1] == appliance.BrokerCommand {
+	again := len(os.Args) > 1 && os.Args[1] == "serve" // a program that has restarted itself
+	if os.Getenv(asProgram) != "" || again || len(os.Args) > 1 && os.Args[1] == appliance.BrokerCommand {
 		os.Unsetenv(asProgram)
 		main()
 	}

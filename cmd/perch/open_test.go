@@ -34,7 +34,8 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 	h.Expect(http.StatusOK, "agent_state", http.MethodGet, "/v1/vtuber/schema", "", "Cookie", cookie)
 	h.Expect(http.StatusAccepted, "id", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`, own...)
 	for _, foreign := range []string{"http://127.0.0.1:8123", "http://evil.example"} {
-		h.Expect(http.StatusForbidden, "foreign_origin", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`, "Cookie", cookie, "Origin", foreign)
+		h.Expect(http.StatusForbidden, "foreign_origin", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`,
+			"Cookie", cookie, "Origin", foreign)
 	}
 	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie) // the bridge is not the owner's
 	h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", own...)

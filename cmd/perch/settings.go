@@ -68,7 +68,7 @@ func (s *settings) editor() *config.Editor {
 			fixed[strings.ReplaceAll(flag, "-", ".")] = "--" + flag
 		}
 	}
-	return &config.Editor{Source: s.source(), Fixed: fixed, Flags: s.apply, Now: time.Now}
+	return &config.Editor{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply, Now: time.Now}
 }
 
 // source is where the configuration is.

@@ -78,6 +78,8 @@ type Options struct {
 	Phrase             func(name string) string // what the appliance says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
 	Senses func(id device.ID, now time.Time) []string
+	// Find looks for what is on the network, until ctx ends.
+	Find func(ctx context.Context) Found
 	// Connections are the programs that are connected now.
 	Connections func() Connections
 	Refused     func() []ota.Refusal // the check-ins that were last refused, newest first
@@ -128,6 +130,7 @@ type Door struct {
 	identifying busy[device.ID]
 	trying      busy[string] // engines
 	examining   sync.Mutex   // while the doctor looks
+	finding     busy[struct{}]
 }
 
 // New returns the door.

@@ -149,6 +149,7 @@ func (d *Door) engineRoutes(api gin.IRouter) {
 // connectionRoutes mounts the programs around the appliance.
 func (d *Door) connectionRoutes(api gin.IRouter) {
 	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
+	api.GET("/found", answer(http.StatusOK, func(c *gin.Context) (any, error) { return d.find(c.Request.Context()) }))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all

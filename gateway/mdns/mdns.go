@@ -38,6 +38,9 @@ const Service = "_xiaozhi._tcp"
 // Wyoming is the type under which servers of the Wyoming protocol announce themselves.
 const Wyoming = "_wyoming._tcp"
 
+// HomeAssistant is the type under which Home Assistant announces itself.
+const HomeAssistant = "_home-assistant._tcp"
+
 // Options are what to announce.
 type Options struct {
 	// Name is the host's label: <Name>.local. Letters, digits and hyphens.

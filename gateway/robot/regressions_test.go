@@ -256,6 +256,36 @@ func page(id int, next string, names ...string) json.RawMessage {
 	return body
 }
 
+// TestFirstWordsWaitForTheTools of a robot that is new here, and not for ever.
+func TestFirstWordsWaitForTheTools(t *testing.T) {
+	answers := func(payload json.RawMessage) func(*toolbox) { return func(b *toolbox) { _, _ = b.deliver(payload) } }
+	for name, c := range map[string]struct {
+		known   []device.Tool
+		deliver func(b *toolbox)
+		waits   time.Duration
+	}{
+		"a new robot":              {deliver: answers(page(2, "", "t")), waits: 100 * time.Millisecond},
+		"one with another page":    {deliver: answers(page(2, "u", "t")), waits: firstListWithin},
+		"one without tools":        {deliver: answers([]byte(`{"jsonrpc":"2.0","id":2,"error":{"code":-1}}`)), waits: 100 * time.Millisecond},
+		"one that never lists any": {deliver: func(*toolbox) {}, waits: firstListWithin},
+		"one that goes":            {deliver: (*toolbox).close, waits: 100 * time.Millisecond},
+		"one that is known":        {known: []device.Tool{{Name: "known"}}, deliver: func(*toolbox) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _ := listing(t, c.known...)
+				began := time.Now()
+				time.AfterFunc(100*time.Millisecond, func() { c.deliver(b) })
+				b.await(t.Context())
+				if waited := time.Since(began); waited != c.waits {
+					t.Errorf("its first words wait %s, want %s", waited, c.waits)
+				}
+				time.Sleep(time.Second) // what is delivered late, in the bubble's time
+			})
+		})
+	}
+}
+
 func TestToolsAreListedPageByPage(t *testing.T) {
 	b, sent := listing(t, device.Tool{Name: "known"})
 	if len(*sent) != 3 || (*sent)[0].Method != "initialize" || (*sent)[2].Method != "tools/list" {

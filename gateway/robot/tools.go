@@ -113,6 +113,7 @@ type toolbox struct {
 	tools   []device.Tool
 	held    int // of limit, for tools
 	closed  bool
+	ended   chan struct{} // is closed once the list being read is whole, or cannot be had; nil before the first
 }
 
 // newToolbox begins with the tools known from an earlier session.
@@ -146,9 +147,39 @@ func (b *toolbox) list() error {
 	b.mu.Lock()
 	b.forgetFresh()
 	b.pages, b.left = 0, 0
+	b.endList()
+	b.ended = make(chan struct{})
 	first := b.page("")
 	b.mu.Unlock()
 	return b.send(first)
+}
+
+// endList lets those go on who wait for the list. b.mu is held.
+func (b *toolbox) endList() {
+	if b.ended != nil {
+		close(b.ended)
+		b.ended = nil
+	}
+}
+
+// firstListWithin is how long the first words to a robot wait for its tools.
+const firstListWithin = time.Second
+
+// await waits for the list of a robot of which no tool is known yet: one that is new
+// here and is written to hears its first words before it has been asked for them.
+func (b *toolbox) await(ctx context.Context) {
+	b.mu.Lock()
+	ended, known := b.ended, len(b.tools) > 0
+	b.mu.Unlock()
+	if ended == nil || known {
+		return
+	}
+	wait, cancel := context.WithTimeout(ctx, firstListWithin)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-wait.Done():
+	}
 }
 
 // forgetFresh gives up the list being read.
@@ -199,6 +230,11 @@ type listedTool struct {
 
 func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
 	b.listing = 0
+	defer func() {
+		if next == nil {
+			b.endList()
+		}
+	}()
 	if r.Error != nil {
 		return nil, nil, fmt.Errorf("tools/list: %w", r.Error)
 	}
@@ -308,6 +344,7 @@ func (b *toolbox) close() {
 	b.limit.give(b.held)
 	b.held = 0
 	b.closed = true
+	b.endList()
 	for id, answer := range b.calls {
 		close(answer)
 		delete(b.calls, id)

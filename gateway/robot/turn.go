@@ -230,6 +230,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 			return errTooManyStrangerTurns
 		}
 	}
+	s.toolbox.await(ctx)
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	patience := cmp.Or(s.Patience, silentFor)

@@ -59,7 +59,8 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s := &skin{door: d, conn: conn, out: newOutbox(), ended: make(chan struct{}),
-		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr), filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
+		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr),
+		filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
 	if !d.feed.join(s) {
 		leave()
 		conn.Close(socket.GoingAway, goingAway)

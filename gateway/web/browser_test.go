@@ -1,3 +1,113 @@
 package web_test
 
-import _ "github.com/chromedp/chromedp"
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"perch/cmd/perch/appliancetest"
+)
+
+// chromium is a browser for a group of tests, for starting one takes a second.
+type chromium struct {
+	ctx context.Context
+	see string // testdata/see.js
+	axe string // the script of axe-core
+}
+
+// need leaves a test out where something is missing. Where CI runs it, that is a
+// failure.
+func need(t testing.TB, here bool, why string) {
+	t.Helper()
+	switch {
+	case here:
+	case os.Getenv("CI") == "true":
+		t.Fatal(why)
+	default:
+		t.Skip(why)
+	}
+}
+
+// startChromium runs a headless Chromium until the test ends.
+func startChromium(t testing.TB, flags ...chromedp.ExecAllocatorOption) *chromium {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick starts no browser; make test does")
+	}
+	path, err := exec.LookPath("chromium")
+	need(t, err == nil, "chromium is not installed: make deps installs it")
+	made, err := os.ReadFile("dist/files.json")
+	need(t, err == nil && bytes.Contains(made, []byte("app.ts")), "the page is not bundled: make build bundles it")
+	axe, err := os.ReadFile("ui/node_modules/axe-core/axe.min.js")
+	need(t, err == nil, "axe-core is not installed: make clean build installs it")
+	see, err := os.ReadFile("testdata/see.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en"),
+		chromedp.Flag("accept-lang", "en"), chromedp.Env("LANGUAGE=en", "TZ=UTC"))
+	allocator, free := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
+	ctx, end := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Logf("end %s: %v", path, err)
+		}
+		end()
+		free()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return &chromium{ctx, string(see), string(axe)}
+}
+
+// browse opens a tab that shares no cookies with another's, until the test ends.
+func (c *chromium) browse(t testing.TB) *tab {
+	t.Helper()
+	return c.open(t, chromedp.WithNewBrowserContext())
+}
+
+// beside opens another tab that has the cookies of this one.
+func (b *tab) beside() *tab {
+	b.t.Helper()
+	return b.chromium.open(b.t, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+}
+
+func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
+	t.Helper()
+	b := &tab{chromium: c, t: t, files: t.TempDir()}
+	ctx, end := chromedp.NewContext(c.ctx, in, chromedp.WithListener(b.hear))
+	b.ctx = ctx
+	t.Cleanup(func() {
+		end()
+		b.dialogs.Wait()
+	})
+	t.Cleanup(b.judge)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: c.see})
+	if _, err := chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior:         browser.SetDownloadBehaviorBehaviorAllow,
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID, DownloadPath: b.files}); err != nil {
+		t.Fatal(err)
+	}
+	b.inLight("light")
+	b.at(1400, 900)
+	return b
+}
+
+// startHouse runs an appliance whose page a test looks at.
+func startHouse(t *testing.T) *appliancetest.Appliance {
+	t.Helper()
+	c := appliancetest.Config()
+	c.Skins.Key = appliancetest.Key
+	return appliancetest.Start(t, c, t.TempDir())
+}
+
+// local is an appliance's address for browsers of this machine, who need no key.
+func local(h *appliancetest.Appliance) string { return h.Here() }

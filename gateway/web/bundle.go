@@ -54,7 +54,8 @@ func openBundle() (bundle, error) {
 	for out, o := range made.Outputs {
 		name := path.Base(out)
 		hashed[name] = true
-		if strings.HasSuffix(out, ".js") && o.EntryPoint != "" {
+		// What is imported later is an entry to esbuild, too: views/robot.ts is no page.
+		if strings.HasSuffix(out, ".js") && path.Dir(o.EntryPoint) == "src" {
 			b.entries[strings.TrimSuffix(path.Base(o.EntryPoint), ".ts")] = name
 		}
 	}

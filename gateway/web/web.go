@@ -57,6 +57,9 @@ type Door struct {
 	conns map[*sessionConn]bool
 }
 
+// Bundled reports whether this program was built with its page.
+func (d *Door) Bundled() bool { return len(d.bundle.entries) > 0 }
+
 // New returns the page's door.
 func New(o Options) (*Door, error) {
 	if o.Now == nil {

@@ -150,7 +150,7 @@ func (a *Appliance) newAdmin() {
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
-		Refused: a.ota.Refused, Connections: a.connections,
+		Refused: a.ota.Refused, Connections: a.connections, Find: a.newFinder().find,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.Version, ID: a.ID, Started: a.Started,
 		Doctor: a.Doctor, Restart: a.askRestart,

@@ -138,7 +138,7 @@ func (k *keeper) line(b []byte, r slog.Record) []byte {
 	b = append(b, `{"at":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","level":"`...)
-	b = append(b, strings.ToLower(r.Level.String())...)
+	b = append(b, levelName(r.Level)...)
 	b = append(b, `","msg":`...)
 	b = appendText(b, r.Message)
 	b = append(b, `,"attrs":{`...)
@@ -152,6 +152,20 @@ func (k *keeper) line(b []byte, r slog.Record) []byte {
 		b = b[:len(b)-1]
 	}
 	return append(b, "}}"...)
+}
+
+func levelName(level slog.Level) string {
+	switch level {
+	case slog.LevelDebug:
+		return "debug"
+	case slog.LevelInfo:
+		return "info"
+	case slog.LevelWarn:
+		return "warn"
+	case slog.LevelError:
+		return "error"
+	}
+	return strings.ToLower(level.String())
 }
 
 // appendAttr appends an attribute and a comma, or those of a group.

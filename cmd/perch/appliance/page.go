@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/web"
 )
@@ -35,6 +36,18 @@ func (a *Appliance) found() (all []string) {
 		}
 	}
 	return all
+}
+
+// pagePart is the page, where there is one.
+func (a *Appliance) pagePart() part {
+	if a.web == nil {
+		return part{}
+	}
+	shown := admin.Part{Name: "page", OK: true, Note: "is at " + a.Doors.own() + "/"}
+	if !a.web.Bundled() {
+		shown.Note = "this program was built without its page; make build bundles it"
+	}
+	return part{condition: only(func() admin.Part { return shown })}
 }
 
 // keys are the checks of the doors that an owner who has come in by the page may use,

@@ -43,6 +43,7 @@ func (a *Appliance) list() []part {
 			condition: only(func() admin.Part { return a.robotMQTT.shown })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
+		a.pagePart(),
 		a.wyomingPart(),
 		{condition: a.Doors.encryption},
 		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},

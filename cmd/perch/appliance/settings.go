@@ -19,7 +19,7 @@ type settings struct {
 
 // newSettings has the file judged as perch check-config does.
 func (a *Appliance) newSettings() *settings {
-	a.Editor.Judge, a.Editor.Data = CheckRecognizers, a.Data
+	a.Editor.Judge = CheckRecognizers
 	a.Editor.Start()
 	return &settings{a.Editor, a.Log.Info}
 }

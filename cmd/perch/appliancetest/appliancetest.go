@@ -86,16 +86,24 @@ type Appliance struct {
 	Logged *Buffer
 	Stop   func()       // ends it, unless it has ended
 	Wait   func() error // until it has ended, and how
+
+	// Of one that is Configured:
+	File  string
+	Again func() *Appliance // waits until it has ended for a restart, and starts it anew
 }
 
 // Start runs an appliance until the test ends.
-func Start(t *testing.T, c config.Config, data string) *Appliance {
+func Start(t *testing.T, c config.Config, data string, change ...func(*appliance.Options)) *Appliance {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("make quick starts no whole appliance; make test does")
 	}
 	h, o := &Appliance{T: t, Logged: &Buffer{}}, Options(data)
-	o.Log = slog.New(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Logs = appliance.NewLogs()
+	o.Log = slog.New(o.Logs.Beside(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	for _, f := range change {
+		f(&o)
+	}
 	a, err := appliance.New(&c, o)
 	if err != nil {
 		t.Fatal(err)

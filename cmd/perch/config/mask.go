@@ -65,6 +65,12 @@ func masked(text string) (string, error) {
 	return maskedComments(shown.String()), nil
 }
 
+// hidden is why a text is not shown; nil where it is.
+func hidden(text string) error {
+	_, err := masked(text)
+	return err
+}
+
 // secrets are where the values are that are secret, in order.
 func (d *document) secrets() (all []hiding, err error) {
 	seen := map[*yaml.Node]bool{}
@@ -107,7 +113,7 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 		}
 	case yaml.SequenceNode:
 		for i, one := range n.Content {
-			flag := i > 0 && secretFlag.MatchString(n.Content[i-1].Value) && !strings.Contains(n.Content[i-1].Value, "=")
+			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
 			own := strings.Contains(one.Value, "=") && secretFlag.MatchString(one.Value)
 			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, hide)
 		}
@@ -120,6 +126,11 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 			hide(n)
 		}
 	}
+}
+
+// flagOfSecret reports whether an argument of a program is a flag before a secret.
+func flagOfSecret(argument string) bool {
+	return secretFlag.MatchString(argument) && !strings.Contains(argument, "=")
 }
 
 // eachSecretScalar hides all that an alias stands for.

@@ -6,73 +6,159 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
-// beside is where the configuration before the last change is kept.
-func beside(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+// A file is replaced by another that is renamed over it, where this process may do
+// that: all of it or nothing. The package's file lies in a folder that is root's, and
+// what may write there could put another in the place of the folder of secrets. So the
+// service may write that one file, and nothing beside it. It is then written in its
+// place, and what it is to hold lies in the data directory until it does.
+
+// place is where a file of the configuration is, and how it is written.
+type place struct {
+	path string // of the file itself, not of a link to it
+	data string // the data directory; empty where there is none
+	info fs.FileInfo
+}
+
+// place finds the file.
+func (e *Editor) place() (place, error) {
+	p := place{path: e.path(), data: e.Data}
+	if real, err := filepath.EvalSymlinks(p.path); err == nil {
+		p.path = real
 	}
-	return path + ".before"
+	info, err := os.Stat(p.path)
+	if errors.Is(err, fs.ErrNotExist) && e.File == "" {
+		return p, nil
+	}
+	p.info = info
+	return p, err
+}
+
+// renames reports whether another file may be renamed over it, and stays its owner's.
+func (p place) renames() bool {
+	us := ourselves()
+	if p.info != nil {
+		own, ok := p.info.Sys().(*syscall.Stat_t)
+		if ok && us.uid != 0 && (own.Uid != us.uid || !slices.Contains(us.gids, own.Gid)) {
+			return false
+		}
+	}
+	return Writable(filepath.Dir(p.path))
+}
+
+// beside is a file with a name of its own: in the same folder, or among the data.
+func (p place) beside(suffix string) string {
+	if p.renames() || p.data == "" {
+		return p.path + suffix
+	}
+	return filepath.Join(p.data, filepath.Base(p.path)+suffix)
 }
 
 // writable is a sentence why this process cannot write the file, or nil.
-func (e *Editor) writable() error {
-	path := e.path()
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) && e.File == "" {
-		real, err = path, nil
+func (p place) writable() error {
+	us := ourselves()
+	if p.renames() {
+		return nil
 	}
+	if p.info == nil {
+		return fmt.Errorf("there is no configuration file, and Perch, which runs as %s, may make none in %s; make one: sudo install -m 660 -g %s /dev/null %s",
+			us.Name, filepath.Dir(p.path), us.Name, ShellWord(p.path))
+	}
+	f, err := os.OpenFile(p.path, os.O_WRONLY, 0)
+	if err == nil && p.data != "" {
+		return f.Close()
+	}
+	if errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%s is read-only for Perch; change it where it is managed, or in an editor", p.path)
+	}
+	cure := "sudo chmod g+w " + ShellWord(p.path)
+	if own, ok := p.info.Sys().(*syscall.Stat_t); ok && !slices.Contains(us.gids, own.Gid) {
+		cure = fmt.Sprintf("sudo chgrp %s %s && %s", us.Name, ShellWord(p.path), cure)
+	}
+	return fmt.Errorf("Perch, which runs as %s, may not write %s (%s); change it in an editor, or let this page change it: %s",
+		us.Name, p.path, ownerOf(p.info), cure)
+}
+
+// replace has the file hold a text, and keeps what it held before.
+func (p place) replace(before, text string) error {
+	if p.info == nil {
+		return writeFile(p.path, text, nil)
+	}
+	if err := writeFile(p.beside(".before"), before, p.info); err != nil {
+		return err
+	}
+	if p.renames() {
+		return writeFile(p.path, text, p.info)
+	}
+	next := p.beside(".next")
+	if err := writeFile(next, text, p.info); err != nil {
+		return err
+	}
+	if err := overwrite(p.path, text); err != nil {
+		return err // the next start looks at what has come of it
+	}
+	return os.Remove(next)
+}
+
+// overwrite writes a file in its place.
+func overwrite(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(real)
-	info, err := os.Stat(real)
-	us := ourselves()
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
-	case err == nil && !mayReplace(info, us):
-		return fmt.Errorf("%s is %s, and Perch runs as %s: change it in an editor, or let this page change it: %s",
-			real, ownerOf(info), us.Name, allow(us, dir, real))
-	case !Writable(dir):
-		return fmt.Errorf("Perch, which runs as %s, cannot write in %s: change %s in an editor, or let this page change it: %s",
-			us.Name, dir, real, allow(us, dir, real))
+	_, err = f.WriteAt([]byte(text), 0)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
 	}
-	return nil
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
-// mayReplace reports whether a file stays its owner's where this process replaces it.
-func mayReplace(f fs.FileInfo, us Account) bool {
-	own, ok := f.Sys().(*syscall.Stat_t)
-	return !ok || us.uid == 0 || own.Uid == us.uid
+// Mend completes a change that a power cut has left half done. It is for a start,
+// before the file is read.
+func (e *Editor) Mend() error {
+	p, err := e.place()
+	if err != nil || p.info == nil || p.data == "" || p.renames() {
+		return nil // there is nothing, or nothing of ours
+	}
+	next, err := os.ReadFile(p.beside(".next"))
+	if err != nil {
+		return nil
+	}
+	before, err := os.ReadFile(p.beside(".before"))
+	if err != nil {
+		return fmt.Errorf("mend the configuration: %w", err)
+	}
+	now, err := os.ReadFile(p.path)
+	if err != nil {
+		return nil // reading it says so
+	}
+	if torn(string(now), string(before), string(next)) {
+		if err := overwrite(p.path, string(next)); err != nil {
+			return fmt.Errorf("mend the configuration: %w", err)
+		}
+	}
+	return os.Remove(p.beside(".next"))
 }
 
-// allow are the commands that let an account change a configuration, and nothing
-// else beside it: in a directory with the sticky bit everybody changes his own files alone.
-func allow(us Account, dir, file string) string {
-	return fmt.Sprintf("sudo chgrp %s %s && sudo chmod 1775 %s && sudo chown %s %s", us.Name, ShellWord(dir), ShellWord(dir),
-		us.Name, ShellWord(file))
-}
-
-// replaceFile has a file hold a text, all of it or nothing, and keeps what it held
-// before beside it. Its mode and its owner stay, and a link leads where it did.
-func replaceFile(path, before, text string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+// torn reports whether a file was being written from one text to another. What its
+// owner has written since is neither.
+func torn(now, before, next string) bool {
+	if now == before || now == next {
+		return false
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return writeFile(path, text, nil)
-	case err != nil:
-		return err
+	same := 0
+	for same < min(len(now), len(next)) && now[same] == next[same] {
+		same++
 	}
-	if err := writeFile(path+".before", before, info); err != nil {
-		return err
-	}
-	return writeFile(path, text, info)
+	rest := now[same:]
+	return rest == "" || strings.ContainsRune(rest, 0) || same <= len(before) && rest == before[same:]
 }
 
 // writeFile writes a file under another name, and renames it when it is on the disk.
@@ -90,7 +176,10 @@ func writeFile(path, text string, like fs.FileInfo) (err error) {
 	if like != nil {
 		err = f.Chmod(like.Mode().Perm())
 		if own, ok := like.Sys().(*syscall.Stat_t); ok && err == nil {
-			err = f.Chown(int(own.Uid), int(own.Gid))
+			// Among the data, it is ours.
+			if err = f.Chown(int(own.Uid), int(own.Gid)); errors.Is(err, fs.ErrPermission) {
+				err = f.Chmod(like.Mode().Perm() & 0o600)
+			}
 		}
 	}
 	if err == nil {
@@ -105,11 +194,6 @@ func writeFile(path, text string, like fs.FileInfo) (err error) {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDirectory(dir)
-}
-
-// syncDirectory has a rename on the disk.
-func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

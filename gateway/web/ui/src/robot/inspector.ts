@@ -16,7 +16,7 @@ export class Inspector extends LitElement {
   private timer = 0;
   private answer = "";
   static styles = [base, css`
-    .table { height: 22rem; overflow: auto; border: 1px solid var(--line); border-radius: 10px; margin-top: 0.7rem; background: var(--raised); }
+    .table { position: relative; height: 22rem; overflow: auto; border: 1px solid var(--line); border-radius: 10px; margin-top: 0.7rem; background: var(--raised); }
     table { font: 12px/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; table-layout: fixed; min-width: 30rem; }
     th { position: sticky; top: 0; background: var(--raised); font: 600 0.8rem/1.4 system-ui, sans-serif; }
     th, td { padding: 0.25rem 0.5rem; }

@@ -5,11 +5,10 @@ export const style = css`
   header { display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; align-items: baseline; margin-bottom: 1.2rem; }
   header a { display: inline-block; padding: 0.2rem 0; }
   main { display: grid; gap: 1.2rem; grid-template-columns: minmax(0, 1fr); }
-  .left, .right { display: grid; gap: 1.2rem; align-content: start; min-width: 0; grid-template-columns: minmax(0, 1fr); }
+  .left { display: grid; gap: 1.2rem; align-content: start; min-width: 0; grid-template-columns: minmax(0, 1fr); }
   @media (min-width: 60rem) {
     main { grid-template-columns: minmax(0, 1.1fr) minmax(0, 1fr); }
     .wide { grid-column: 1 / -1; }
-    .left { position: sticky; top: 1rem; }
   }
   .stage { background: radial-gradient(circle at 50% 35%, var(--surface), var(--raised) 75%); border: 1px solid var(--line); border-radius: calc(var(--radius) * 1.4);
     box-shadow: var(--shadow); padding: 1.2rem 1rem 1.4rem; display: grid; justify-items: center; gap: 0.8rem; text-align: center; overflow: hidden; }
@@ -25,7 +24,8 @@ export const style = css`
   .talk:disabled { opacity: 0.6; cursor: default; }
   .talk:focus-visible { border-radius: 999px; }
   .notice { background: var(--warn-soft); border-radius: var(--radius); padding: 0.8rem 1rem; }
-  .log { height: clamp(14rem, 34vh, 24rem); overflow: auto; display: flex; flex-direction: column; gap: 0.55rem; }
+  .log { height: clamp(15rem, 42vh, 26rem); overflow: auto; display: flex; flex-direction: column; gap: 0.55rem; }
+  @media (min-width: 60rem) { .log { height: min(28rem, 60vh); } }
   .log p { padding: 0.45rem 0.8rem; border-radius: 12px; max-width: 88%; align-self: flex-start; background: var(--raised); border: 1px solid var(--line); }
   .log p.muted { border: 0; background: none; padding-inline: 0; }
   .log .you { align-self: flex-end; background: var(--soft); border-color: transparent; }
@@ -33,5 +33,6 @@ export const style = css`
   .log .alert, .log .reminder { background: var(--warn-soft); border-color: transparent; }
   .log b { font-size: 0.8rem; font-weight: 650; margin-inline-end: 0.6em; color: var(--muted); } .log .you b, .log .alert b, .log .reminder b { color: inherit; }
   .log time { font-size: 0.75rem; color: var(--muted); margin-inline-end: 0.6em; } .log .you time, .log .alert time, .log .reminder time { color: inherit; }
+  [data-test="played"] { margin-bottom: 0.6rem; }
   .write { display: flex; gap: 0.6rem; margin-top: 0.8rem; }
 `;

@@ -75,9 +75,15 @@ export class WebRobot extends LitElement {
 
   // act is a click of its face, or Space.
   private act(): void {
-    if (this.manual && this.robot.state === "idle") return;
-    void this.robot.tap();
+    if (this.manual && !this.robot.deaf && this.robot.state === "idle") return;
+    this.tap();
   }
+
+  // tap without a microphone is for the keyboard.
+  private readonly tap = (): void => {
+    void this.robot.tap();
+    if (this.robot.deaf && this.robot.state !== "speaking") this.renderRoot.querySelector<HTMLInputElement>("#write")!.focus();
+  };
 
   private readonly key = (e: KeyboardEvent): void => {
     const target = e.composedPath()[0];
@@ -119,7 +125,7 @@ export class WebRobot extends LitElement {
     face.held = this.drag.moving;
     face.leds = this.leds();
     face.loudness = this.robot.state === "speaking" || this.drains ? this.robot.speaker.analyser ?? null : null;
-    face.style.setProperty("--brightness", String(0.25 + (0.75 * this.robot.body.brightness) / 100));
+    face.style.setProperty("--brightness", String(Math.max(0.2, (this.robot.body.brightness / 100) ** 0.4)));
     face.style.setProperty("--screen", this.robot.body.theme === "light" ? "#f3f5f7" : "#0b0e13");
     face.style.setProperty("--ink", this.robot.body.theme === "light" ? "#1b2027" : "#f7f9fc");
   }
@@ -161,31 +167,29 @@ export class WebRobot extends LitElement {
           </section>
           ${this.notices()}
         </div>
-        <div class="right">
-          <p-card heading=${words("transcript")}>
-            <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
-              ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
-            </div>
-            <form class="write" @submit=${this.write}>
-              <label class="hidden" for="write">${words("write")}</label>
-              <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
-              <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
-            </form>
-          </p-card>
-          <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
-          <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
-        </div>
+        <p-card heading=${words("transcript")}>
+          <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
+            ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
+          </div>
+          <form class="write" @submit=${this.write}>
+            <label class="hidden" for="write">${words("write")}</label>
+            <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
+            <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
+          </form>
+        </p-card>
+        <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
+        <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
         <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
       </main>`;
   }
 
   private buttons() {
     const r = this.robot;
-    const main = r.state === "speaking" ? "interrupt" : r.state === "listening" ? "hang" : r.trouble || r.waits ? "retry" : "talk";
-    const talk = this.manual && (r.state === "idle" || this.held)
+    const main = r.state === "speaking" ? "interrupt" : r.state === "listening" ? "hang" : r.trouble || r.waits ? "retry" : r.deaf ? "write" : "talk";
+    const talk = this.manual && !r.deaf && (r.state === "idle" || this.held)
       ? html`<button class="talk ${this.held ? "held" : ""}" type="button" data-test="talk" @pointerdown=${this.pressed} @pointerup=${this.letGo}
           @pointercancel=${this.letGo} @keydown=${this.buttonKey} @keyup=${this.buttonKey}>${words(this.held ? "holding" : "hold")}</button>`
-      : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${() => void r.tap()}>${words(main)}</button>`;
+      : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${this.tap}>${words(main)}</button>`;
     return html`<div class="row buttons">${talk}
       <p-button data-test="wake" ?disabled=${!["idle", "speaking"].includes(r.state)} @click=${() => void r.wake()}>${words("wake")}</p-button>
       ${r.deaf ? nothing : html`<p-button data-test="mute" pressed=${r.muted ? "true" : "false"} @click=${() => r.setMuted(!r.muted)}>${words("mute")}</p-button>`}

@@ -71,7 +71,7 @@ export class ServerPanel extends Panel {
   declare refused: string;
   static styles = [base, css`
     form { display: grid; gap: 0.8rem; }
-    dl { font-size: 0.9rem; margin-top: 1rem; }
+    dl { font-size: 0.9rem; margin: 1rem 0; }
   `];
 
   render() {

@@ -34,7 +34,7 @@ export class BackupView extends View {
   declare private wrong: string; // why there is no backup
   declare private refused: string; // why nothing was restored
 
-  static styles = [...View.styles, list, css`p-bar { margin: 0.4rem 0; }`];
+  static styles = [View.styles, list, css`p-bar { margin: 0.4rem 0; }`];
 
   constructor() {
     super();

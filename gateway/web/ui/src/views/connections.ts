@@ -31,7 +31,7 @@ export class ConnectionsView extends View {
   declare private all: Connections | undefined;
   declare private busy: boolean;
 
-  static styles = [...View.styles, list];
+  static styles = [View.styles, list];
 
   constructor() {
     super();

@@ -24,7 +24,7 @@ export class DoctorView extends View {
   declare private busy: boolean;
   private at = new Date();
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .item { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: 0.3rem 1rem; padding: 0.8rem 0; border-bottom: 1px solid var(--line); }
     .item:last-child { border-bottom: 0; padding-bottom: 0; } .item:first-child { padding-top: 0; }
     .cure { margin-top: 0.4rem; display: grid; gap: 0.2rem; }

@@ -27,7 +27,7 @@ export class EnginesView extends View {
   declare private engines: Engine[];
   declare private open: string; // the part that is being tried
 
-  static styles = [...View.styles, list, css`.where { color: var(--muted); font-size: 0.875rem; }`];
+  static styles = [View.styles, list, css`.where { color: var(--muted); font-size: 0.875rem; }`];
 
   constructor() {
     super();

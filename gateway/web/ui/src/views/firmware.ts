@@ -39,7 +39,7 @@ export class FirmwareView extends View {
   declare private sending: { name: string; share: number; cancel: AbortController } | undefined;
   declare private refused: string;
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .image { border-top: 1px solid var(--line); padding: 0.9rem 0; display: grid; gap: 0.6rem; }
     .image:first-of-type { border-top: 0; padding-top: 0; }
     .image header { display: flex; flex-wrap: wrap; gap: 0.4rem 1rem; align-items: baseline; justify-content: space-between; }

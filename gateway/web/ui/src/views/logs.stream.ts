@@ -1,5 +1,5 @@
-// The log as it is written. The server first sends the last lines that it has kept,
-// so a stream that was lost begins with lines that are known already.
+// The log as it is written. The server first sends the last lines that it has kept;
+// a stream that was lost goes on where it ended, unless the server was started anew.
 
 import { Refusal, outOfSession } from "../lib/api.js";
 import { Lines } from "../lib/feed.js";
@@ -18,9 +18,10 @@ const longestWait = 10_000;
 // begins, `lost` each time it ends. It fails only where it was refused the first time.
 export async function follow(level: string, signal: AbortSignal, line: (l: Line) => void, opened: () => void, lost: () => void): Promise<void> {
   let wait = shortestWait;
+  const place = { last: "" };
   for (let first = true; !signal.aborted; first = false) {
     try {
-      await read(level, signal, line, () => {
+      await read(level, place, signal, line, () => {
         wait = shortestWait;
         first = false;
         opened();
@@ -36,9 +37,11 @@ export async function follow(level: string, signal: AbortSignal, line: (l: Line)
   }
 }
 
-async function read(level: string, signal: AbortSignal, line: (l: Line) => void, opened: () => void): Promise<void> {
+async function read(level: string, place: { last: string }, signal: AbortSignal, line: (l: Line) => void, opened: () => void): Promise<void> {
   const address = new URL(`api/v1/logs?level=${encodeURIComponent(level)}`, document.baseURI);
-  const answer = await fetch(address, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal });
+  const headers: Record<string, string> = { Accept: "text/event-stream" };
+  if (place.last !== "") headers["Last-Event-ID"] = place.last; // it goes on from there
+  const answer = await fetch(address, { headers, cache: "no-store", signal });
   if (!answer.ok || !answer.body) {
     if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
     const body: unknown = await answer.json().catch(() => undefined);
@@ -47,6 +50,7 @@ async function read(level: string, signal: AbortSignal, line: (l: Line) => void,
   }
   opened();
   const lines = new Lines((m) => {
+    if (m.id !== undefined) place.last = m.id;
     if (m.event === "line") line(JSON.parse(m.data) as Line);
   });
   const reader = answer.body.getReader();

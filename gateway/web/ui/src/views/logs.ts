@@ -37,7 +37,7 @@ export class LogsView extends View {
   private saying: ReturnType<typeof setTimeout> | undefined;
   private unsaid = { lines: 0, errors: 0 };
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .log { height: min(65vh, 44rem); overflow: auto; background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 0.5rem 0; font: 0.82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
     .log p { padding: 0.05rem 0.8rem; content-visibility: auto; contain-intrinsic-size: auto 1.3rem; white-space: pre-wrap; }
     .log time { color: var(--muted); margin-inline-end: 0.6rem; }
@@ -81,7 +81,8 @@ export class LogsView extends View {
     this.lines = [];
   }
 
-  private take(line: Line): void {
+  private take(given: Line): void {
+    const line = { ...given, level: given.level.toUpperCase() };
     if (this.fresh) {
       this.fresh = false;
       const from = Date.parse(line.at);

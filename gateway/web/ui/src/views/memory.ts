@@ -45,7 +45,7 @@ export class MemoryView extends View {
   private query = "";
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .editor { flex: 1 1 100%; display: grid; gap: 0.6rem; }
     .add { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; }
     .add p-field { flex: 1 1 16rem; }
@@ -108,7 +108,7 @@ export class MemoryView extends View {
     const kind = kinds.find((k) => k === e.type);
     return html`<li data-id=${e.id} data-test="memory">
       <div class="what">
-        ${e.name && e.name !== e.body ? html`<p><strong>${e.name}</strong></p>` : nothing}
+        ${e.name && !e.body.startsWith(e.name.replace(/…$/, "")) ? html`<p><strong>${e.name}</strong></p>` : nothing}
         <p class="text">${e.body}</p>
         ${e.description && e.description !== e.body ? html`<p class="muted small">${e.description}</p>` : nothing}
         <p class="meta">

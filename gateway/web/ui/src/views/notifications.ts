@@ -63,7 +63,7 @@ export class NotificationsView extends View {
   private robots: Device[] = [];
   private readonly draw = () => this.requestUpdate();
 
-  static styles = [...View.styles, list];
+  static styles = [View.styles, list];
 
   constructor() {
     super();

@@ -47,7 +47,7 @@ export class SensedView extends View {
     }, drawEach);
   };
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     code { color: var(--muted); }
     .senses li { padding: 0.15rem 0; }
   `];

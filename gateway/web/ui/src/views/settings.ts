@@ -34,7 +34,7 @@ export class SettingsView extends View {
   declare private wrong: string; // what became of a restart
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .bar { position: sticky; bottom: calc(0.6rem + var(--bar, 0px)); z-index: 5; display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; justify-content: space-between;
       background: var(--surface); border: 1px solid var(--accent); border-radius: var(--radius); box-shadow: var(--shadow); padding: 0.7rem 1rem; }
     .diff { font: 0.82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; max-height: 40vh; overflow: auto; }

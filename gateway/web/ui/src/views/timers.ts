@@ -29,7 +29,7 @@ export class TimersView extends View {
   private robots: Device[] = [];
   private tick: ReturnType<typeof setInterval> | undefined;
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .left { font-size: 1.7rem; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -0.01em; line-height: 1.2; }
     p-bar { flex: 1 1 100%; }
   `];

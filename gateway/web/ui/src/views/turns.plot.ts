@@ -7,6 +7,7 @@ import sheet from "uplot/dist/uPlot.min.css" with { type: "text" };
 import { locale } from "../lib/words.js";
 
 export interface Lines {
+  name: string; // of the time
   at: number[]; // seconds since 1970
   lines: { name: string; values: (number | null)[] }[];
 }
@@ -81,7 +82,7 @@ export class Plot extends LitElement {
         { ...axis, values: (_, ticks) => ticks.map((ms) => number.format(ms)), size: 60 },
       ],
       series: [
-        { value: (_, s) => (s === null || s === undefined ? "–" : time.format(s * 1000)), label: "" },
+        { value: (_, s) => (s === null || s === undefined ? "–" : time.format(s * 1000)), label: data.name },
         ...data.lines.map((line, i): uPlot.Series => ({
           label: line.name,
           stroke: colour(`--plot${i + 1}`),

@@ -22,14 +22,14 @@ export class TurnsView extends View {
   declare private shown: number;
   private robots: Device[] = [];
 
-  static styles = [...View.styles, list, css`
+  static styles = [View.styles, list, css`
     .line { display: flex; gap: 2px; height: 0.9rem; min-width: 7rem; }
     .line i { display: block; min-width: 2px; border-radius: 3px; }
     .endpoint { background: var(--plot1); } .recognize { background: var(--plot2); } .first_token { background: var(--plot3); }
     .first_sentence { background: var(--plot4); } .first_audio { background: var(--plot5); }
     .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; font-size: 0.875rem; color: var(--muted); margin-bottom: 0.6rem; }
     .legend i { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 3px; margin-inline-end: 0.4rem; vertical-align: -0.05em; }
-    td.words { min-width: 9rem; } td.stages { min-width: 9rem; }
+    td.who { min-width: 6rem; } td.words { min-width: 9rem; } td.stages { min-width: 9rem; }
     p-plot { min-height: 13rem; margin: 0.8rem 0; }
   `];
 
@@ -82,6 +82,7 @@ export class TurnsView extends View {
     if (some.length === 0) return html`<p-card heading=${t("day")}><p class="muted">${t("dayNone")}</p></p-card>`;
     const hours = byHour(some, this.stage, now);
     const lines: Lines = {
+      name: t("hour"),
       at: hours.map((h) => h.from / 1000),
       lines: [
         { name: t("median"), values: hours.map((h) => h.p50 ?? null) },
@@ -126,7 +127,7 @@ export class TurnsView extends View {
     const stages = inOrder.filter((s) => one.stages?.[s] !== undefined);
     return html`<tr role="row" data-test="turn">
       <td role="cell"><time datetime=${one.at}>${clock(one.at)}</time></td>
-      <td role="cell">${one.robot ? nameOf(this.robots, one.robot) : t("session")}</td>
+      <td role="cell" class="who">${one.robot ? nameOf(this.robots, one.robot) : t("session")}</td>
       <td role="cell" class="words" data-head=${t("heard")}>${one.heard}</td>
       <td role="cell" class="words" data-head=${t("said")}>${one.said}</td>
       <td role="cell" class="stages">${stages.length === 0

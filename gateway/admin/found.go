@@ -1,0 +1,43 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"perch/gateway/door"
+)
+
+// Found is what was found on the network that the appliance could use. Names and
+// models are what others say of themselves.
+type Found struct {
+	Wyoming       []FoundServer `json:"wyoming"` // tcp://host:port
+	Ollama        []FoundModels `json:"ollama"`
+	HomeAssistant []FoundServer `json:"homeassistant"`
+}
+
+// FoundServer is a server that announces itself.
+type FoundServer struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// FoundModels is a server of models.
+type FoundModels struct {
+	URL    string   `json:"url"`
+	Models []string `json:"models"`
+}
+
+// findWithin bounds a search.
+const findWithin = 4 * time.Second
+
+// find looks on the network, once at a time: it asks everybody there.
+func (d *Door) find(ctx context.Context) (Found, error) {
+	if !d.finding.begin(struct{}{}) {
+		return Found{}, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
+	}
+	defer d.finding.end(struct{}{})
+	ctx, cancel := context.WithTimeout(ctx, findWithin)
+	defer cancel()
+	return d.o.Find(ctx), nil
+}

@@ -1,0 +1,37 @@
+package web_test
+
+import "testing"
+
+// TestPage opens the page of real appliances in a real browser, one for all. Its
+// tests share nothing else, and run side by side.
+func TestPage(t *testing.T) {
+	c := startChromium(t)
+	for name, see := range map[string]func(*testing.T, *chromium){
+		"empty":                 seeEmpty,
+		"lived in":              seeLivedIn,
+		"coming in":             seeComingIn,
+		"a link":                seeLink,
+		"lockout":               seeLockout,
+		"logging out":           seeLoggingOut,
+		"a robot is adopted":    seeAdoption,
+		"a robot":               seeRobot,
+		"two owners of a robot": seeTwoSettings,
+		"settings":              seeSettings,
+		"two configurations":    seeTwoConfigurations,
+		"memory":                seeMemory,
+		"two owners":            seeTwoOwners,
+		"notifications":         seeNotifications,
+		"questions":             seeQuestions,
+		"timers":                seeTimers,
+		"rollouts":              seeRollouts,
+		"uploads are refused":   seeRefusedUploads,
+		"backup":                seeBackup,
+		"strangers write HTML":  seeHostile,
+		"the stream is cut":     seeCut,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			see(t, c)
+		})
+	}
+}

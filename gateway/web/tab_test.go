@@ -1,0 +1,379 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds what a page does, on a machine that has other things to do.
+const patience = 20 * time.Second
+
+// tab is a page that is open in a browser. What it does not come to within
+// patience fails the test, and so does an error in its console.
+type tab struct {
+	chromium *chromium
+	t        testing.TB
+	ctx      context.Context
+	files    string // where downloads go
+
+	dialogs sync.WaitGroup
+	mu      sync.Mutex
+	faults  []string
+	allowed []string
+}
+
+// hear notes what the page's console says. It is called by the browser's reader,
+// so that it must not wait.
+func (b *tab) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
+			text := "console." + string(e.Type)
+			for _, a := range e.Args {
+				text += " " + string(a.Value) + a.Description
+			}
+			b.note(text)
+		}
+	case *runtime.EventExceptionThrown:
+		text := "exception: " + e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			text += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.note(text)
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			b.note(fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *page.EventJavascriptDialogOpening:
+		b.note("dialog: " + e.Message)
+		b.dialogs.Go(func() { // the page waits for an answer
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
+		})
+	}
+}
+
+func (b *tab) note(fault string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, fault)
+}
+
+// allow lets the console say something that the test has caused, such as that a
+// request was refused.
+func (b *tab) allow(texts ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed = append(b.allowed, texts...)
+}
+
+// judge fails the test for what the page has done wrong.
+func (b *tab) judge() {
+	b.t.Helper()
+	broken, err := evaluate[[]string](b, "globalThis.see?.broken ?? []")
+	if err != nil {
+		b.t.Errorf("ask the page what it has done wrong: %v", err)
+	}
+	b.mu.Lock()
+	faults, allowed := append(b.faults, broken...), b.allowed
+	b.mu.Unlock()
+	for _, f := range faults {
+		if !slices.ContainsFunc(allowed, func(text string) bool { return strings.Contains(f, text) }) {
+			b.t.Errorf("the page's console: %s", f)
+		}
+	}
+	if b.t.Failed() {
+		if text, err := evaluate[string](b, "location.href + ' shows: ' + see.text(document.body)"); err == nil {
+			b.t.Logf("%.3000s", text)
+		}
+		if to := os.Getenv("PERCH_FAILED_SCREENSHOTS"); to != "" {
+			b.picture(filepath.Join(to, strings.ReplaceAll(b.t.Name(), "/", "-")+".png"))
+		}
+	}
+}
+
+// call sends a command of the DevTools protocol.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, command, params)
+	if err != nil {
+		b.t.Fatalf("%s: %v", command.Method, err)
+	}
+	return result
+}
+
+// evaluate is the value of an expression in the page, awaited.
+func evaluate[T any](b *tab, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience+10*time.Second)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// value is evaluate for what cannot fail.
+func value[T any](b *tab, expression string) T {
+	b.t.Helper()
+	v, err := evaluate[T](b, expression)
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// at sets the size of the window.
+func (b *tab) at(width, height int64) {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+}
+
+// inLight chooses "light" or "dark". Nothing moves that need not.
+func (b *tab) inLight(scheme string) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-reduced-motion", Value: "reduce"}, {Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// open opens an address.
+func (b *tab) open(url string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
+		b.t.Fatalf("open %s: %v", url, err)
+	}
+}
+
+// view opens a view of the dashboard that is open, and waits until it shows what
+// it has loaded.
+func (b *tab) view(hash, element string) {
+	b.t.Helper()
+	value[bool](b, "(location.hash = "+quote("#/"+hash)+", true)")
+	b.until("see.has(" + quote("main > "+element) + ") && !see.has('main >>> .loading')")
+}
+
+// until waits for a condition in the page. It asks again in a page that has been
+// loaded in between.
+func (b *tab) until(condition string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	var err error
+	for time.Now().Before(deadline) {
+		var held bool
+		held, err = evaluate[bool](b, fmt.Sprintf(`(async () => {
+			for (const end = Date.now() + %d; Date.now() < end; await new Promise((r) => setTimeout(r, 25))) if (%s) return true;
+			return false;
+		})()`, time.Until(deadline).Milliseconds(), condition))
+		if held {
+			return
+		}
+		if err != nil && !passes(err) {
+			break
+		}
+	}
+	b.t.Fatalf("not within %s: %s (%v)", patience, condition, err)
+}
+
+// passes reports whether an error is of a page that is being left for another.
+func passes(err error) bool {
+	return slices.ContainsFunc([]string{"navigated", "Cannot find context", "context was destroyed", "see is not defined"},
+		func(s string) bool { return strings.Contains(err.Error(), s) })
+}
+
+// says waits until an element shows a text.
+func (b *tab) says(selector, text string) {
+	b.t.Helper()
+	b.until("see.says(" + quote(selector) + ", " + quote(text) + ")")
+}
+
+// sees waits until there is an element.
+func (b *tab) sees(selector string) {
+	b.t.Helper()
+	b.until("see.has(" + quote(selector) + ")")
+}
+
+// lacks waits until there is no such element.
+func (b *tab) lacks(selector string) {
+	b.t.Helper()
+	b.until("!see.has(" + quote(selector) + ")")
+}
+
+// text is what an element shows.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	b.sees(selector)
+	return value[string](b, "see.text(see.one("+quote(selector)+"))")
+}
+
+// click presses the left button of the mouse on an element, once it can be hit.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	x, y := b.place(selector)
+	if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(x, y)); err != nil {
+		b.t.Fatalf("click %s: %v", selector, err)
+	}
+}
+
+// drag pulls what is in the middle of an element.
+func (b *tab) drag(selector string, right, down float64) {
+	b.t.Helper()
+	x, y := b.place(selector)
+	if err := chromedp.Do(b.ctx, chromedp.DragAndDropXY(x, y, x+right, y+down)); err != nil {
+		b.t.Fatalf("drag %s: %v", selector, err)
+	}
+}
+
+func (b *tab) place(selector string) (x, y float64) {
+	b.t.Helper()
+	var at struct {
+		X, Y float64
+		Why  string
+	}
+	for end := time.Now().Add(patience); ; {
+		// Two frames, so that it has come to rest.
+		at.Why = ""
+		found, err := evaluate[json.RawMessage](b, `(async () => {
+			const first = see.at(`+quote(selector)+`);
+			await new Promise((r) => setTimeout(r, 30));
+			const at = see.at(`+quote(selector)+`);
+			return at.why || (first.x === at.x && first.y === at.y) ? at : { why: "it moves" };
+		})()`)
+		if err == nil {
+			err = json.Unmarshal(found, &at)
+		}
+		switch {
+		case err == nil && at.Why == "":
+			return at.X, at.Y
+		case err != nil && !passes(err), time.Now().After(end):
+			b.t.Fatalf("%s cannot be clicked: %s %v", selector, at.Why, err)
+		}
+	}
+}
+
+// fill replaces the text of a field by what is typed.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.click(selector)
+	value[bool](b, "(see.one("+quote(selector)+").select(), true)")
+	b.types(text)
+}
+
+// types writes a text where the cursor is.
+func (b *tab) types(text string) {
+	b.t.Helper()
+	call(b, input.InsertText, input.InsertTextParams{Text: text})
+}
+
+// press presses keys, such as kb.Enter.
+func (b *tab) press(keys string, options ...chromedp.KeyOption) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.KeyEvent(keys, options...)); err != nil {
+		b.t.Fatalf("press %q: %v", keys, err)
+	}
+}
+
+// choose sets a select or a slider, whose own lists and thumbs are not drawn by
+// the page.
+func (b *tab) choose(selector, to string) {
+	b.t.Helper()
+	b.sees(selector)
+	value[bool](b, `((e) => { e.value = `+quote(to)+`; for (const k of ["input", "change"]) e.dispatchEvent(new Event(k, { bubbles: true, composed: true })); return true; })(see.one(`+
+		quote(selector)+`))`)
+}
+
+// give chooses a file in a field for files.
+func (b *tab) give(selector, file string) {
+	b.t.Helper()
+	b.sees(selector)
+	field := value[*runtime.RemoteObject](b, "see.one("+quote(selector)+")")
+	call(b, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file}, ObjectID: field.ObjectID})
+}
+
+// download is the text of the file that the page has had saved under a name that
+// fits a pattern.
+func (b *tab) download(pattern string) []byte {
+	b.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); b.frame() {
+		names, err := filepath.Glob(filepath.Join(b.files, pattern))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(names) > 0 {
+			text, err := os.ReadFile(names[0])
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			return text
+		}
+	}
+	b.t.Fatalf("nothing has been saved as %s", pattern)
+	return nil
+}
+
+// frame waits a little, by the page's clock.
+func (b *tab) frame() {
+	b.t.Helper()
+	value[bool](b, "new Promise((r) => setTimeout(() => r(true), 30))")
+}
+
+// picture saves what is seen.
+func (b *tab) picture(to string) {
+	b.t.Helper()
+	format, params := strings.TrimPrefix(filepath.Ext(to), "."), page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if format == "webp" {
+		params.Format, params.Quality = page.CaptureScreenshotFormatWebp, new(int64(80))
+	}
+	shot := call(b, page.CaptureScreenshot, params)
+	if err := os.WriteFile(to, shot.Data, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// axe fails the test for what axe-core finds against WCAG 2.2 AA.
+func (b *tab) axe(what string) {
+	b.t.Helper()
+	if !value[bool](b, "!!globalThis.axe") {
+		value[bool](b, "("+quote("")+", true);"+b.chromium.axe+";true")
+	}
+	found := value[json.RawMessage](b, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], rules: { "target-size": { enabled: true } },
+		preload: false, resultTypes: ["violations"], elementRef: false }).then((r) => r.violations.map((v) => ({ id: v.id, help: v.help,
+		nodes: v.nodes.map((n) => n.target.flat().join(" ") + "  " + n.html.slice(0, 200) + "  " + (n.failureSummary ?? "").replace(/\s+/g, " ")) })))`)
+	var all []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal(found, &all); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, v := range all {
+		b.t.Errorf("%s: axe %s: %s\n  %s", what, v.ID, v.Help, strings.Join(v.Nodes[:min(len(v.Nodes), 4)], "\n  "))
+	}
+}
+
+// fits fails the test for what reaches beyond the window's right edge.
+func (b *tab) fits(what string) {
+	b.t.Helper()
+	if wide := value[[]string](b, "see.wide()"); len(wide) > 0 {
+		b.t.Errorf("%s has to be scrolled sideways for %q", what, wide)
+	}
+}
+
+// quote is a text as JavaScript writes it.
+func quote(text string) string {
+	q, _ := json.Marshal(text) // a string
+	return string(q)
+}

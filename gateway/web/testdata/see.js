@@ -1,0 +1,87 @@
+// What tests find and read in a page, through its open shadow trees. A selector
+// "a >>> b" is a b in what is shown below an a, at whatever depth; "b=text" is the
+// innermost b that shows a text.
+globalThis.see = {
+  below(root, all = []) {
+    if (root.shadowRoot) see.below(root.shadowRoot, all);
+    for (const e of root.children ?? []) {
+      all.push(e);
+      see.below(e, all);
+    }
+    return all;
+  },
+  // text is what an element shows, in the order in which it is seen.
+  text(n) {
+    const read = (n) => {
+      if (n.nodeType === Node.TEXT_NODE) return n.data;
+      if (n.nodeType === Node.ELEMENT_NODE) {
+        if (["STYLE", "SCRIPT", "NOSCRIPT"].includes(n.tagName)) return "";
+        if (["INPUT", "TEXTAREA"].includes(n.tagName)) return ` ${n.value} `;
+        if (n.tagName === "SELECT") return ` ${n.selectedOptions[0]?.textContent ?? ""} `;
+        if (n.tagName === "SLOT" && n.assignedNodes().length > 0) return n.assignedNodes().map(read).join("");
+      }
+      const inside = [...(n.shadowRoot ?? n).childNodes].map(read).join("");
+      return n.nodeType === Node.ELEMENT_NODE && getComputedStyle(n).display !== "inline" ? ` ${inside} ` : inside;
+    };
+    return n ? read(n).replace(/\s+/g, " ").trim() : "";
+  },
+  shown(e) {
+    return e.checkVisibility({ visibilityProperty: true });
+  },
+  all(selector) {
+    let found = [document];
+    for (const part of selector.split(" >>> ")) {
+      const [css, says] = part.split(/=(?=[^\]]*$)/);
+      found = [...new Set(found.flatMap((root) => see.below(root).filter((e) => e.matches(css))))];
+      if (says === undefined) continue;
+      found = found.filter((e) => see.text(e).includes(says));
+      found = found.filter((e) => !found.some((o) => o !== e && see.below(e).includes(o)));
+    }
+    return found;
+  },
+  one(selector) {
+    const all = see.all(selector);
+    return all.find(see.shown) ?? all.find((e) => e.type === "file");
+  },
+  has(selector) {
+    return see.one(selector) !== undefined;
+  },
+  says(selector, text) {
+    return see.all(selector).some((e) => see.shown(e) && see.text(e).includes(text));
+  },
+  // name is an element with those around it, for the report of a failed test.
+  name(e) {
+    const names = [];
+    for (; e; e = e.parentElement ?? e.getRootNode().host) {
+      names.unshift(e.tagName.toLowerCase() + (e.id ? `#${e.id}` : "") + (e.dataset?.test ? `[data-test=${e.dataset.test}]` : ""));
+    }
+    return names.join(" ");
+  },
+  // at is the middle of an element that can be clicked, or why there is none yet.
+  at(selector) {
+    const e = see.one(selector);
+    if (!e) return { why: "it is not shown" };
+    if (e.disabled || e.busy) return { why: "it is disabled" };
+    e.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    const r = e.getBoundingClientRect();
+    const [x, y] = [r.x + r.width / 2, r.y + r.height / 2];
+    let top = document.elementFromPoint(x, y);
+    for (let inner = top; inner?.shadowRoot; ) {
+      inner = inner.shadowRoot.elementFromPoint(x, y);
+      if (!inner || inner === top) break;
+      top = inner;
+    }
+    for (let o = top; o; o = o.assignedSlot ?? o.parentElement ?? o.getRootNode().host) if (o === e) return { x, y };
+    return { why: `it is behind ${top ? see.name(top) : "nothing"}` };
+  },
+  // wide are the elements that reach beyond the right edge.
+  wide() {
+    if (document.scrollingElement.scrollWidth <= innerWidth) return [];
+    return see.below(document.body).filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => see.name(e)).slice(-3);
+  },
+  broken: [], // rules of the Content-Security-Policy
+};
+document.addEventListener("securitypolicyviolation", (e) => {
+  const on = e.composedPath()[0];
+  see.broken.push(`${e.violatedDirective} ${e.blockedURI} at ${on?.tagName ? see.name(on) : `${e.sourceFile}:${e.lineNumber}`} ${e.sample}`);
+});
