@@ -231,10 +231,12 @@ export class FirmwareView extends View {
   private async install(d: Device, u: Update): Promise<void> {
     const what = { version: u.latest_version, name: called(d) };
     if (!(await ask({ heading: t("installReally", what), text: t("installText"), yes: t("act"), no: t("cancel") }))) return;
-    await this.act(async () => {
-      const taken = await send<{ queued: boolean }>("POST", `api/v1/devices/${encodeURIComponent(d.id)}/upgrade`, { sha256: u.sha256 });
-      queueMicrotask(() => this.tell(t(taken.queued ? "installLater" : "installNow")));
+    let queued = false;
+    const done = await this.act(async () => {
+      const path = `api/v1/devices/${encodeURIComponent(d.id)}/upgrade`;
+      queued = (await send<{ queued: boolean }>("POST", path, { sha256: u.sha256 })).queued;
     });
+    if (done) this.tell(t(queued ? "installLater" : "installNow"));
     this.reload();
   }
 
