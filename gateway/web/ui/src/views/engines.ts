@@ -62,7 +62,7 @@ export class EnginesView extends View {
     return html`<li data-test="engine" data-part=${e.part}>
       <div class="what"><p class="row"><strong>${e.kind}</strong><span class="tag ${e.ok ? "ok" : "bad"}">${t(e.ok ? "works" : "broken")}</span></p>
         ${e.note ? html`<p class="small">${e.note}</p>` : nothing}
-        <p class="meta">${e.where ? html`<span>${e.where}</span>` : nothing}
+        <p class="meta">${e.where && e.where !== e.note ? html`<span>${e.where}</span>` : nothing}
           ${e.since ? html`<time datetime=${e.since}>${t("since", { time: clock(e.since) })}</time>` : nothing}
           ${several ? html`<span>${t(first ? "first" : "fallback")}</span>` : nothing}</p></div>
       ${e.try

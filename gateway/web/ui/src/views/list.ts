@@ -3,6 +3,7 @@
 import { css } from "lit";
 
 export const list = css`
+  p.p-note { margin-top: 0.25rem; }
   .lead { color: var(--muted); max-width: 46rem; }
   .form { display: grid; gap: 0.8rem; grid-template-columns: minmax(0, 1fr); }
   .fields { display: grid; gap: 0.8rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); align-items: start; }

@@ -257,8 +257,8 @@ export class Body extends Spoken {
       const emotion = this.renderRoot.querySelector<HTMLSelectElement>("#emotion")?.value ?? "neutral";
       this.wish(() => send("POST", `api/v1/devices/${encodeURIComponent(this.device.id)}/alert`, { status: nameOf(this.device).slice(0, 20), message: emotion, emotion }), say("shown"));
     };
-    return html`<form @submit=${show}><p-field label=${say("face")} hint=${say("faceHow")}><select id="emotion" data-test="emotion">
-      ${emotions.map((name) => html`<option value=${name}>${name}</option>`)}</select></p-field><p-button type="submit" data-test="show-face">${say("show")}</p-button></form>`;
+    return html`<form @submit=${show}><p-field label=${say("face")}><select id="emotion" data-test="emotion">
+      ${emotions.map((name) => html`<option value=${name}>${name}</option>`)}</select></p-field><p-button type="submit" data-test="show-face">${say("show")}</p-button></form><p class="small muted">${say("faceHow")}</p>`;
   }
 }
 

@@ -96,7 +96,7 @@ export class SettingsView extends View {
         <p-button @click=${() => (this.conflict = true)} id="compare">${t("compare")}</p-button></div>` : nothing}
       ${this.warnings.length > 0 ? html`<details class="well"><summary>${t("warnings")} (${this.warnings.length})</summary><ul>${this.warnings.map((w) => html`<li>${inWords(w)}</li>`)}</ul></details>` : nothing}
       <div class="row" role="group" aria-label=${t("how")}>${(["form", "text"] as const).map((m) => html`
-        <p-button pressed=${this.mode === m ? "true" : "false"} @click=${() => this.show(m)} ?disabled=${this.mode !== m && this.dirty} data-test=${m}>${t(m)}</p-button>`)}</div>
+        <p-button pressed=${this.mode === m ? "true" : "false"} @click=${() => this.show(m)} data-test=${m}>${t(m)}</p-button>`)}</div>
       ${this.mode === "form"
         ? html`<p-config-form .keys=${s.keys ?? []} .changes=${this.changes} .faults=${this.faults} ?readonly=${!s.writable}
             @changed=${this.changed} @text=${(e: CustomEvent<number>) => this.show("text", e.detail)}></p-config-form>`
