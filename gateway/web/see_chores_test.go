@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
+
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
@@ -190,6 +192,31 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 	b.click("[data-test=restore]")
 	b.click("p-dialog [data-test=yes]")
 	b.sees("#refused")
+}
+
+// seeBrokenUploads: one that its owner stops and one whose connection is lost end with
+// a sentence, and nothing of them stays.
+func seeBrokenUploads(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	r, at := relayTo(t, local(h))
+	b := c.browse(t)
+	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
+	b.open(at + "#/firmware")
+	b.until("see.one('p-shell').link === 'fine' && see.has('#upload')")
+	call(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: 100_000}}})
+	image := written(t, "app.bin", simrobot.Image("1.5.0", 4<<20))
+	b.upload(image)
+	b.sees("#upload p-bar")
+	b.click("#upload [data-test=cancel]")
+	b.says("#refused", "cancelled")
+	b.upload(image)
+	b.sees("#upload p-bar")
+	r.cut()
+	b.says("#refused", "does not answer")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/firmware", ""); strings.Contains(text, "sha256") {
+		t.Errorf("the catalogue is %s", text)
+	}
 }
 
 // seeBackup: a backup is downloaded whole, and what it is of comes back with it

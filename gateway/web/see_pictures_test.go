@@ -27,25 +27,25 @@ func TestPictures(t *testing.T) {
 	}
 	b := c.browse(t)
 	b.open(local(h))
-	for _, v := range []struct{ name, hash, element, shown string }{
-		{"house", "", "p-house", "[data-test=robot-" + kitchen + "]"},
-		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]"},
-		{"settings", "settings", "p-settings", "#find"},
-		{"turns", "turns", "p-turns", "[data-test=turn]"},
+	for _, v := range []struct{ name, hash, element, shown, top string }{
+		{"house", "", "p-house", "[data-test=robot-" + kitchen + "]", "p-shell"},
+		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]", "p-shell"},
+		{"settings", "settings", "p-settings", "#find", "[data-test=form]"},
+		{"turns", "turns", "p-turns", "[data-test=turn]", "p-shell"},
 	} {
 		b.view(v.hash, v.element)
 		b.sees(v.shown)
 		if v.name == "settings" {
-			b.fill("#find", "speech")
+			b.fill("#find", "silence")
 			b.sees("[data-test=key]")
 		}
-		b.sized(to, v.name)
+		b.sized(to, v.name, v.top)
 	}
 	b.at(1400, 900)
-	b.open(local(h) + "robot")
+	b.open(local(startHouse(t)) + "robot") // which adopts it by itself
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.talkInPage("what can you do")
-	b.sized(to, "page")
+	b.sized(to, "page", "body")
 }
 
 // talkInPage writes to the robot in the page, and waits for its answer.
@@ -58,12 +58,12 @@ func (b *tab) talkInPage(text string) {
 	b.until(`see.one("[data-test=status]").dataset.state !== "speaking"`)
 }
 
-// sized takes a picture for a desk and one for a telephone.
-func (b *tab) sized(to, name string) {
+// sized takes a picture for a desk and one for a telephone, from an element on.
+func (b *tab) sized(to, name, top string) {
 	b.t.Helper()
 	for suffix, size := range map[string][2]int64{"": {1400, 900}, "-narrow": {360, 780}} {
 		b.at(size[0], size[1])
-		value[bool](b, "(scrollTo(0, 0), document.fonts.ready.then(() => new Promise((r) => setTimeout(() => r(true), 300))))")
+		value[bool](b, "(see.one("+quote(top)+").scrollIntoView({behavior: 'instant'}), document.fonts.ready.then(() => new Promise((r) => setTimeout(() => r(true), 300))))")
 		path := filepath.Join(to, name+suffix+".jpg")
 		b.picture(path)
 		if info, err := os.Stat(path); err != nil || info.Size() > 150_000 {

@@ -25,6 +25,7 @@ func TestPage(t *testing.T) {
 		"timers":                seeTimers,
 		"rollouts":              seeRollouts,
 		"uploads are refused":   seeRefusedUploads,
+		"uploads break off":     seeBrokenUploads,
 		"backup":                seeBackup,
 		"strangers write HTML":  seeHostile,
 		"the stream is cut":     seeCut,
