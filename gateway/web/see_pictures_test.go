@@ -36,7 +36,7 @@ func TestPictures(t *testing.T) {
 		b.view(v.hash, v.element)
 		b.sees(v.shown)
 		if v.name == "settings" {
-			b.fill("#find", "silence")
+			b.fill("#find", "robots")
 			b.sees("[data-test=key]")
 		}
 		b.sized(to, v.name, v.top)
