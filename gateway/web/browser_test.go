@@ -3,7 +3,6 @@ package web_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -12,9 +11,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
-	"perch/cmd/perch/config"
 )
 
 // chromium is a browser for a group of tests, for starting one takes a second.
@@ -105,32 +102,12 @@ func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
 }
 
 // startHouse runs an appliance whose page a test looks at.
-func startHouse(t *testing.T, change ...func(*config.Config)) *appliancetest.Appliance {
+func startHouse(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
-	for _, f := range change {
-		f(&c)
-	}
+	c.Skins.Key = appliancetest.Key
 	return appliancetest.Start(t, c, t.TempDir())
 }
 
 // local is an appliance's address for browsers of this machine, who need no key.
-func local(h *appliancetest.Appliance) string {
-	for _, s := range h.Doors.Servers {
-		if s.Key == "local" {
-			return "http://" + s.Listener.Addr().String() + "/"
-		}
-	}
-	h.T.Fatal("it has no local address")
-	return ""
-}
-
-// again waits until an appliance ends for a restart, and starts it anew.
-func again(h *appliancetest.Appliance, c config.Config, data string) *appliancetest.Appliance {
-	h.T.Helper()
-	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
-		h.T.Fatalf("the appliance has ended with %v, and was to start anew", err)
-	}
-	h.Stop()
-	return appliancetest.Start(h.T, c, data)
-}
+func local(h *appliancetest.Appliance) string { return h.Here() }

@@ -163,7 +163,7 @@ func (b *tab) open(url string) {
 func (b *tab) view(hash, element string) {
 	b.t.Helper()
 	value[bool](b, "(location.hash = "+quote("#/"+hash)+", true)")
-	b.until("see.has(" + quote("main > "+element) + ") && !see.has('main .loading')")
+	b.until("see.has(" + quote("main > "+element) + ") && !see.has('main >>> .loading')")
 }
 
 // until waits for a condition in the page. It asks again in a page that has been

@@ -86,6 +86,10 @@ type Appliance struct {
 	Logged *Buffer
 	Stop   func()       // ends it, unless it has ended
 	Wait   func() error // until it has ended, and how
+
+	// Of one that is Configured:
+	File  string
+	Again func() *Appliance // waits until it has ended for a restart, and starts it anew
 }
 
 // Start runs an appliance until the test ends.

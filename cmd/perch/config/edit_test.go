@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -174,6 +175,42 @@ func TestOneKeyIsOneLine(t *testing.T) {
 	}
 }
 
+// TestEnginesByAForm: entries of lists are added, changed and removed in one change,
+// also of lists that are the defaults so far.
+func TestEnginesByAForm(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		set  map[string]any
+		want string
+	}{
+		{"brains:\n- {kind: none} # a\n- {kind: reflex} # b\n- {kind: acp, command: [x]}\n",
+			map[string]any{"brains.0": nil, "brains.1": nil, "brains.2.idle": "5m", "brains.3": map[string]any{"kind": "reflex"}},
+			"brains:\n- {kind: acp, command: [x], idle: 5m}\n- {kind: reflex}\n"},
+		{"name: a\n", map[string]any{"brains.0.sentences": "x.yaml"}, "name: a\nbrains:\n  - {kind: reflex, sentences: x.yaml}\n"},
+		{"name: a\n", map[string]any{"brains.1": map[string]any{"kind": "none"}}, "name: a\nbrains:\n  - {kind: reflex}\n  - {kind: none}\n"},
+		{"speech:\n  synthesizers:\n    - {kind: espeak, voice: de, speed: 0} # ours\n",
+			map[string]any{"speech.synthesizers.0.kind": "openai", "speech.synthesizers.0.key": "geheim", "speech.synthesizers.0.rate": 8000.0},
+			"speech:\n  synthesizers:\n    - {kind: openai, key: ••••••, rate: 8000} # ours\n"},
+		{"listen: [\":8003\"]\nrobots: {idle: 60s}\n", map[string]any{"listen.0": nil, "listen.1": ":9", "robots.idle": nil}, "listen: [\":9\"]\n"},
+		{"robots: {keep_turns: 5}\n", map[string]any{"robots.keep_turns": "1000000000", "robots.greeting": "false", "persona.name": 5.0},
+			"robots: {keep_turns: 1000000000, greeting: false}\npersona:\n  name: \"5\"\n"},
+	} {
+		checked, err := editing(t, c.text).Check(Change{Set: c.set})
+		if err != nil || checked.Text != c.want {
+			t.Errorf("%s\nwith %v is (%v, %v)\n%s\nwant\n%s", c.text, c.set, err, checked.Faults, checked.Text, c.want)
+		}
+	}
+	// A text that is not shown is not replaced by one that was written without it.
+	name := "name: b\n"
+	e := editing(t, "name: a\nskins:\n  key: >-\n    geheim-geheim\n")
+	if _, err := e.Check(Change{Text: &name}); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("it is taken: %v", err)
+	}
+	if err := changes(t, e, "b"); err != nil || text(t, e.File) != "name: b\nskins:\n  key: >-\n    geheim-geheim\n" {
+		t.Errorf("a key is not set: %v, %s", err, text(t, e.File))
+	}
+}
+
 // FuzzEdit: whatever the text, a change is refused or means what was asked, and what is
 // hidden is not shown.
 func FuzzEdit(f *testing.F) {
@@ -204,4 +241,41 @@ func FuzzEdit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHostileTexts are refused, or found to be without faults, soon: aliases of aliases,
+// depths and numbers that a decoder would take minutes for.
+func TestHostileTexts(t *testing.T) {
+	var aliases, keys strings.Builder
+	aliases.WriteString("a0: &a0 [x]\n")
+	for i := range 30 {
+		fmt.Fprintf(&aliases, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d]\n", i+1, i+1, i, i, i, i)
+	}
+	for i := range 90_000 {
+		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	}
+	e := editing(t, "name: a\n")
+	for what, text := range map[string]string{
+		"aliases": aliases.String() + "name: *a30\nbrains: [{extra: {x: *a30}}]\n", "keys": keys.String(),
+		"brackets": strings.Repeat("[", 1<<19), "dashes": strings.Repeat("- ", 1<<19), "large": "# " + strings.Repeat("x", mostConfig),
+		"quotes": "\"" + strings.Repeat("\\n", 1<<19), "a loop": "a: &a [*a]\nkey: *a\n",
+	} {
+		began := time.Now()
+		checked, err := e.Check(Change{Text: &text})
+		if err == nil && len(checked.Faults) == 0 {
+			t.Errorf("%s are taken", what)
+		}
+		if err := os.WriteFile(e.File, []byte(text[:min(len(text), mostConfig)]), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Show(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := e.Check(Change{Set: map[string]any{"name": "x", "brains.0.kind": "none"}}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s took %s", what, took)
+		}
+	}
 }

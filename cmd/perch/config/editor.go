@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,7 +193,9 @@ func (e *Editor) check(before string, change Change) (Checked, error) {
 	}
 	after, faults := "", []Fault{}
 	if change.Text != nil {
-		after = *change.Text
+		if after = *change.Text; hidden(before) != nil { // it was not sent what it would replace
+			return Checked{}, fmt.Errorf("%w: %w", ErrReadOnly, ErrHidden)
+		}
 	} else {
 		after, faults = e.set(before, change.Set)
 	}
@@ -223,7 +226,7 @@ func (e *Editor) set(text string, values map[string]any) (string, []Fault) {
 	}
 	for _, key := range inOrder(values) {
 		was, known := now[key]
-		value := fitting(was.Type, values[key])
+		path, value := strings.Split(key, "."), fitting(was.Type, values[key])
 		switch {
 		case was.Type == "secret" && value == "": // as it is shown
 			continue
@@ -233,7 +236,10 @@ func (e *Editor) set(text string, values map[string]any) (string, []Fault) {
 			faults = append(faults, Fault{Key: key, Message: was.By + " sets it, and comes before this file; change it there"})
 			continue
 		}
-		changed, err := edit(e.begun(text, key, was, now), strings.Split(key, "."), value)
+		if list, is := strings.CutSuffix(key, ".kind"); is && value != nil && isEngine(path) { // another engine has nothing of this one's
+			path, value = strings.Split(list, "."), map[string]any{"kind": value}
+		}
+		changed, err := edit(e.begun(text, key, now), path, value)
 		if err != nil {
 			faults = append(faults, Fault{Key: key, Line: was.Line, Message: err.Error()})
 			continue
@@ -245,7 +251,7 @@ func (e *Editor) set(text string, values map[string]any) (string, []Fault) {
 
 // begun has a list in the text, of which one entry is to be changed and all are
 // the defaults so far.
-func (e *Editor) begun(text, key string, was Key, now map[string]Key) string {
+func (e *Editor) begun(text, key string, now map[string]Key) string {
 	for at := strings.LastIndexByte(key, '.'); at > 0; at = strings.LastIndexByte(key[:at], '.') {
 		list, is := now[key[:at]]
 		if !is || list.Given != givenDefault {
@@ -258,16 +264,29 @@ func (e *Editor) begun(text, key string, was Key, now map[string]Key) string {
 	return text
 }
 
-// inOrder are the keys of a change, the places of lists by their numbers.
+// isEngine reports whether a path is that of a key of an engine.
+func isEngine(path []string) bool {
+	return len(path) > 2 && kinds(strings.Join(path[:len(path)-2], ".")) != nil
+}
+
+// inOrder are the keys of a change: first what an engine is, then all that is set, the
+// places of lists by their numbers, then what is removed, from the end, so that no
+// place is another's by then.
 func inOrder(values map[string]any) []string {
-	return slices.SortedFunc(func(yield func(string) bool) {
-		for key := range values {
-			if !yield(key) {
-				return
-			}
+	turn := func(key string) int {
+		switch {
+		case values[key] == nil:
+			return 2
+		case strings.HasSuffix(key, ".kind"):
+			return 0
 		}
-	}, func(a, b string) int {
-		return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		return 1
+	}
+	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
+		if turn(a) != turn(b) {
+			return turn(a) - turn(b)
+		}
+		places := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
 			n, err := strconv.Atoi(x)
 			m, err2 := strconv.Atoi(y)
 			if err == nil && err2 == nil {
@@ -275,6 +294,10 @@ func inOrder(values map[string]any) []string {
 			}
 			return strings.Compare(x, y)
 		})
+		if turn(a) == 2 {
+			return -places
+		}
+		return places
 	})
 }
 

@@ -27,6 +27,8 @@ type Key struct {
 	By      string   `json:"by,omitempty"` // the variable or the flag, where one gives it
 	Line    int      `json:"line,omitempty"`
 	Doc     string   `json:"doc,omitempty"`
+	// Kinds are the keys that an entry of a list of engines has, by its kind.
+	Kinds map[string][]string `json:"kinds,omitempty"`
 }
 
 // Where the value of a key is from.
@@ -98,6 +100,12 @@ func (l *keyLister) add(path []string, v, standard reflect.Value) {
 	one.Given, one.By = l.given(at)
 	if one.Value = plainValue(path, v); standard.IsValid() {
 		one.Default = plainValue(path, standard)
+	}
+	for kind, own := range kinds(at) {
+		if one.Kinds == nil {
+			one.Kinds = map[string][]string{}
+		}
+		one.Kinds[kind] = append([]string{"kind"}, strings.Fields(own)...)
 	}
 	if isSecret(path) && v.Kind() == reflect.String {
 		is := v.String() != ""

@@ -65,6 +65,12 @@ func masked(text string) (string, error) {
 	return maskedComments(shown.String()), nil
 }
 
+// hidden is why a text is not shown; nil where it is.
+func hidden(text string) error {
+	_, err := masked(text)
+	return err
+}
+
 // secrets are where the values are that are secret, in order.
 func (d *document) secrets() (all []hiding, err error) {
 	seen := map[*yaml.Node]bool{}

@@ -9,6 +9,7 @@ import { socketURL } from "./lib/api.js";
 import { language } from "./lib/words.js";
 
 const captionFor = 8000;
+const toolFor = 2500;
 const mostDelay = 30_000;
 
 class Fed {
@@ -61,19 +62,24 @@ class Fed {
         this.face.emotion = textOf(frame["tag"]) ?? "neutral";
         break;
       case "tool_status":
-        if (frame["status"] === "running") this.caption(textOf(frame["content"]) || textOf(frame["tool_name"]) || "");
+        if (frame["status"] === "running") this.caption(textOf(frame["content"]) || plain(textOf(frame["tool_name"]) ?? ""), toolFor);
         break;
       case "notification":
-        this.caption(textOf(frame["text"]) ?? "");
+        this.caption(textOf(frame["text"]) ?? "", captionFor);
         break;
     }
   }
 
-  private caption(text: string): void {
+  private caption(text: string, ms: number): void {
     this.face.text = text;
     clearTimeout(this.captionTimer);
-    this.captionTimer = window.setTimeout(() => (this.face.text = ""), captionFor);
+    this.captionTimer = window.setTimeout(() => (this.face.text = ""), ms);
   }
+}
+
+// plain is a tool's name for people: "self.robot.set_led_color" is "set led color".
+function plain(name: string): string {
+  return name.slice(name.lastIndexOf(".") + 1).replaceAll("_", " ");
 }
 
 // dress makes the page as large as its window, and paints nothing unless asked to.

@@ -207,8 +207,8 @@ export class Dialog extends LitElement {
     if (!this.open && dialog.open) dialog.close();
   }
   render() {
-    return html`<dialog aria-labelledby="h" @close=${this.closed}>
-      <h2 id="h">${this.heading ?? ""}</h2><slot></slot><footer><slot name="actions"></slot></footer></dialog>`;
+    return html`<dialog aria-label=${this.heading ?? nothing} @close=${this.closed}>
+      ${this.heading ? html`<h2>${this.heading}</h2>` : nothing}<slot></slot><footer><slot name="actions"></slot></footer></dialog>`;
   }
   private closed(e: Event): void {
     e.stopPropagation();
@@ -221,7 +221,7 @@ export class Dialog extends LitElement {
 export function ask(q: { heading?: string; text: string; yes: string; no: string; danger?: boolean }): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = document.createElement("p-dialog") as Dialog;
-    dialog.heading = q.heading ?? "";
+    dialog.heading = q.heading ?? q.yes;
     dialog.append(Object.assign(document.createElement("p"), { textContent: q.text }));
     const answer = (yes: boolean) => {
       resolve(yes);

@@ -24,16 +24,22 @@ export function sentence(e: unknown): string {
   return e instanceof Error ? e.message : String(e);
 }
 
-// Spoken is an element that renders again when the language changes.
+const sayAgainEvery = 30_000; // ms, for "two minutes ago" is soon three
+
+// Spoken is an element that renders again when the language changes, and now and then
+// because it may say how long ago something was.
 export class Spoken extends LitElement {
   private readonly renderAgain = () => this.requestUpdate();
+  private sayAgain: ReturnType<typeof setInterval> | undefined;
   connectedCallback(): void {
     super.connectedCallback();
     languageTarget.addEventListener(languageChanged, this.renderAgain);
+    this.sayAgain = setInterval(() => document.hidden || this.requestUpdate(), sayAgainEvery);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
     languageTarget.removeEventListener(languageChanged, this.renderAgain);
+    clearInterval(this.sayAgain);
   }
 }
 

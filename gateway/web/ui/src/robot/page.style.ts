@@ -25,6 +25,7 @@ export const style = css`
   .talk:focus-visible { border-radius: 999px; }
   .notice { background: var(--warn-soft); border-radius: var(--radius); padding: 0.8rem 1rem; }
   .log { height: clamp(15rem, 42vh, 26rem); overflow: auto; display: flex; flex-direction: column; gap: 0.55rem; }
+  @media (min-width: 60rem) { .log { height: min(28rem, 60vh); } }
   .log p { padding: 0.45rem 0.8rem; border-radius: 12px; max-width: 88%; align-self: flex-start; background: var(--raised); border: 1px solid var(--line); }
   .log p.muted { border: 0; background: none; padding-inline: 0; }
   .log .you { align-self: flex-end; background: var(--soft); border-color: transparent; }

@@ -18,7 +18,7 @@ import { canHear, Deaf, Microphone } from "./microphone.js";
 import { RPC } from "./rpc.js";
 import { Speaker } from "./speaker.js";
 import { toolsOf } from "./tools.js";
-import { textOf, type Fields } from "./wire.js";
+import { fieldsOf, textOf, type Fields } from "./wire.js";
 
 export type State = "starting" | "activating" | "idle" | "connecting" | "listening" | "speaking";
 
@@ -36,6 +36,7 @@ export type Trouble =
 export const wakeWord = "Hi, Stack Chan";
 
 const bubbleStays = 6000;
+const listedWithin = 1000;
 
 export class Robot extends EventTarget {
   state: State = "starting";
@@ -60,6 +61,8 @@ export class Robot extends EventTarget {
   private life = new AbortController(); // from one boot to the next
   private starts = new Boot(this.checkIn, (s) => this.step(s));
   private epoch = 0; // counts states
+  private introduced = Promise.resolve(); // resolves when the server knows the tools
+  private listed: (() => void) | undefined;
   private bubbleTimer = 0;
 
   constructor(drawnNote: () => string) {
@@ -154,10 +157,12 @@ export class Robot extends EventTarget {
   }
 
   // type says words without a sound. Clients with a keyboard send them as a detect.
+  // They come sooner than speech could, so the server may first ask for the tools.
   async type(words: string): Promise<void> {
     void this.speaker.wake();
     if (this.state === "speaking") this.abort();
     if (!(await this.open())) return;
+    await Promise.race([this.introduced, new Promise((r) => setTimeout(r, listedWithin))]);
     this.mode = this.microphone.isOpen ? this.mode : "manual"; // nobody speaks: it does not listen after the answer
     this.channel?.send({ type: "listen", state: "detect", text: words, source: "text" });
     this.thinking = true;
@@ -200,6 +205,7 @@ export class Robot extends EventTarget {
       closed: () => this.channel === channel && this.ended(),
     });
     this.channel = channel;
+    this.introduced = new Promise((r) => (this.listed = r));
     this.trouble = undefined;
     this.enter("connecting");
     try {
@@ -291,12 +297,13 @@ export class Robot extends EventTarget {
 
   private async serve(payload: unknown): Promise<void> {
     const channel = this.channel;
-    const params = (payload as { params?: { name?: unknown } } | null)?.params;
-    this.working = textOf(params?.name) ?? "";
+    this.working = textOf(fieldsOf(fieldsOf(payload)["params"])["name"]) ?? "";
     this.changed();
     const answer = await this.rpc.answer(payload);
     this.working = "";
     if (answer && this.channel === channel) channel?.send({ type: "mcp", payload: answer });
+    const result = fieldsOf(answer?.["result"]);
+    if ("tools" in result && !("nextCursor" in result)) this.listed?.();
     this.changed();
   }
 

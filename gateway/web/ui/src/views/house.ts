@@ -44,6 +44,7 @@ export class HouseView extends View {
     .robots { grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
     .asked { border-color: var(--warn); }
     .words { font-size: 1.05rem; margin-bottom: 0.7rem; white-space: pre-wrap; }
+    .answers { justify-content: flex-end; margin-top: 0.4rem; }
     li + li { border-top: 1px solid var(--line); margin-top: 0.7rem; padding-top: 0.7rem; }
     .first { background: var(--soft); border-radius: 18px; padding: 1.1rem; display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; justify-content: space-between; margin-bottom: 1.4rem; }
     .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
@@ -147,8 +148,8 @@ export class HouseView extends View {
   private notice(n: Notice) {
     const link = webLink(n.action_url);
     return html`<li data-test="notice"><p class="words"><bdi>${n.text}</bdi></p>
-      <div class="row small"><span class="muted grow">${n.urgency === "high" ? html`<span class="tag warn">${say("urgent")}</span> ` : nothing}<bdi>${this.named(n.robot)}</bdi> · ${ago(n.received)}</span>
-        ${link ? html`<a href=${link} target="_blank" rel="noopener noreferrer" class="link">${say("open")}</a>` : nothing}
+      <p class="small muted">${n.urgency === "high" ? html`<span class="tag warn">${say("urgent")}</span> ` : nothing}<bdi>${this.named(n.robot)}</bdi> · ${ago(n.received)}</p>
+      <div class="row small answers">${link ? html`<a href=${link} target="_blank" rel="noopener noreferrer" class="link">${say("open")}</a>` : nothing}
         <p-button data-test="ack" ?disabled=${this.busy !== ""}
           @click=${() => this.do(n.id, () => send("POST", `api/v1/notifications/${encodeURIComponent(n.id)}/ack`), say("acked"))}>${say("ack")}</p-button></div></li>`;
   }

@@ -155,9 +155,15 @@ export class Body extends Spoken {
     });
   }
 
-  private set(c: Control, value: number): void {
+  // set sets the volume or the brightness. The robot reports them only at its next
+  // turn, so that what it has accepted is taken for what is.
+  private set(c: Control, what: "volume" | "brightness", value: number): void {
     const arg = c.args[0] ?? "";
-    this.wish(() => run(this.device.id, c.tool.name, { [arg]: within(c, arg, value) }));
+    this.wish(async () => {
+      await run(this.device.id, c.tool.name, { [arg]: within(c, arg, value) });
+      const before = house.now(this.device.id)?.status ?? { volume: null, brightness: null, battery: null, charging: null };
+      house.report(this.device.id, { ...before, [what]: value });
+    });
   }
 
   private shine(lights: Control, colour: string): void {
@@ -219,12 +225,12 @@ export class Body extends Spoken {
     const silent = volume === 0;
     const mute = () => {
       if (!silent && volume) this.loud = volume;
-      if (c.volume) this.set(c.volume, silent ? this.loud : 0);
+      if (c.volume) this.set(c.volume, "volume", silent ? this.loud : 0);
     };
     return html`
-      ${c.volume ? html`<div class="loud">${this.slider("volume", say("volume"), volume, 0, 100, off, (n) => this.set(c.volume!, n))}
+      ${c.volume ? html`<div class="loud">${this.slider("volume", say("volume"), volume, 0, 100, off, (n) => this.set(c.volume!, "volume", n))}
         <p-button data-test="mute" pressed=${silent ? "true" : "false"} ?disabled=${off} @click=${mute}>${icon(silent ? "muted" : "volume")}${silent ? say("unmute") : say("mute")}</p-button></div>` : nothing}
-      ${c.brightness ? this.slider("brightness", say("brightness"), status?.brightness ?? undefined, 0, 100, off, (n) => this.set(c.brightness!, n)) : nothing}
+      ${c.brightness ? this.slider("brightness", say("brightness"), status?.brightness ?? undefined, 0, 100, off, (n) => this.set(c.brightness!, "brightness", n)) : nothing}
       ${c.head ? html`${this.slider("yaw", say("yaw"), this.yaw, -128, 128, off, (n) => this.turn(n, this.pitch))}
         ${c.head.args[1] ? this.slider("pitch", say("pitch"), this.pitch, 0, 90, off, (n) => this.turn(this.yaw, n)) : nothing}
         <div class="row"><p-button data-test="ahead" ?disabled=${off} @click=${() => this.turn(0, 0)}>${say("ahead")}</p-button>
@@ -251,8 +257,8 @@ export class Body extends Spoken {
       const emotion = this.renderRoot.querySelector<HTMLSelectElement>("#emotion")?.value ?? "neutral";
       this.wish(() => send("POST", `api/v1/devices/${encodeURIComponent(this.device.id)}/alert`, { status: nameOf(this.device).slice(0, 20), message: emotion, emotion }), say("shown"));
     };
-    return html`<form @submit=${show}><p-field label=${say("face")} hint=${say("faceHow")}><select id="emotion" data-test="emotion">
-      ${emotions.map((name) => html`<option value=${name}>${name}</option>`)}</select></p-field><p-button type="submit" data-test="show-face">${say("show")}</p-button></form>`;
+    return html`<form @submit=${show}><p-field label=${say("face")}><select id="emotion" data-test="emotion">
+      ${emotions.map((name) => html`<option value=${name}>${name}</option>`)}</select></p-field><p-button type="submit" data-test="show-face">${say("show")}</p-button></form><p class="small muted">${say("faceHow")}</p>`;
   }
 }
 

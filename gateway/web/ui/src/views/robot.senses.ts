@@ -17,7 +17,7 @@ const shown = 12;
 export class Senses extends Spoken {
   static properties = { device: { attribute: false } };
   declare device: Device;
-  static styles = [base, css`.now { margin-bottom: 0.6rem; } li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 0.8rem; padding: 0.35rem 0; border-top: 1px solid var(--line); }`];
+  static styles = [base, css`.now { margin-bottom: 0.6rem; } li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 0.8rem; overflow-wrap: anywhere; padding: 0.35rem 0; border-top: 1px solid var(--line); }`];
 
   private readonly changed = (e: Event) => {
     if ((e as CustomEvent<string>).detail === this.device.id) this.requestUpdate();

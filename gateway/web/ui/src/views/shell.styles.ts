@@ -34,7 +34,8 @@ export const styles = css`
   @keyframes turn { to { transform: rotate(1turn); } }
   .bar { display: none; }
   .all { columns: 2; column-gap: 0.5rem; }
-  .all ul { break-inside: avoid; }
+  .all div, .all ul { break-inside: avoid; }
+  .all li a { padding: 0.38rem 0.3rem; gap: 0.45rem; font-size: 0.95rem; hyphens: auto; } .all span { min-width: 0; overflow-wrap: anywhere; } .all h2 { margin-inline-start: 0.3rem; }
   p-dialog .choices { margin-top: 1rem; }
   @media (max-width: 899px) {
     :host { --bar: 3.9rem; }

@@ -110,6 +110,7 @@ export class Shell extends Spoken {
       (s) => {
         if (s.version !== before) this.updated_ = true;
         if (!s.in) void this.start();
+        else this.session = s; // its name may have been changed
       },
       () => undefined,
     );
@@ -179,7 +180,7 @@ export class Shell extends Spoken {
 
   private list() {
     return html`<ul><li>${this.item("house")}</li></ul>
-      ${groups.map((g) => html`<h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul>`)}
+      ${groups.map((g) => html`<div><h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul></div>`)}
       <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
   }
 
@@ -212,7 +213,7 @@ export class Shell extends Spoken {
         <div class="middle">
           ${this.banner()}
           <main></main>
-          ${inside ? nothing : this.choices()}
+          ${inside ? nothing : html`<footer>${this.choices()}</footer>`}
         </div>
       </div>
       ${inside ? this.narrow() : nothing}`;

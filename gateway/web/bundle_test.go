@@ -1,0 +1,75 @@
+package web
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"strings"
+	"testing"
+)
+
+// What a browser loads, compressed, in bytes. The plots and the sound load when they
+// are first needed.
+const (
+	mostFirst = 60_000  // for the dashboard's first view
+	mostAll   = 150_000 // for every view there is
+)
+
+// output is a file of the bundle, as esbuild tells of it.
+type output struct {
+	EntryPoint string
+	Imports    []struct {
+		Path, Kind string
+		External   bool
+	}
+}
+
+// TestBundleIsSmall, and nothing of it is loaded from elsewhere.
+func TestBundleIsSmall(t *testing.T) {
+	b, err := openBundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.entries) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("the page is not bundled")
+		}
+		t.Skip("the page is not bundled: make build bundles it")
+	}
+	text, err := dist.ReadFile("dist/files.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ Outputs map[string]output }
+	if err := json.Unmarshal(text, &made); err != nil {
+		t.Fatal(err)
+	}
+	size := func(from string, follow func(kind, of string) bool) (bytes int) {
+		seen := map[string]bool{}
+		var walk func(name string)
+		walk = func(name string) {
+			if seen[name] {
+				return
+			}
+			seen[name] = true
+			bytes += len(b.files[path.Base(name)].zipped)
+			for _, i := range made.Outputs[name].Imports {
+				if !i.External && (i.Kind == "import-statement" || follow(i.Kind, made.Outputs[i.Path].EntryPoint)) {
+					walk(i.Path)
+				}
+			}
+		}
+		for name, o := range made.Outputs {
+			if o.EntryPoint == from {
+				walk(name)
+			}
+		}
+		return bytes
+	}
+	first := size("src/app.ts", func(_, of string) bool { return strings.Contains(of, "/house.ts") })
+	all := size("src/app.ts", func(_, of string) bool { return !strings.Contains(of, "plot") && !strings.Contains(of, "opus") })
+	if first < 10_000 || first > mostFirst || all < first || all > mostAll {
+		t.Errorf("the first view takes %d bytes, at most %d; all views %d, at most %d", first, mostFirst, all, mostAll)
+	}
+	t.Logf("the first view takes %d bytes, all views %d", first, all)
+}

@@ -1,0 +1,215 @@
+package web_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// seeMemory: what is written in the page is remembered, and what a robot remembers
+// is shown at once.
+func seeMemory(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	b := c.browse(t)
+	b.open(local(h) + "#/memory")
+	b.fill("[data-test=memory-text]", "The cat is called Miso.")
+	b.click("[data-test=memory-add]")
+	b.says("[data-test=memory]", "Miso")
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The dog is called Anko."}`, nil)
+	b.says("[data-test=memory]", "Anko")
+	b.click("[data-test=memory]=Miso >>> [data-test=edit]")
+	b.fill("#edit-text", "The cat is called Mochi.")
+	b.click("[data-test=save]")
+	b.says("[data-test=memory]", "Mochi")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/memory", ""); !strings.Contains(text, "Mochi") || strings.Contains(text, "Miso") {
+		t.Errorf("remembered is %s", text)
+	}
+	b.fill("#search", "dog")
+	b.lacks("[data-test=memory]=Mochi")
+	b.fill("#search", " ")
+	b.click("[data-test=memory]=Anko >>> [data-test=forget]")
+	b.axe("a question before something is forgotten")
+	b.click("p-dialog [data-test=yes]")
+	b.lacks("[data-test=memory]=Anko")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/memory", ""); strings.Contains(text, "Anko") {
+		t.Errorf("remembered is %s", text)
+	}
+}
+
+// seeTwoOwners: who edits what another has changed meanwhile is told.
+func seeTwoOwners(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
+	first, second := c.browse(t), c.browse(t)
+	for _, b := range []*tab{first, second} {
+		b.open(local(h) + "#/memory")
+		b.click("[data-test=edit]")
+		b.says("#edit-text", "bowl")
+	}
+	first.fill("#edit-text", "The key is at Ann's.")
+	first.click("[data-test=save]")
+	first.says("[data-test=memory]", "Ann's")
+	second.sees("main >>> [role=alert]")
+	second.says("#edit-text", "bowl")
+}
+
+// seeNotifications: one is sent, shown to all, and ends when it is acknowledged.
+func seeNotifications(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	house, b := c.browse(t), c.browse(t)
+	house.open(local(h))
+	b.open(local(h) + "#/notifications")
+	b.fill("[data-test=notification-text]", "The washing is done.")
+	b.click("[data-test=notification-send]")
+	b.says("#open >>> [data-test=notification]", "washing")
+	house.says("[data-test=notice]", "washing")
+	house.click("[data-test=notice] >>> [data-test=ack]")
+	b.lacks("#open")
+	b.says("#recent", "washing")
+}
+
+// seeQuestions: what a coding agent asks for is allowed and refused in the page.
+func seeQuestions(t *testing.T, c *chromium) {
+	var asking sync.WaitGroup
+	t.Cleanup(asking.Wait)
+	h := startHouse(t)
+	b := c.browse(t)
+	b.open(local(h))
+	for command, does := range map[string]struct{ where, click, says string }{
+		"make test":    {"", "[data-test=question] [data-test=allow]", `"allow"`},
+		"make install": {"notifications", "[data-test=question] [data-test=no]", `"deny"`},
+	} {
+		b.view(does.where, map[string]string{"": "p-house", "notifications": "p-notifications"}[does.where])
+		answer := make(chan string, 1)
+		h.Asks(&asking, command, func(a string) { answer <- a })
+		b.says("[data-test=question]", command)
+		b.click(does.click)
+		b.lacks("[data-test=question]")
+		if got := <-answer; !strings.Contains(got, does.says) {
+			t.Errorf("%s: answered %s, want %s", command, got, does.says)
+		}
+	}
+}
+
+// seeTimers: a timer that a robot was told is shown by itself, and is cancelled.
+func seeTimers(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	b := c.browse(t)
+	b.open(local(h) + "#/timers")
+	b.sees("main >>> p-empty")
+	h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(), Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
+	b.sees("[data-test=timer]")
+	b.axe("a timer")
+	b.click("[data-test=timer] [data-test=cancel]")
+	b.click("p-dialog [data-test=yes]")
+	b.sees("main >>> p-empty")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/timers", ""); strings.TrimSpace(text) != "[]" {
+		t.Errorf("timers are %s", text)
+	}
+}
+
+// written is a file with a content.
+func written(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// upload gives the firmware view an image.
+func (b *tab) upload(file string) {
+	b.t.Helper()
+	b.give("#upload [name=file]", file)
+	b.fill("#upload [name=boards]", "m5stack-stack-chan")
+	b.click("#upload [data-test=upload]")
+}
+
+// seeRollouts: an image is uploaded, rolled out to half of the robots, paused and
+// resumed.
+func seeRollouts(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	b := c.browse(t)
+	b.open(local(h) + "#/firmware")
+	b.upload(written(t, "app.bin", simrobot.Image("1.5.0", 64<<10)))
+	b.says("[data-test=image]", "1.5.0")
+	b.click("[data-test=plan] summary")
+	b.axe("a plan for an image")
+	b.click("[data-test=plan] [name=auto]")
+	b.fill("[data-test=plan] [name=percent]", "50")
+	b.click("[data-test=plan] [data-test=save]")
+	plan := func(what, want string) {
+		t.Helper()
+		h.Eventually(what, func() bool {
+			_, text := h.Owner(http.MethodGet, "/api/v1/firmware", "")
+			return strings.Contains(text, want)
+		})
+	}
+	plan("half of them", `"percent":50`)
+	b.says("[data-test=image] .tag", "50")
+	b.click("[data-test=image] [data-test=pause]")
+	plan("it is paused", `"paused":true`)
+	b.says("[data-test=image] .tag", "Paused")
+	b.click("[data-test=image] [data-test=pause]")
+	b.lacks("[data-test=image] .tag=Paused")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/firmware", ""); strings.Contains(text, `"paused":true`) {
+		t.Errorf("the rollout is %s", text)
+	}
+}
+
+// seeRefusedUploads: each with a sentence, and nothing of it stays.
+func seeRefusedUploads(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	b := c.browse(t)
+	b.allow("status of 4")
+	b.open(local(h) + "#/firmware")
+	image := simrobot.Image("1.5.0", 64<<10)
+	for name, content := range map[string][]byte{
+		"notes.txt": []byte("Dear diary"), "cut.bin": image[:len(image)/2], "huge.bin": append(image, make([]byte, 17<<20)...)} {
+		b.upload(written(t, name, content))
+		b.sees("#refused")
+		if says := b.text("#refused"); len(says) < 20 || strings.Contains(says, "HTTP") {
+			t.Errorf("%s is refused with %q", name, says)
+		}
+		b.axe("an upload that is refused")
+	}
+	if _, text := h.Owner(http.MethodGet, "/api/v1/firmware", ""); strings.Contains(text, "sha256") {
+		t.Errorf("the catalogue is %s", text)
+	}
+	b.view("backup", "p-backup")
+	b.give("#restore [name=file]", written(t, "diary.tar", []byte("Dear diary")))
+	b.click("[data-test=restore]")
+	b.click("p-dialog [data-test=yes]")
+	b.sees("#refused")
+}
+
+// seeBackup: a backup is downloaded whole, and what it is of comes back with it
+// after a restart.
+func seeBackup(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Miso."}`, nil)
+	b := c.browse(t)
+	b.open(local(h) + "#/backup")
+	b.click("#download")
+	b.sees("#made")
+	file := written(t, "perch.tar", b.download("*.tar"))
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Anko."}`, nil)
+	b.allow(gone()...)
+	b.give("#restore [name=file]", file)
+	b.click("[data-test=restore]")
+	b.click("p-dialog [data-test=yes]")
+	h = h.Again()
+	b.sees("#restored")
+	b.view("memory", "p-memory")
+	b.says("[data-test=memory]", "Miso")
+	b.lacks("[data-test=memory]=Anko")
+}

@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"perch/cmd/perch/appliancetest"
+)
+
+// refusals are what a browser says of its own when somebody is not let in.
+const (
+	notIn    = "status of 401"
+	tooOften = "status of 429"
+)
+
+// enter comes in by the owner's token.
+func (b *tab) enter(h *appliancetest.Appliance) {
+	b.t.Helper()
+	b.open(h.URL("/"))
+	b.fill("#token", h.OwnerToken())
+	b.press(kb.Enter)
+	b.sees("main > p-house")
+}
+
+// seeComingIn: a page that is the owner's sends others to where they come in, who
+// are told whose it is and nothing else.
+func seeComingIn(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	b := c.browse(t)
+	b.open(h.URL("/robot"))
+	b.says("h1", "perch")
+	for _, width := range []int64{1400, 360} {
+		b.at(width, 800)
+		b.axe("coming in")
+		b.fits("coming in")
+	}
+	if value[bool](b, `see.says("body", "`+kitchen+`") || see.has("[data-test=nav-house]")`) {
+		t.Error("a stranger is shown what is the owner's")
+	}
+	b.allow(notIn)
+	b.fill("#token", "wrong")
+	b.click("[data-test=enter]")
+	b.says("[data-test=refused]", "token")
+	b.fill("#token", h.OwnerToken())
+	b.press(kb.Enter)
+	b.until(`location.pathname === "/robot"`)
+	b.open(h.URL("/"))
+	b.sees("main > p-house")
+	if value[string](b, "document.cookie") != "" {
+		t.Error("scripts can read the cookie")
+	}
+	b.open(h.URL("/#/memory"))
+	b.sees("main > p-memory")
+}
+
+// seeLink: a link lets in once.
+func seeLink(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	var made struct{ URLs []string }
+	status, text := h.Owner(http.MethodPost, "/api/v1/link", "")
+	if err := json.Unmarshal([]byte(text), &made); err != nil || len(made.URLs) == 0 {
+		t.Fatalf("%d %s %v", status, text, err)
+	}
+	at, err := url.Parse(made.URLs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := c.browse(t)
+	b.open(h.URL("/#" + at.Fragment))
+	b.sees("main > p-house")
+	if here := value[string](b, "location.href"); here != h.URL("/#/") {
+		t.Errorf("the code stays in the address: %s", here)
+	}
+	second := c.browse(t)
+	second.allow(notIn)
+	second.open(h.URL("/#" + at.Fragment))
+	second.says("[data-test=refused]", "That link did not let you in")
+	second.lacks("[data-test=nav-house]")
+}
+
+// seeLockout: after ten wrong tokens the right one is refused, too.
+func seeLockout(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	b := c.browse(t)
+	b.allow(notIn, tooOften)
+	b.open(h.URL("/"))
+	for range 10 {
+		b.fill("#token", "wrong")
+		b.press(kb.Enter)
+		b.until("see.text(see.one('[data-test=refused]')) !== '' && !see.one('[data-test=enter]').busy")
+	}
+	b.fill("#token", h.OwnerToken())
+	b.press(kb.Enter)
+	b.says("[data-test=refused]", "minute")
+	b.lacks("[data-test=nav-house]")
+}
+
+// seeLoggingOut: it ends every session, and what their pages are being told.
+func seeLoggingOut(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	first := c.browse(t)
+	first.enter(h)
+	second := first.beside()
+	second.open(h.URL("/#/memory"))
+	second.sees("main > p-memory")
+	for _, b := range []*tab{first, second} {
+		b.allow(notIn)
+		b.until("see.one('p-shell').link === 'fine'")
+	}
+	first.click("[data-test=logout]")
+	for _, b := range []*tab{first, second} {
+		b.sees("#token")
+		b.lacks("[data-test=nav-house]")
+	}
+}

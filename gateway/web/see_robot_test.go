@@ -1,0 +1,104 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// seeAdoption: a robot that waits is adopted by a click.
+func seeAdoption(t *testing.T, c *chromium) {
+	cfg := appliancetest.Config()
+	cfg.Adoption = "code"
+	h := appliancetest.Start(t, cfg, t.TempDir())
+	b := c.browse(t)
+	b.open(local(h))
+	b.sees("[data-test=no-robot]")
+	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
+	b.sees("[data-test=waiting-" + guest + "]")
+	b.axe("a robot that waits")
+	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
+	b.sees("[data-test=robot-" + guest + "]")
+	b.lacks("[data-test=waiting-" + guest + "]")
+}
+
+// called is an observation: one of a robot's tools is called.
+func called(tool string, arguments ...string) func(simrobot.Observation) bool {
+	return func(o simrobot.Observation) bool {
+		c, is := o.(simrobot.Called)
+		for _, a := range arguments {
+			is = is && strings.Contains(c.Arguments, a)
+		}
+		return is && strings.HasSuffix(c.Name, tool)
+	}
+}
+
+// seeRobot: an owner has a robot speak, turns its head by mouse and keys, lights its
+// LEDs, sets its volume and its name, runs a tool of its; the robot does all of it.
+func seeRobot(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.KnowsTools(kitchen)
+	b := c.browse(t)
+	b.open(local(h) + "#/robots/" + kitchen)
+	b.fill("[data-test=say]", "Dinner is ready.")
+	b.press(kb.Enter)
+	h.Await(robot, "it says so", appliancetest.Shows("Dinner is ready."))
+	b.says("[data-test=transcript]", "Dinner is ready.")
+
+	b.drag("[data-test=head]", 60, -20)
+	h.Await(robot, "its head is turned by the mouse", func(o simrobot.Observation) bool {
+		m, is := o.(simrobot.HeadMoved)
+		return is && m.Yaw != 0
+	})
+	b.click("[data-test=ahead]")
+	h.Await(robot, "it looks ahead", called("set_head_angles", `"yaw":0`))
+	value[bool](b, `(see.one("[data-test=head]").focus(), true)`)
+	b.press(kb.ArrowUp)
+	h.Await(robot, "its head is turned by a key", func(o simrobot.Observation) bool {
+		m, is := o.(simrobot.HeadMoved)
+		return is && m.Yaw == 0 && m.Pitch > 0
+	})
+	b.click("[data-test=led-red]")
+	h.Await(robot, "it shines red", called("set_led_color", `"red":168`, `"green":0`))
+	b.choose("[data-test=volume]", "35")
+	h.Await(robot, "its volume is set", func(o simrobot.Observation) bool { return o == simrobot.VolumeChanged{Volume: 35} })
+
+	b.fill("[data-test=name]", "Kitchen")
+	b.click("p-robot-settings >>> [data-test=save]")
+	b.says("h1", "Kitchen")
+	var all []struct{ ID, Name string }
+	if h.Admin(http.MethodGet, "/api/v1/devices", "", &all); len(all) != 1 || all[0].Name != "Kitchen" {
+		t.Errorf("the robots are %+v", all)
+	}
+	const tool = "[data-test='tool-self.screen.set_theme']"
+	b.click(tool + " summary")
+	b.axe("the form of a tool")
+	b.fill(tool+" >>> input", "dark")
+	b.click(tool + " >>> [data-test=call]")
+	h.Await(robot, "its tool is run", called("set_theme", `"dark"`))
+	b.says(tool+" >>> [data-test=answer]", "true")
+}
+
+// seeTwoSettings: of two owners who set the same of a robot, the second sees what
+// the first has set, and has lost nothing typed.
+func seeTwoSettings(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	first, second := c.browse(t), c.browse(t)
+	for _, b := range []*tab{first, second} {
+		b.open(local(h) + "#/robots/" + kitchen)
+	}
+	second.fill("[data-test=name]", "Cellar")
+	first.fill("[data-test=name]", "Kitchen")
+	first.click("p-robot-settings >>> [data-test=save]")
+	first.says("h1", "Kitchen")
+	second.says("p-robot-settings", "Kitchen")
+	second.says("[data-test=name]", "Cellar")
+}

@@ -1,0 +1,106 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// Robots of these tests.
+const (
+	kitchenMAC = "A0:B1:C2:D3:E4:F5" // appliancetest's own
+	kitchen    = "a0b1c2d3e4f5"
+	guestMAC   = "A0:B1:C2:D3:E4:01"
+	guest      = "a0b1c2d3e401"
+)
+
+// aView is a view of the dashboard, and the element that it is.
+type aView struct{ hash, element string }
+
+// views are all there are, the one of a robot with its id.
+func views(robot string) []aView {
+	all := []aView{{"", "p-house"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
+		{"sensed", "p-sensed"}, {"firmware", "p-firmware"}, {"engines", "p-engines"}, {"doctor", "p-doctor"}, {"logs", "p-logs"},
+		{"backup", "p-backup"}, {"connections", "p-connections"}, {"settings", "p-settings"}, {"first", "p-first"}}
+	if robot != "" {
+		all = append(all, aView{"robots/" + robot, "p-robot"})
+	}
+	return all
+}
+
+// everyView opens them, wide and narrow, and has axe look.
+func (b *tab) everyView(robot string) {
+	b.t.Helper()
+	for _, v := range views(robot) {
+		b.view(v.hash, v.element)
+		for _, width := range []int64{1400, 360} {
+			b.at(width, 800)
+			b.lacks("main >>> [data-test=failed]")
+			b.axe("#/" + v.hash)
+			b.fits("#/" + v.hash)
+		}
+	}
+}
+
+func seeEmpty(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	b := c.browse(t)
+	b.open(local(h))
+	b.everyView("")
+	b.inLight("dark")
+	b.at(1400, 900)
+	b.view("", "p-house")
+	b.axe("the house in the dark")
+}
+
+func seeLivedIn(t *testing.T, c *chromium) {
+	h := livedIn(t)
+	b := c.browse(t)
+	b.open(local(h))
+	b.says("main", "Kitchen")
+	b.everyView(kitchen)
+	b.inLight("dark")
+	b.at(1400, 900)
+	for _, v := range []aView{{"", "p-house"}, {"robots/" + kitchen, "p-robot"}, {"turns", "p-turns"}, {"settings", "p-settings"}} {
+		b.view(v.hash, v.element)
+		b.axe("#/" + v.hash + " in the dark")
+	}
+}
+
+// livedIn is an appliance with something in each of its views: a robot that talks,
+// another that waits, one that was refused, and what they and others have left.
+func livedIn(t *testing.T) *appliancetest.Appliance {
+	t.Helper()
+	var asking sync.WaitGroup
+	t.Cleanup(asking.Wait)
+	h := appliancetest.Configured(t, "adoption: code\n")
+	h.Adopt(kitchenMAC)
+	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
+	for _, text := range []string{"The cat is called Miso.", "Ann's keys are in the blue bowl.", "The bin is emptied on Tuesdays."} {
+		h.Admin(http.MethodPost, "/api/v1/memory", `{"text":`+quote(text)+`}`, nil)
+	}
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The washing is done.","urgency":"high","action_url":"https://washing.example/"}`, nil)
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The plants want water.","speak":false}`, nil)
+	h.Admin(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image("1.5.0", 64<<10)), nil)
+	h.Watch(appliancetest.Everything)
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(),
+		Say: appliancetest.Sentences(t, "set a timer for twenty minutes", "what can you do")})
+	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
+	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "not-a-mac", "Client-Id", "x")
+	h.Eventually("both sentences are answered", func() bool {
+		var turns []struct{ Said string }
+		h.Admin(http.MethodGet, "/api/v1/turns", "", &turns)
+		return len(turns) >= 2
+	})
+	robot.Senses("face_detected", `{"count":1}`)
+	h.Eventually("the other waits", func() bool {
+		_, text := h.Owner(http.MethodGet, "/api/v1/devices", "")
+		return strings.Contains(text, guest)
+	})
+	h.Asks(&asking, "make test", func(string) {})
+	return h
+}
