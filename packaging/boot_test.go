@@ -24,6 +24,11 @@ grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/$first/status | tr -s '\t ' ' '
 wait_for 'perch-tools robot --ota http://127.0.0.1:8003/xiaozhi/ota/ --mac 02:00:00:00:00:02 --event "face_detected={}" >/root/robot 2>&1'
 echo "robot $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
 perch adopt 020000000002 # that is on the disk when it returns
+change="{\"set\":{\"persona.name\":\"Bo\"},\"digest\":\"$(sha256sum </etc/perch/perch.yaml | cut -c 1-64)\"}"
+bash -c 'exec 3<>/dev/tcp/127.0.0.1/8004
+printf "PUT /api/v1/config HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" "${#1}" "$1" >&3
+head -n 1 <&3 | tr -d "\r"' - "$change"
+echo "configured $(grep -c 'name: Bo' /etc/perch/perch.yaml) $(stat -c '%U %G %a' /etc/perch/perch.yaml) $(ls /etc/perch | tr '\n' ' ')"
 kill -STOP "$first" # it hangs
 wait_for '[ "$(show MainPID)" != "$first" ] && [ "$(show ActiveState)" = active ]'
 echo "after hanging $(show ActiveState) restarts $(show NRestarts)"
@@ -100,7 +105,8 @@ func booted(t *testing.T, r root) {
 	errors, _ := os.ReadFile(filepath.Join(r.path, "root/errors"))
 	for _, want := range []string{
 		"state active running", "user perch", "secret secrets_own", "CapEff: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
-		"robot 020000000002", "after hanging active restarts 1", "after kills active restarts 7", "still there 020000000002", "stopped success",
+		"robot 020000000002", "HTTP/1.1 200 OK", "configured 1 root perch 660 perch.yaml secrets",
+		"after hanging active restarts 1", "after kills active restarts 7", "still there 020000000002", "stopped success",
 		"a command no appliance runs here: perch.service ends again and again", "the doctor 1",
 		"the journal the user perch cannot read /etc/perch/brain.key",
 	} {

@@ -59,10 +59,15 @@ func (r *target) client() (*client, error) {
 	if err != nil {
 		return nil, r.why(context.Background(), err) // which is asked for five seconds at most
 	}
+	return overSocket(path), nil
+}
+
+// overSocket talks to the appliance that serves a socket.
+func overSocket(path string) *client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
-	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}, nil
+	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}
 }
 
 // why adds to the error that none runs what systemd knows of it, where this

@@ -92,8 +92,10 @@ func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
 	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
 	}
+	ours := overSocket(appliance.Socket(config.Data(s.data)))
+	defer ours.http.CloseIdleConnections()
 	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: config.Data(s.data), Version: version,
-		Built: appliance.BuiltAt(built), Connect: connectLocal})
+		Built: appliance.BuiltAt(built), Connect: func(string) (doctor.Asker, error) { return ours, nil }})
 	defer d.Close()
 	if err == nil {
 		d.Examine(ctx)

@@ -244,7 +244,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 func TestThePageFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	p, _ := configured(t, someConfig, "PERCH_SPEECH_RECOGNIZERS_0_KIND=openai", "PERCH_SPEECH_RECOGNIZERS_0_URL=http://127.0.0.1:9/v1",
-		"PERCH_SPEECH_RECOGNIZERS_0_MODEL=m")
+		"PERCH_SPEECH_RECOGNIZERS_0_MODEL=m", "RUNTIME_DIRECTORY="+t.TempDir()) // as the service manager gives it
 	defer p.stop()
 	lines := p.streamed(t, "/api/v1/logs", "data: ")
 	all := p.streamed(t, "/api/v1/logs?level=info", "event: line")

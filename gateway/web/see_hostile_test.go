@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -23,50 +25,77 @@ func hostile() []string {
 	}
 }
 
-// seeHostile: whatever robots, skins, models and others of the network write is
-// shown as it is, in every view.
-func seeHostile(t *testing.T, c *chromium) {
-	h := appliancetest.Configured(t, "")
-	evil := hostile()
-	long := evil[0] + strings.Repeat("W", 10_000)
-	h.Adopt(kitchenMAC)
-	b := c.browse(t)
-	b.open(local(h))
+// told are all events that tell texts of robots, people, models and agents, with a
+// text in each of their fields.
+func told(text string) (all []event.Event) {
+	for _, e := range []event.Event{event.RobotSeen{}, event.RobotRenamed{}, event.RobotConnected{}, event.ListeningStarted{}, event.Heard{},
+		event.ThinkingStarted{}, event.StateTold{}, event.ToolStatus{}, event.Emotion{}, event.SpeakingStarted{}, event.Said{}, event.TurnEnded{},
+		event.Notification{}, event.NotificationChanged{}, event.Asked{}, event.Answered{}, event.TimerRang{}, event.Fault{}, event.FirmwareOffered{},
+		event.FirmwareProgress{}, event.FirmwareInstalled{}, event.FirmwareRolledBack{}, event.FirmwareFailed{}} {
+		filled := reflect.New(reflect.TypeOf(e)).Elem()
+		filled.Set(reflect.ValueOf(e))
+		for i := range filled.NumField() {
+			if f := filled.Field(i); f.Kind() == reflect.String {
+				f.SetString(text)
+			}
+		}
+		all = append(all, filled.Interface().(event.Event))
+	}
+	return append(all, event.Perceived{Name: text, Data: json.RawMessage(`{` + quote(text) + `:` + quote(text) + `}`)})
+}
+
+// attack has strangers, a robot, an owner's programs and the appliance's own log
+// write hostile texts wherever they can.
+func attack(h *appliancetest.Appliance) {
+	h.T.Helper()
 	var tools []device.Tool
-	for i, text := range evil {
+	for i, text := range hostile() {
 		tools = append(tools, device.Tool{Name: "self.evil" + string(rune('a'+i)) + text, Description: text,
 			Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{text: {Type: "string", Default: []byte(quote(text))}}}})
-	}
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", MoreTools: tools,
-		Events: appliancetest.Idle()})
-	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(robot.ID())) > 0 })
-	for _, text := range evil {
 		h.Request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":`+quote(text)+`,"version":`+quote(text)+`},"board":{"type":`+quote(text)+
-			`,"name":`+quote(text)+`}}`, "Device-Id", guestMAC, "Client-Id", "c", "User-Agent", strings.ToValidUTF8(text, "")+"/1.0")
+			`,"name":`+quote(text)+`}}`, "Device-Id", guestMAC, "Client-Id", "c")
 		h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", text, "Client-Id", text)
 		h.Admin(http.MethodPost, "/api/v1/memory", `{"text":`+quote(text)+`}`, nil)
 		h.Owner(http.MethodPost, "/api/v1/notifications", `{"text":`+quote(text)+`,"action_url":`+quote(text)+`}`)
 		h.Log.Warn(text, text, text)
 	}
-	h.Owner(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":`+quote(evil[0][:30])+`}`)
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", MoreTools: tools, Events: appliancetest.Idle()})
+	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(robot.ID())) > 0 })
+	h.Owner(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":`+quote(hostile()[0][:30])+`}`)
+}
+
+// seeHostile: whatever robots, skins, models and others of the network write is
+// shown as it is, in every view.
+func seeHostile(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	evil := hostile()
+	h.Adopt(kitchenMAC)
+	b := c.browse(t)
+	b.allow("status of 4") // a robot of such a name is looked for, and there is none
+	b.open(local(h))
+	attack(h)
 	for _, v := range views(kitchen) {
-		b.view(v.hash, v.element)
 		b.at(360, 800)
-		for _, text := range evil {
-			h.Bus.Publish(kitchen, "s", event.Heard{Text: text})
-			h.Bus.Publish(kitchen, "s", event.Perceived{Name: text, Data: []byte(`{` + quote(text) + `:` + quote(text) + `}`)})
+		b.view(v.hash, v.element)
+		for _, text := range append(evil, evil[0]+strings.Repeat("W", 10_000)) {
+			for _, e := range told(text) {
+				h.Bus.Publish(kitchen, "s", e)
+			}
 		}
-		h.Bus.Publish(kitchen, "s", event.Heard{Text: long})
+		h.Bus.Publish(kitchen, "s", event.Heard{Text: "that was all"})
 		b.frame()
 		b.harmless(v.hash)
 		b.fits(v.hash)
-		b.at(1400, 800)
 	}
-	b.view("memory", "p-memory")
-	b.says("[data-test=memory]", evil[0])
-	b.says("[data-test=memory]", evil[1])
-	b.view("sensed", "p-sensed")
-	b.says("[data-test=sensed]", evil[0])
+	// That the texts are there, and so have been tried.
+	for _, shown := range []struct{ hash, element, where string }{
+		{"", "p-house", "[data-test=refused]"}, {"memory", "p-memory", "[data-test=memory]"}, {"notifications", "p-notifications", "[data-test=notification]"},
+		{"sensed", "p-sensed", "[data-test=sensed]"}, {"logs", "p-logs", "[data-test=line]"},
+		{"robots/" + kitchen, "p-robot", "[data-test=transcript]"}, {"robots/" + kitchen, "p-robot", "p-tools"}} {
+		b.view(shown.hash, shown.element)
+		b.says(shown.where, evil[0][:30])
+		b.says(shown.where, evil[1][:20])
+	}
 }
 
 // harmless fails the test where a text has become markup, or a link that runs.
@@ -77,7 +106,8 @@ func (b *tab) harmless(what string) {
 		b.t.Errorf("%s: a text has run", what)
 	}
 	for _, name := range value[[]string](b, `see.below(document).filter((e) => e.matches("script:not([src]), img[src='x'], [onerror], [onload]") ||
-		[...e.attributes].some((a) => ["href", "src", "action", "formaction", "xlink:href"].includes(a.name) && /^\s*javascript:/i.test(a.value))).map((e) => see.name(e) + " " + e.outerHTML.slice(0, 200))`) {
+		[...e.attributes].some((a) => ["href", "src", "action", "formaction", "xlink:href"].includes(a.name) && /^\s*javascript:/i.test(a.value))).map(
+		(e) => see.name(e) + " " + e.outerHTML.slice(0, 200))`) {
 		b.t.Errorf("%s: a text has become %s", what, name)
 	}
 }

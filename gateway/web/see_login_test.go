@@ -45,7 +45,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 	b.allow(notIn)
 	b.fill("#token", "wrong")
 	b.click("[data-test=enter]")
-	b.says("[data-test=refused]", "token")
+	b.says("[data-test=refused]", "not the admin token")
 	b.fill("#token", h.OwnerToken())
 	b.press(kb.Enter)
 	b.until(`location.pathname === "/robot"`)
@@ -79,7 +79,7 @@ func seeLink(t *testing.T, c *chromium) {
 	second := c.browse(t)
 	second.allow(notIn)
 	second.open(h.URL("/#" + at.Fragment))
-	second.says("[data-test=refused]", "That link did not let you in")
+	second.says("[data-test=refused]", "older than ten minutes")
 	second.lacks("[data-test=nav-house]")
 }
 

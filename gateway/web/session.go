@@ -8,6 +8,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -266,7 +267,16 @@ func (d *Door) enter(r *http.Request, token, code string) (*http.Cookie, error) 
 	if token != "" {
 		other = func(string) bool { return false }
 	}
-	if err := d.o.Key.Try(r, token+code, other); err != nil {
+	err := d.o.Key.Try(r, token+code, other)
+	if wrong := (*door.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
+		// The sentence for programs, who send a header, says nothing to a person.
+		why := "that is not the admin token; it is in the file admin-token in the data directory"
+		if code != "" {
+			why = "it has been used before, or is older than ten minutes; perch open makes another"
+		}
+		return nil, &door.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
+	}
+	if err != nil {
 		return nil, err
 	}
 	d.o.Log.Info("an owner has come in by the page", "from", r.RemoteAddr)

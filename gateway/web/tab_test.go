@@ -333,9 +333,9 @@ func (b *tab) frame() {
 // picture saves what is seen.
 func (b *tab) picture(to string) {
 	b.t.Helper()
-	format, params := strings.TrimPrefix(filepath.Ext(to), "."), page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
-	if format == "webp" {
-		params.Format, params.Quality = page.CaptureScreenshotFormatWebp, new(int64(80))
+	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
+	if filepath.Ext(to) == ".jpg" {
+		params.Format, params.Quality = page.CaptureScreenshotFormatJpeg, new(int64(82))
 	}
 	shot := call(b, page.CaptureScreenshot, params)
 	if err := os.WriteFile(to, shot.Data, 0o644); err != nil {

@@ -67,7 +67,7 @@ func (d *doors) open(a *Appliance) error {
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
 	a.pageOwned(owner)
-	if l, err := listenSocket(socketPath(a.Data)); err != nil {
+	if l, err := listenSocket(Socket(a.Data)); err != nil {
 		// The commands can still come by --url.
 		a.Log.Warn("the commands of this machine have no socket", "err", err)
 	} else {
@@ -236,9 +236,9 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// socketPath is where the appliance takes the commands: in its own runtime
+// Socket is where the appliance takes the commands: in its own runtime
 // directory where the service manager made one, else beside its data.
-func socketPath(data string) string {
+func Socket(data string) string {
 	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
 		return filepath.Join(dir, "perch.sock")
 	}

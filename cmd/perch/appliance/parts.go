@@ -66,7 +66,7 @@ func (e *engines) conditions() (all []admin.Part) {
 // appliance, so that only the commands' socket can be missing.
 func (d *doors) condition(data string) admin.Part {
 	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(d.Addresses(), ", ")}
-	path := socketPath(data)
+	path := Socket(data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
 		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
 	}

@@ -36,8 +36,9 @@ const away: Record<string, string> = { en: "Not there", de: "Nicht da", ja: "い
 const sheetText = `
   :host { display: block; height: 100%; }
   ha-card { display: block; height: 100%; overflow: hidden; }
-  button { all: unset; box-sizing: border-box; width: 100%; height: 100%; padding: 16px; display: grid; grid-template-rows: minmax(0, 1fr) auto auto; grid-template-columns: minmax(0, 1fr); justify-items: center; gap: 4px;
-    cursor: pointer; color: var(--primary-text-color, #1c2126); font-family: inherit; text-align: center; }
+  button { all: unset; box-sizing: border-box; width: 100%; height: 100%; padding: 16px; gap: 4px; justify-items: center; text-align: center;
+    display: grid; grid-template-rows: minmax(0, 1fr) auto auto; grid-template-columns: minmax(0, 1fr);
+    cursor: pointer; color: var(--primary-text-color, #1c2126); font-family: inherit; }
   button:focus-visible { outline: 3px solid var(--primary-color, #0b6b66); outline-offset: -4px; border-radius: var(--ha-card-border-radius, 12px); }
   stack-chan-face { width: min(100%, 320px); }
   .away stack-chan-face { opacity: .5; }

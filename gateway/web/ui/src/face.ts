@@ -85,7 +85,8 @@ function plain(name: string): string {
 // dress makes the page as large as its window, and paints nothing unless asked to.
 function dress(background: string): void {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync("html, body { margin: 0; height: 100%; overflow: hidden; background: transparent; } stack-chan-face { width: 100vw; height: 100vh; aspect-ratio: auto; }");
+  sheet.replaceSync("html, body { margin: 0; height: 100%; overflow: hidden; background: transparent; } " +
+    "stack-chan-face { width: 100vw; height: 100vh; aspect-ratio: auto; }");
   document.adoptedStyleSheets = [sheet];
   if (CSS.supports("color", background)) document.documentElement.style.background = background;
 }

@@ -82,16 +82,26 @@ export class Drawing {
     const y = p.gaze[1] * farthest[1];
     for (const i of [0, 1] as const) {
       const side = i === 0 ? 1 : -1;
-      this.eyes[i].setAttribute("d", eyePath(this.kinds[i], side, p, p.open[i]));
+      this.set(this.eyes[i], "d", eyePath(this.kinds[i], side, p, p.open[i]));
       const shut = Math.max(0.08, p.blink);
-      this.eyes[i].setAttribute("transform", `translate(${n(eyeX[i] + x)} ${n(eyeY + y)}) scale(1 ${n(shut)})`);
-      this.pupils[i].setAttribute("transform", `translate(${n(eyeX[i] + x * 1.5)} ${n(eyeY + y * 1.6)}) scale(1 ${n(shut)})`);
-      this.brows[i].setAttribute("transform", `translate(${n(eyeX[i] + x * 0.8)} ${n(eyeY + y * 0.8 - p.brows[i])}) rotate(${n(side * p.browSlant)})`);
-      this.brows[i].setAttribute("opacity", n(p.browsSeen));
+      this.set(this.eyes[i], "transform", `translate(${n(eyeX[i] + x)} ${n(eyeY + y)}) scale(1 ${n(shut)})`);
+      this.set(this.pupils[i], "transform", `translate(${n(eyeX[i] + x * 1.5)} ${n(eyeY + y * 1.6)}) scale(1 ${n(shut)})`);
+      this.set(this.brows[i], "transform", `translate(${n(eyeX[i] + x * 0.8)} ${n(eyeY + y * 0.8 - p.brows[i])}) rotate(${n(side * p.browSlant)})`);
+      this.set(this.brows[i], "opacity", n(p.browsSeen));
     }
-    this.mouth.setAttribute("d", this.mouthPath(p));
-    this.mouth.setAttribute("transform", `translate(${n(160 + x * 0.4)} ${n(mouthY + y * 0.3)})`);
-    this.tongue.setAttribute("transform", `translate(${n(172 + x * 0.4)} ${n(mouthY + y * 0.3 + 8)})`);
+    this.set(this.mouth, "d", this.mouthPath(p));
+    this.set(this.mouth, "transform", `translate(${n(160 + x * 0.4)} ${n(mouthY + y * 0.3)})`);
+    this.set(this.tongue, "transform", `translate(${n(172 + x * 0.4)} ${n(mouthY + y * 0.3 + 8)})`);
+  }
+
+  // set changes only what is different: most of a face stands still in most frames.
+  private readonly last = new Map<SVGElement, Record<string, string>>();
+  private set(e: SVGElement, name: string, value: string): void {
+    let known = this.last.get(e);
+    if (!known) this.last.set(e, (known = {}));
+    if (known[name] === value) return;
+    known[name] = value;
+    e.setAttribute(name, value);
   }
 
   private mouthPath(p: Pose): string {

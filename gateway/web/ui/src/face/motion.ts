@@ -34,7 +34,7 @@ export function approach(p: Pose, to: Pose, ms: number): boolean {
   let arrived = true;
   const step = (now: number, goal: number, tau: number): number => {
     const d = goal - now;
-    if (Math.abs(d) < 0.004 * Math.max(1, Math.abs(goal))) return goal;
+    if (Math.abs(d) < 0.01 * Math.max(1, Math.abs(goal))) return goal;
     arrived = false;
     return now + d * (1 - Math.exp(-ms / tau));
   };

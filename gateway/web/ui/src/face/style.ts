@@ -38,15 +38,17 @@ svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible
 .breath { position: absolute; inset: 0; animation: breath 6.6s ease-in-out infinite; }
 .base { position: absolute; left: calc(50% - 108 * var(--u)); top: calc(50% + 88 * var(--u)); width: calc(216 * var(--u)); height: calc(64 * var(--u));
   border-radius: calc(14 * var(--u)) calc(14 * var(--u)) calc(24 * var(--u)) calc(24 * var(--u));
-  background: linear-gradient(var(--case-under), var(--case-side) 38%, var(--case)); box-shadow: 0 calc(10 * var(--u)) calc(16 * var(--u)) calc(-8 * var(--u)) rgb(0 0 0 / .35); }
+  background: linear-gradient(var(--case-under), var(--case-side) 38%, var(--case));
+  box-shadow: 0 calc(10 * var(--u)) calc(16 * var(--u)) calc(-8 * var(--u)) rgb(0 0 0 / .35); }
 .leds { position: absolute; left: calc(18 * var(--u)); right: calc(18 * var(--u)); bottom: calc(17 * var(--u)); display: flex; justify-content: space-between; }
-.led { width: calc(9 * var(--u)); height: calc(9 * var(--u)); border-radius: 50%; background: var(--c, #a9a397); box-shadow: 0 0 calc(9 * var(--u)) var(--c, transparent); transition: background .2s; }
+.led { width: calc(9 * var(--u)); height: calc(9 * var(--u)); border-radius: 50%; background: var(--c, #a9a397);
+  box-shadow: 0 0 calc(9 * var(--u)) var(--c, transparent); transition: background .2s; }
 .led:nth-child(6) { margin-right: calc(16 * var(--u)); }
 .bubble { position: absolute; left: 4%; right: 4%; bottom: 4%; padding: .35em .7em; border-radius: .9em; background: var(--ink); color: var(--screen);
   font: 500 calc(15.5 * var(--u)) / 1.25 system-ui, sans-serif; text-align: center; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
   overflow: hidden; overflow-wrap: anywhere; max-height: 2.5em; animation: appear .2s; }
 .bubble:empty { display: none; }
-.talks .screen-ink { transform: translateY(-5%); }
+.talks .screen-ink { transform: translateY(-9%) scale(.92); }
 .screen-ink { transition: transform .25s; }
 .ink, .fill { fill: currentColor; }
 .line { fill: none; stroke: currentColor; stroke-width: 8; stroke-linecap: round; stroke-linejoin: round; }
@@ -69,7 +71,8 @@ svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible
 .b1 { animation-delay: -.35s; } .b2 { animation-delay: -.7s; } .dot.b1 { animation-delay: .25s; } .dot.b2 { animation-delay: .5s; }
 .float { animation: dot 2.4s ease-in-out infinite; }
 .sign .spin, .sign .bar, .sign .dot, .mark .float { animation-play-state: paused; }
-.awake.working .of-working .spin, .awake.juggling .of-juggling .spin, .awake.listening .bar, .awake.thinking .dot, .awake .mark[visibility=visible] .float { animation-play-state: running; }
+.awake.working .of-working .spin, .awake.juggling .of-juggling .spin, .awake.listening .bar, .awake.thinking .dot,
+.awake .mark[visibility=visible] .float { animation-play-state: running; }
 .stage:not(.awake) .breath { animation: none; }
 @keyframes breath { 50% { transform: translateY(1.2%); } }
 @keyframes spin { to { transform: rotate(360deg); } }

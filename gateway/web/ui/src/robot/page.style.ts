@@ -34,5 +34,5 @@ export const style = css`
   .log b { font-size: 0.8rem; font-weight: 650; margin-inline-end: 0.6em; color: var(--muted); } .log .you b, .log .alert b, .log .reminder b { color: inherit; }
   .log time { font-size: 0.75rem; color: var(--muted); margin-inline-end: 0.6em; } .log .you time, .log .alert time, .log .reminder time { color: inherit; }
   [data-test="played"] { margin-bottom: 0.6rem; }
-  .write { display: flex; gap: 0.6rem; margin-top: 0.8rem; }
+  form.write { display: flex; gap: 0.6rem; margin-top: 0.8rem; }
 `;

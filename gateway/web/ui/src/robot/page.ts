@@ -228,7 +228,8 @@ export class WebRobot extends LitElement {
 
   private played() {
     const p = this.robot.speaker.played;
-    return html`<p class="small muted" data-test="played" data-packets=${p.packets} data-rms=${p.rms.toFixed(5)} data-gaps=${p.gaps} data-dropped=${p.dropped} data-bad=${p.bad}>
+    return html`<p class="small muted" data-test="played" data-packets=${p.packets} data-rms=${p.rms.toFixed(5)} data-gaps=${p.gaps}
+      data-dropped=${p.dropped} data-bad=${p.bad}>
       ${words("played", { seconds: Number(p.seconds.toFixed(1)), packets: p.packets, gaps: p.gaps })}</p>`;
   }
 }

@@ -51,7 +51,8 @@ export class BodyPanel extends Panel {
       </div>
       ${b.reminders.list.length > 0 ? html`<p class="small muted">${words("reminders")}</p>
         <ul>${b.reminders.list.map((r) => html`<li>${words("reminderOf", { message: r.message, n: r.seconds })}</li>`)}</ul>` : nothing}
-      ${b.lastPhoto ? html`<figure><img src=${b.lastPhoto.url} alt="" data-test="photo"><figcaption>${words(b.lastPhoto.drawn ? "drawn" : "photo")}</figcaption></figure>` : nothing}`;
+      ${b.lastPhoto ? html`<figure><img src=${b.lastPhoto.url} alt="" data-test="photo">
+        <figcaption>${words(b.lastPhoto.drawn ? "drawn" : "photo")}</figcaption></figure>` : nothing}`;
   }
 
   private light(c: string): void {
@@ -59,7 +60,8 @@ export class BodyPanel extends Panel {
     this.robot.dispatchEvent(new Event("change"));
   }
 
-  private slider(name: "volume" | "brightness" | "yaw" | "pitch", value: number, least: number, most: number, unit: "percent" | "degrees", set: (v: number) => void) {
+  private slider(name: "volume" | "brightness" | "yaw" | "pitch", value: number, least: number, most: number, unit: "percent" | "degrees",
+    set: (v: number) => void) {
     const shown = words(unit, { n: value });
     return html`<p-field label=${words(name)} hint=${shown}><input type="range" data-test=${name} min=${least} max=${most} .value=${String(value)}
       aria-valuetext=${shown} @input=${(e: Event) => set(Number((e.target as HTMLInputElement).value))}></p-field>`;
@@ -79,8 +81,10 @@ export class ServerPanel extends Panel {
     return html`<form @submit=${this.use}>
         <p-field label=${words("mode")}><select data-test="mode" @change=${(e: Event) => this.set({ mode: valueOf(e) as Mode })}>
           ${(["auto", "manual", "realtime"] as const).map((m) => html`<option value=${m} ?selected=${f.mode === m}>${words(m)}</option>`)}</select></p-field>
-        <p-field label=${words("framing")} hint=${words("framingHint")}><select data-test="framing" @change=${(e: Event) => this.set({ framing: Number(valueOf(e)) as Framing | 0 })}>
-          ${([0, 1, 2, 3] as const).map((n) => html`<option value=${n} ?selected=${f.framing === n}>${words(n === 0 ? "asServer" : `framing${n}`)}</option>`)}</select></p-field>
+        <p-field label=${words("framing")} hint=${words("framingHint")}><select data-test="framing"
+          @change=${(e: Event) => this.set({ framing: Number(valueOf(e)) as Framing | 0 })}>
+          ${([0, 1, 2, 3] as const).map((n) => html`<option value=${n} ?selected=${f.framing === n}>
+            ${words(n === 0 ? "asServer" : `framing${n}`)}</option>`)}</select></p-field>
         <p-field label=${words("ota")} hint=${words("otaHint")} error=${this.refused ?? ""}>
           <input id="ota" data-test="ota" type="url" autocomplete="off" spellcheck="false" maxlength="2000" placeholder="https://…/xiaozhi/ota/" .value=${f.ota}></p-field>
         <div class="row">

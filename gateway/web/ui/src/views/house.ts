@@ -122,7 +122,7 @@ export class HouseView extends View {
     if (this.questions.length === 0) return nothing;
     return html`<section aria-labelledby="asked"><h2 id="asked">${say("questions")}</h2><div class="grid" role="group" aria-labelledby="asked">
       ${repeat(this.questions, (q) => q.id, (q) => html`<p-card class="asked" data-test="question">
-        <p class="small muted"><bdi>${say("asks", { name: this.named(q.robot) })}</bdi></p><p class="words"><bdi>${q.text}</bdi></p>
+        ${q.robot ? html`<p class="small muted"><bdi>${say("asks", { name: this.named(q.robot) })}</bdi></p>` : nothing}<p class="words"><bdi>${q.text}</bdi></p>
         <div class="row"><p-button kind="main" data-test="allow" ?disabled=${this.busy !== ""} @click=${() => this.answer(q, true)}>${say("yes")}</p-button>
           <p-button data-test="deny" ?disabled=${this.busy !== ""} @click=${() => this.answer(q, false)}>${say("no")}</p-button>
           <span class="small muted"><p-countdown due=${q.until}></p-countdown></span></div></p-card>`)}</div></section>`;

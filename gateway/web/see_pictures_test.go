@@ -1,0 +1,63 @@
+package web_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestPictures makes those of docs/pictures where PERCH_SCREENSHOTS names a folder:
+// PERCH_SCREENSHOTS=$PWD/docs/pictures go test -run TestPictures ./gateway/web
+func TestPictures(t *testing.T) {
+	to := os.Getenv("PERCH_SCREENSHOTS")
+	if to == "" {
+		t.Skip("PERCH_SCREENSHOTS names no folder for them")
+	}
+	c := startChromium(t)
+	h := livedIn(t)
+	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
+	b := c.browse(t)
+	b.open(local(h))
+	for _, v := range []struct{ name, hash, element, shown string }{
+		{"house", "", "p-house", "[data-test=robot-" + kitchen + "]"},
+		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]"},
+		{"settings", "settings", "p-settings", "[data-test=key]"},
+		{"turns", "turns", "p-turns", "[data-test=turn]"},
+	} {
+		b.view(v.hash, v.element)
+		b.sees(v.shown)
+		b.sized(to, v.name)
+	}
+	b.at(1400, 900)
+	b.open(local(h) + "robot")
+	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
+	b.talkInPage("what can you do")
+	b.sized(to, "page")
+}
+
+// talkInPage writes to the robot in the page, and waits for its answer.
+func (b *tab) talkInPage(text string) {
+	b.t.Helper()
+	b.fill("[data-test=say]", text)
+	b.press(kb.Enter)
+	b.says("[data-test=said-you]", text)
+	b.sees("[data-test=said-robot]")
+	b.until(`see.one("[data-test=status]").dataset.state !== "speaking"`)
+}
+
+// sized takes a picture for a desk and one for a telephone.
+func (b *tab) sized(to, name string) {
+	b.t.Helper()
+	for suffix, size := range map[string][2]int64{"": {1400, 900}, "-narrow": {360, 780}} {
+		b.at(size[0], size[1])
+		value[bool](b, "(scrollTo(0, 0), document.fonts.ready.then(() => new Promise((r) => setTimeout(() => r(true), 300))))")
+		path := filepath.Join(to, name+suffix+".jpg")
+		b.picture(path)
+		if info, err := os.Stat(path); err != nil || info.Size() > 150_000 {
+			b.t.Errorf("%s is too large: %v %v", path, info, err)
+		}
+	}
+}
