@@ -39,7 +39,7 @@ export class LogsView extends View {
 
   static styles = [View.styles, list, css`
     .log { height: min(65vh, 44rem); overflow: auto; background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 0.5rem 0; font: 0.82rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-    .log p { padding: 0.05rem 0.8rem; content-visibility: auto; contain-intrinsic-size: auto 1.3rem; white-space: pre-wrap; }
+    .log p { padding: 0.05rem 0.8rem; white-space: pre-wrap; }
     .log time { color: var(--muted); margin-inline-end: 0.6rem; }
     .log b { font-weight: 600; margin-inline-end: 0.6rem; }
     .log .attrs { color: var(--muted); }

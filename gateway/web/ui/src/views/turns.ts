@@ -30,7 +30,8 @@ export class TurnsView extends View {
     .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; font-size: 0.875rem; color: var(--muted); margin-bottom: 0.6rem; }
     .legend i { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 3px; margin-inline-end: 0.4rem; vertical-align: -0.05em; }
     td.who { min-width: 6rem; } td.words { min-width: 9rem; } td.stages { min-width: 9rem; }
-    #stages th, #hours th { overflow-wrap: normal; } #stages .num, #hours .num { padding-inline-end: 0.4rem; }
+    #stages th[scope="row"], #hours th[scope="row"] { min-width: 5.5rem; hyphens: auto; }
+    @media (max-width: 30rem) { #stages, #hours { font-size: 0.875rem; } } #stages .num, #hours .num { padding-inline-end: 0.4rem; }
     p-plot { min-height: 13rem; margin: 0.8rem 0; }
   `];
 
