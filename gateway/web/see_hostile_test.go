@@ -57,6 +57,7 @@ func attack(h *appliancetest.Appliance) {
 		h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", text, "Client-Id", text)
 		h.Admin(http.MethodPost, "/api/v1/memory", `{"text":`+quote(text)+`}`, nil)
 		h.Owner(http.MethodPost, "/api/v1/notifications", `{"text":`+quote(text)+`,"action_url":`+quote(text)+`}`)
+		h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":`+quote(text)+`,"action_url":`+quote("https://house.example/"+text)+`}`, nil)
 		h.Log.Warn(text, text, text)
 	}
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", MoreTools: tools, Events: appliancetest.Idle()})
@@ -88,8 +89,10 @@ func seeHostile(t *testing.T, c *chromium) {
 		b.fits(v.hash)
 	}
 	// That the texts are there, and so have been tried.
+	b.view("", "p-house")
+	b.says("[data-test=refused]", evil[len(evil)-1]) // the latest of an address
 	for _, shown := range []struct{ hash, element, where string }{
-		{"", "p-house", "[data-test=refused]"}, {"memory", "p-memory", "[data-test=memory]"}, {"notifications", "p-notifications", "[data-test=notification]"},
+		{"memory", "p-memory", "[data-test=memory]"}, {"notifications", "p-notifications", "[data-test=notification]"},
 		{"sensed", "p-sensed", "[data-test=sensed]"}, {"logs", "p-logs", "[data-test=line]"},
 		{"robots/" + kitchen, "p-robot", "[data-test=transcript]"}, {"robots/" + kitchen, "p-robot", "p-tools"}} {
 		b.view(shown.hash, shown.element)

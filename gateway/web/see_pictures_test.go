@@ -18,17 +18,27 @@ func TestPictures(t *testing.T) {
 	}
 	c := startChromium(t)
 	h := livedIn(t)
-	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
+	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"`+guest+`"}`, nil)
+	h.Admin(http.MethodPut, "/api/v1/devices/"+guest, `{"name":"Study"}`, nil)
+	var asked []struct{ ID string }
+	h.Admin(http.MethodGet, "/api/v1/permissions", "", &asked)
+	for _, q := range asked {
+		h.Admin(http.MethodPost, "/api/v1/permissions/"+q.ID, `{"allow":true}`, nil)
+	}
 	b := c.browse(t)
 	b.open(local(h))
 	for _, v := range []struct{ name, hash, element, shown string }{
 		{"house", "", "p-house", "[data-test=robot-" + kitchen + "]"},
 		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]"},
-		{"settings", "settings", "p-settings", "[data-test=key]"},
+		{"settings", "settings", "p-settings", "#find"},
 		{"turns", "turns", "p-turns", "[data-test=turn]"},
 	} {
 		b.view(v.hash, v.element)
 		b.sees(v.shown)
+		if v.name == "settings" {
+			b.fill("#find", "speech")
+			b.sees("[data-test=key]")
+		}
 		b.sized(to, v.name)
 	}
 	b.at(1400, 900)
@@ -41,7 +51,7 @@ func TestPictures(t *testing.T) {
 // talkInPage writes to the robot in the page, and waits for its answer.
 func (b *tab) talkInPage(text string) {
 	b.t.Helper()
-	b.fill("[data-test=say]", text)
+	b.fill("[data-test=write]", text)
 	b.press(kb.Enter)
 	b.says("[data-test=said-you]", text)
 	b.sees("[data-test=said-robot]")

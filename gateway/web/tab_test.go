@@ -291,8 +291,7 @@ func (b *tab) press(keys string, options ...chromedp.KeyOption) {
 func (b *tab) choose(selector, to string) {
 	b.t.Helper()
 	b.sees(selector)
-	value[bool](b, `((e) => { e.value = `+quote(to)+`; for (const k of ["input", "change"]) e.dispatchEvent(new Event(k, { bubbles: true, composed: true })); return true; })(see.one(`+
-		quote(selector)+`))`)
+	value[bool](b, "see.set("+quote(selector)+", "+quote(to)+")")
 }
 
 // give chooses a file in a field for files.
@@ -347,10 +346,10 @@ func (b *tab) picture(to string) {
 func (b *tab) axe(what string) {
 	b.t.Helper()
 	if !value[bool](b, "!!globalThis.axe") {
-		value[bool](b, "("+quote("")+", true);"+b.chromium.axe+";true")
+		value[bool](b, b.chromium.axe+";true")
 	}
-	found := value[json.RawMessage](b, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], rules: { "target-size": { enabled: true } },
-		preload: false, resultTypes: ["violations"], elementRef: false }).then((r) => r.violations.map((v) => ({ id: v.id, help: v.help,
+	found := value[json.RawMessage](b, `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+		rules: { "target-size": { enabled: true } }, preload: false, resultTypes: ["violations"], elementRef: false }).then((r) => r.violations.map((v) => ({ id: v.id, help: v.help,
 		nodes: v.nodes.map((n) => n.target.flat().join(" ") + "  " + n.html.slice(0, 200) + "  " + (n.failureSummary ?? "").replace(/\s+/g, " ")) })))`)
 	var all []struct {
 		ID, Help string

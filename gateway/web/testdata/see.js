@@ -74,6 +74,12 @@ globalThis.see = {
     for (let o = top; o; o = o.assignedSlot ?? o.parentElement ?? o.getRootNode().host) if (o === e) return { x, y };
     return { why: `it is behind ${top ? see.name(top) : "nothing"}` };
   },
+  set(selector, value) {
+    const e = see.one(selector);
+    e.value = value;
+    for (const kind of ["input", "change"]) e.dispatchEvent(new Event(kind, { bubbles: true, composed: true }));
+    return true;
+  },
   // wide are the elements that reach beyond the right edge.
   wide() {
     if (document.scrollingElement.scrollWidth <= innerWidth) return [];

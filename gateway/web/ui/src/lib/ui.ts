@@ -46,7 +46,7 @@ export const base = css`
   .grid { display: grid; gap: var(--gap); grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); }
   .grow { flex: 1; min-width: 0; }
   .muted { color: var(--muted); } .small { font-size: 0.875rem; } .bad { color: var(--bad); } .warn { color: var(--warn); } .ok { color: var(--ok); }
-  .tag { display: inline-block; padding: 0.1rem 0.6rem; border-radius: 999px; background: var(--soft); color: var(--text); font-size: 0.875rem; }
+  .tag { display: inline-block; max-width: 100%; overflow-wrap: anywhere; padding: 0.1rem 0.6rem; border-radius: 999px; background: var(--soft); color: var(--text); font-size: 0.875rem; }
   .tag.bad { background: var(--bad-soft); color: var(--bad); } .tag.warn { background: var(--warn-soft); color: var(--warn); } .tag.ok { background: var(--ok-soft); color: var(--ok); }
   .scroll { overflow-x: auto; }
   .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

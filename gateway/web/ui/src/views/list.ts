@@ -18,7 +18,6 @@ export const list = css`
   .warning { background: var(--warn-soft); color: var(--text); border-radius: 10px; padding: 0.7rem 0.9rem; overflow-wrap: anywhere; }
   .trouble { background: var(--bad-soft); color: var(--bad); border-radius: 10px; padding: 0.7rem 0.9rem; overflow-wrap: anywhere; }
   .well { background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 0.7rem 0.9rem; overflow-wrap: anywhere; }
-  td > .tag { white-space: nowrap; }
   td > time { white-space: nowrap; }
   .num { text-align: end; white-space: nowrap; }
   details > summary { cursor: pointer; font-weight: 600; min-height: 2rem; padding: 0.25rem 0; }

@@ -18,8 +18,8 @@ export class Talk extends Spoken {
   declare records: Record_[]; // of this robot, as they were read
   private held = true;
   static styles = [base, stageStyles, css`
-    .log { max-height: 34rem; overflow-y: auto; overscroll-behavior: contain; display: grid; gap: 1rem; padding: 0.2rem 0.6rem 0.2rem 0.2rem; margin-top: 0.8rem; }
-    .turn { display: grid; gap: 0.35rem; }
+    .log { max-height: 34rem; overflow-y: auto; overscroll-behavior: contain; position: relative; display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; padding: 0.2rem 0.6rem 0.2rem 0.2rem; margin-top: 0.8rem; }
+    .turn { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0.35rem; }
     .words { padding: 0.5rem 0.85rem; border-radius: 16px; width: fit-content; max-width: min(90%, 36rem); white-space: pre-wrap; overflow-wrap: anywhere; }
     .heard { background: var(--soft); justify-self: end; border-end-end-radius: 5px; }
     .said { background: var(--raised); border: 1px solid var(--line); border-end-start-radius: 5px; }
