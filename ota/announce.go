@@ -140,5 +140,6 @@ func (s *Service) refused(err error, address, device string, now time.Time) {
 	}
 	if log {
 		s.o.Log.Warn("a check-in was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
+		s.o.Bus.Publish("", "", event.Changed{What: "refused"}) // no more often than it is logged
 	}
 }

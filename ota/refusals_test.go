@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/event"
 )
 
 // TestInventedAddresses: pages invent a MAC address, half of them with the bit of
@@ -57,6 +58,11 @@ func TestRefusedCheckInsAreLogged(t *testing.T) {
 		refuse(h, "192.168.1.50", "a0b1c2d3e4f5", "a b", "{}")
 		refuse(h, "192.168.1.50", "a0b1c2d3e4f5", "perch:8003", strings.Repeat(" ", 70000))
 		lines(4, "refused")
+		for n := range 4 { // one for each line
+			if e, err := h.events.Next(t.Context()); err != nil || e.Event != (event.Changed{What: "refused"}) {
+				t.Errorf("event %d is %+v (%v)", n, e, err)
+			}
+		}
 		lines(2, "Device-Id header")
 		lines(1, "Host header")
 		lines(1, "64 kB")

@@ -46,6 +46,8 @@ type talk interface {
 	Reboot(ctx context.Context, id device.ID) error
 	// Tools are those of an open channel, else those last known.
 	Tools(id device.ID) []device.Tool
+	// Status is what the robot has last reported of itself, where it has.
+	Status(id device.ID) (event.RobotStatus, bool)
 	// Call waits for what the tool answers.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 	// Picture is the latest of the robot's camera.
@@ -154,23 +156,24 @@ type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
 	device.Settings
-	Given     device.Transport `json:"transport_given,omitempty"` // at its last boot
-	Board     string           `json:"board,omitempty"`
-	Firmware  string           `json:"firmware,omitempty"`
-	Address   string           `json:"address,omitempty"`
-	BaseURL   string           `json:"base_url,omitempty"`
-	FirstSeen time.Time        `json:"first_seen"`
-	LastSeen  time.Time        `json:"last_seen"`
-	Adopted   bool             `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
-	Waiting   string           `json:"waiting,omitempty"` // why it waits for its owner
-	Claimed   bool             `json:"claimed,omitempty"` // another client waits to replace the one that is bound
-	Code      string           `json:"code,omitempty"`    // that it shows
-	Connected bool             `json:"connected"`         // it can be reached
-	Talking   bool             `json:"talking"`           // its channel is open
-	State     agent.Shown      `json:"state"`
-	Emotion   string           `json:"emotion"`
-	Senses    []string         `json:"senses,omitempty"` // in words
-	Tools     []string         `json:"tools,omitempty"`
+	Given     device.Transport   `json:"transport_given,omitempty"` // at its last boot
+	Board     string             `json:"board,omitempty"`
+	Firmware  string             `json:"firmware,omitempty"`
+	Address   string             `json:"address,omitempty"`
+	BaseURL   string             `json:"base_url,omitempty"`
+	FirstSeen time.Time          `json:"first_seen"`
+	LastSeen  time.Time          `json:"last_seen"`
+	Adopted   bool               `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
+	Waiting   string             `json:"waiting,omitempty"` // why it waits for its owner
+	Claimed   bool               `json:"claimed,omitempty"` // another client waits to replace the one that is bound
+	Code      string             `json:"code,omitempty"`    // that it shows
+	Connected bool               `json:"connected"`         // it can be reached
+	Talking   bool               `json:"talking"`           // its channel is open
+	State     agent.Shown        `json:"state"`
+	Emotion   string             `json:"emotion"`
+	Status    *event.RobotStatus `json:"status,omitempty"` // as it last reported itself
+	Senses    []string           `json:"senses,omitempty"` // in words
+	Tools     []string           `json:"tools,omitempty"`
 }
 
 func (d *Door) status() Status {
@@ -234,6 +237,9 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 			shown.Code = "" // the latest to come need not be the robot
 			shown.Waiting = "two clients name themselves by its MAC address; adopt it by the code on its screen"
 		}
+	}
+	if status, known := d.o.Talk.Status(r.ID); known {
+		shown.Status = &status
 	}
 	for _, t := range r.KnownTools() {
 		shown.Tools = append(shown.Tools, t.Name)

@@ -79,6 +79,8 @@ func (t *talk) Call(ctx context.Context, id device.ID, tool string, arguments ma
 
 func (t *talk) Lost() int { return 3 }
 
+func (t *talk) Status(device.ID) (event.RobotStatus, bool) { return event.RobotStatus{}, false }
+
 func (t *talk) Picture(device.ID) (device.Picture, bool) {
 	if t.picture == nil {
 		return device.Picture{}, false

@@ -251,6 +251,27 @@ func (s *Server) Reply(id string, allow bool) error {
 	return err
 }
 
+// mostStatuses are kept; there are fewer robots.
+const mostStatuses = 1000
+
+// Status is what a robot has last reported of itself, or false where it has not since
+// the appliance started.
+func (s *Server) Status(id device.ID) (event.RobotStatus, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status, known := s.statuses[id]
+	return status, known
+}
+
+func (s *Server) keepStatus(id device.ID, status event.RobotStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.statuses) >= mostStatuses { // robots that were forgotten
+		clear(s.statuses)
+	}
+	s.statuses[id] = status
+}
+
 // Tools returns what a robot lists, or listed when it was last here.
 func (s *Server) Tools(id device.ID) []device.Tool {
 	if r, err := s.session(id); err == nil {

@@ -255,7 +255,10 @@ func (k *link) introduce() error {
 
 // call runs one of the robot's tools between talks.
 func (k *link) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return callTool(ctx, k.toolbox, tool, arguments, k.publish)
+	return callTool(ctx, k.toolbox, tool, arguments, func(e event.RobotStatus) {
+		k.server.keepStatus(k.robot.ID, e)
+		k.publish(e)
+	})
 }
 
 // take takes a message of the robot: it begins a talk, belongs to one, or to none.

@@ -129,8 +129,9 @@ type Server struct {
 	sessions map[device.ID]*running
 	links    map[device.ID]*link // by MQTT
 	muted    map[device.ID]bool
-	entered  chan struct{} // closed, and made anew, when a session begins
-	lost     int           // robots let go because they did not read
+	statuses map[device.ID]event.RobotStatus // as last reported
+	entered  chan struct{}                   // closed, and made anew, when a session begins
+	lost     int                             // robots let go because they did not read
 	stopping bool
 	ctx      context.Context // of all sessions
 	stop     context.CancelFunc
@@ -150,7 +151,7 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
-		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
+		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, statuses: map[device.ID]event.RobotStatus{}, entered: make(chan struct{}),
 		ctx: ctx, stop: stop,
 	}
 	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()

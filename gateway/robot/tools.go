@@ -356,12 +356,16 @@ const statusTool = "get_device_status"
 
 // call runs one of the robot's tools.
 func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return callTool(ctx, s.toolbox, tool, arguments, s.publish)
+	return callTool(ctx, s.toolbox, tool, arguments, func(e event.RobotStatus) {
+		s.server.keepStatus(s.robot.ID, e)
+		s.publish(e)
+	})
 }
 
 // callTool runs one of a robot's tools. It publishes the condition that a robot
 // answers to any caller: its battery is reported nowhere else.
-func callTool(ctx context.Context, b *toolbox, tool string, arguments map[string]any, publish func(event.Event)) (device.Result, error) {
+func callTool(ctx context.Context, b *toolbox, tool string, arguments map[string]any,
+	publish func(event.RobotStatus)) (device.Result, error) {
 	answer, err := b.Call(ctx, tool, arguments)
 	if err == nil && strings.HasSuffix(tool, statusTool) {
 		if status, ok := parseStatus(answer.Text); ok {

@@ -33,6 +33,9 @@ export interface Snapshot {
 // comment each 15 seconds, so that a broken connection is noticed.
 const silence = 45_000;
 const shortestWait = 500;
+// restsAfter is how long a page may be hidden before it gives its connection back:
+// a browser has six for a server, over all its tabs.
+const restsAfter = 30_000;
 const longestWait = 10_000;
 
 export class Feed extends EventTarget {
@@ -43,6 +46,9 @@ export class Feed extends EventTarget {
   private snapshots = new Set<(s: Snapshot) => void>();
   private running: AbortController | undefined;
   private wake: (() => void) | undefined;
+  private cut: AbortController | undefined; // of the request that is open
+  private resting = false;
+  private restTimer: ReturnType<typeof setTimeout> | undefined;
 
   // on calls f for each event of these kinds until the function it returns is called.
   on(kinds: string[] | "*", f: (e: Event_) => void): () => void {
@@ -69,13 +75,36 @@ export class Feed extends EventTarget {
     if (this.running) return;
     const running = new AbortController();
     this.running = running;
-    const hurry = () => this.wake?.();
-    window.addEventListener("online", hurry, { signal: running.signal });
-    document.addEventListener("visibilitychange", hurry, { signal: running.signal });
-    void this.run(running.signal);
+    const { signal } = running;
+    const rise = () => this.rise();
+    window.addEventListener("online", rise, { signal });
+    window.addEventListener("pageshow", rise, { signal });
+    window.addEventListener("pagehide", () => this.rest(), { signal });
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible") rise();
+      else this.restTimer ??= setTimeout(() => this.rest(), restsAfter);
+    }, { signal });
+    void this.run(signal);
+  }
+
+  // rest closes the stream of a page that nobody sees. Once it is seen, the stream
+  // goes on where it stopped.
+  private rest(): void {
+    this.resting = true;
+    this.cut?.abort();
+  }
+
+  private rise(): void {
+    clearTimeout(this.restTimer);
+    this.restTimer = undefined;
+    this.resting = false;
+    this.wake?.();
   }
 
   stop(): void {
+    clearTimeout(this.restTimer);
+    this.restTimer = undefined;
+    this.resting = false;
     this.running?.abort();
     this.running = undefined;
     this.last = "";
@@ -91,6 +120,11 @@ export class Feed extends EventTarget {
         // Whatever ended it, the next try says whether it is mended.
       }
       if (signal.aborted) return;
+      if (this.resting) {
+        await this.pause(undefined, signal);
+        wait = shortestWait;
+        continue;
+      }
       if (this.connected) {
         this.connected = false;
         this.dispatchEvent(new Event("lost"));
@@ -100,7 +134,8 @@ export class Feed extends EventTarget {
     }
   }
 
-  private pause(ms: number, signal: AbortSignal): Promise<void> {
+  // pause waits until it is hurried, or until so many ms have passed.
+  private pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -108,7 +143,7 @@ export class Feed extends EventTarget {
         this.wake = undefined;
         resolve();
       };
-      const timer = setTimeout(done, ms);
+      const timer = ms === undefined ? undefined : setTimeout(done, ms);
       signal.addEventListener("abort", done);
       this.wake = done;
     });
@@ -117,7 +152,7 @@ export class Feed extends EventTarget {
   private async read(signal: AbortSignal, open: () => void): Promise<void> {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (this.last !== "") headers["Last-Event-ID"] = this.last;
-    const cut = new AbortController();
+    const cut = (this.cut = new AbortController());
     const end = () => cut.abort();
     signal.addEventListener("abort", end);
     let timer = setTimeout(end, silence);

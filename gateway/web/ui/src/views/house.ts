@@ -59,7 +59,7 @@ export class HouseView extends View {
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_forgotten", "robot_online", "robot_offline", "robot_connected", "robot_disconnected",
         "notification", "notification_changed", "asked", "answered", "timer_rang", "fault", "firmware_installed"],
-      ["robot", "timers", "settings", "firmware"],
+      ["robot", "timers", "settings", "firmware", "refused"],
     );
   }
 
