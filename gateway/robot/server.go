@@ -153,7 +153,7 @@ func NewServer(o Options) *Server {
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
 		statuses: map[device.ID]event.RobotStatus{},
-		ctx: ctx, stop: stop,
+		ctx:      ctx, stop: stop,
 	}
 	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()
 	if s.options.Character == nil {
