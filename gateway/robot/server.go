@@ -151,8 +151,9 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
-		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, statuses: map[device.ID]event.RobotStatus{}, entered: make(chan struct{}),
-		ctx: ctx, stop: stop,
+		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
+		statuses: map[device.ID]event.RobotStatus{},
+		ctx:      ctx, stop: stop,
 	}
 	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()
 	if s.options.Character == nil {

@@ -234,7 +234,7 @@ func seeBackup(t *testing.T, c *chromium) {
 	b.give("#restore [name=file]", file)
 	b.click("[data-test=restore]")
 	b.click("p-dialog [data-test=yes]")
-	h = h.Again()
+	h.Again()
 	b.sees("#restored")
 	b.view("memory", "p-memory")
 	b.says("[data-test=memory]", "Miso")

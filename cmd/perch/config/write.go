@@ -79,7 +79,7 @@ func (p place) writable() error {
 	if own, ok := p.info.Sys().(*syscall.Stat_t); ok && !slices.Contains(us.gids, own.Gid) {
 		cure = fmt.Sprintf("sudo chgrp %s %s && %s", us.Name, ShellWord(p.path), cure)
 	}
-	return fmt.Errorf("Perch, which runs as %s, may not write %s (%s); change it in an editor, or let this page change it: %s",
+	return fmt.Errorf("the user %s, whom Perch runs as, may not write %s (%s); change it in an editor, or let this page change it: %s",
 		us.Name, p.path, ownerOf(p.info), cure)
 }
 
