@@ -9,6 +9,7 @@ func TestPage(t *testing.T) {
 	for name, see := range map[string]func(*testing.T, *chromium){
 		"empty":                 seeEmpty,
 		"lived in":              seeLivedIn,
+		"other pages":           seePages,
 		"coming in":             seeComingIn,
 		"a link":                seeLink,
 		"lockout":               seeLockout,

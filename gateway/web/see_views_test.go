@@ -71,6 +71,23 @@ func seeLivedIn(t *testing.T, c *chromium) {
 	}
 }
 
+// seePages: those beside the dashboard, the robot in the page and a robot's face.
+func seePages(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	h.Adopt(kitchenMAC)
+	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
+		"face?robot=" + kitchen: `see.has("stack-chan-face")`} {
+		b := c.browse(t)
+		b.open(local(h) + path)
+		b.until(shown)
+		for _, width := range []int64{1400, 360} {
+			b.at(width, 800)
+			b.axe(path)
+			b.fits(path)
+		}
+	}
+}
+
 // livedIn is an appliance with something in each of its views: a robot that talks,
 // another that waits, one that was refused, and what they and others have left.
 func livedIn(t *testing.T) *appliancetest.Appliance {
