@@ -50,14 +50,14 @@ func startProgram(b *testing.B) string {
 	return ""
 }
 
-// untilView is how long a page that is opened takes to show the house, by the
+// untilView is how long a page that is opened takes to show the home view, by the
 // browser's own clock: from the start of the navigation to the frame after it.
 func (b *tab) untilView(url string) time.Duration {
 	b.t.Helper()
 	b.open("about:blank")
 	b.open(url)
 	return time.Duration(value[float64](b, `(async () => {
-		while (!see.has("main > p-house") || see.has("main >>> .loading")) await new Promise((r) => setTimeout(r, 2));
+		while (!see.has("main > p-home") || see.has("main >>> .loading")) await new Promise((r) => setTimeout(r, 2));
 		return await new Promise((r) => requestAnimationFrame(() => r(performance.now())));
 	})()`) * float64(time.Millisecond))
 }

@@ -101,8 +101,8 @@ func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
 	return b
 }
 
-// startHouse runs an appliance whose page a test looks at.
-func startHouse(t *testing.T) *appliancetest.Appliance {
+// startAppliance runs an appliance whose page a test looks at.
+func startAppliance(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key

@@ -17,7 +17,7 @@ import (
 // seeMemory: what is written in the page is remembered, and what a robot remembers
 // is shown at once.
 func seeMemory(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	b := c.browse(t)
 	b.open(local(h) + "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
@@ -46,7 +46,7 @@ func seeMemory(t *testing.T, c *chromium) {
 
 // seeTwoOwners: who edits what another has changed meanwhile is told.
 func seeTwoOwners(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
 	first, second := c.browse(t), c.browse(t)
 	for _, b := range []*tab{first, second} {
@@ -63,15 +63,15 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 
 // seeNotifications: one is sent, shown to all, and ends when it is acknowledged.
 func seeNotifications(t *testing.T, c *chromium) {
-	h := startHouse(t)
-	house, b := c.browse(t), c.browse(t)
-	house.open(local(h))
+	h := startAppliance(t)
+	home, b := c.browse(t), c.browse(t)
+	home.open(local(h))
 	b.open(local(h) + "#/notifications")
 	b.fill("[data-test=notification-text]", "The washing is done.")
 	b.click("[data-test=notification-send]")
 	b.says("#open >>> [data-test=notification]", "washing")
-	house.says("[data-test=notice]", "washing")
-	house.click("[data-test=notice] >>> [data-test=ack]")
+	home.says("[data-test=notice]", "washing")
+	home.click("[data-test=notice] >>> [data-test=ack]")
 	b.lacks("#open")
 	b.says("#recent", "washing")
 }
@@ -80,14 +80,14 @@ func seeNotifications(t *testing.T, c *chromium) {
 func seeQuestions(t *testing.T, c *chromium) {
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
-	h := startHouse(t)
+	h := startAppliance(t)
 	b := c.browse(t)
 	b.open(local(h))
 	for command, does := range map[string]struct{ where, click, says string }{
 		"make test":    {"", "[data-test=question] [data-test=allow]", `"allow"`},
 		"make install": {"notifications", "[data-test=question] [data-test=no]", `"deny"`},
 	} {
-		b.view(does.where, map[string]string{"": "p-house", "notifications": "p-notifications"}[does.where])
+		b.view(does.where, map[string]string{"": "p-home", "notifications": "p-notifications"}[does.where])
 		answer := make(chan string, 1)
 		h.Asks(&asking, command, func(a string) { answer <- a })
 		b.says("[data-test=question]", command)
@@ -101,7 +101,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 
 // seeTimers: a timer that a robot was told is shown by itself, and is cancelled.
 func seeTimers(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.browse(t)
 	b.open(local(h) + "#/timers")
@@ -138,7 +138,7 @@ func (b *tab) upload(file string) {
 // seeRollouts: an image is uploaded, rolled out to half of the robots, paused and
 // resumed.
 func seeRollouts(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.browse(t)
 	b.open(local(h) + "#/firmware")
@@ -170,7 +170,7 @@ func seeRollouts(t *testing.T, c *chromium) {
 
 // seeRefusedUploads: each with a sentence, and nothing of it stays.
 func seeRefusedUploads(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	b := c.browse(t)
 	b.allow("status of 4")
 	b.open(local(h) + "#/firmware")
@@ -197,7 +197,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 // seeBrokenUploads: one that its owner stops and one whose connection is lost end with
 // a sentence, and nothing of them stays.
 func seeBrokenUploads(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	r, at := relayTo(t, local(h))
 	b := c.browse(t)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")

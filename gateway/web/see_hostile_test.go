@@ -89,7 +89,7 @@ func seeHostile(t *testing.T, c *chromium) {
 		b.fits(v.hash)
 	}
 	// That the texts are there, and so have been tried.
-	b.view("", "p-house")
+	b.view("", "p-home")
 	b.says("[data-test=refused]", evil[len(evil)-1]) // the latest of an address
 	for _, shown := range []struct{ hash, element, where string }{
 		{"memory", "p-memory", "[data-test=memory]"}, {"notifications", "p-notifications", "[data-test=notification]"},

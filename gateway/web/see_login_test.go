@@ -23,13 +23,13 @@ func (b *tab) enter(h *appliancetest.Appliance) {
 	b.open(h.URL("/"))
 	b.fill("#token", h.OwnerToken())
 	b.press(kb.Enter)
-	b.sees("main > p-house")
+	b.sees("main > p-home")
 }
 
 // seeComingIn: a page that is the owner's sends others to where they come in, who
 // are told whose it is and nothing else.
 func seeComingIn(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.browse(t)
 	b.open(h.URL("/robot"))
@@ -39,7 +39,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 		b.axe("coming in")
 		b.fits("coming in")
 	}
-	if value[bool](b, `see.says("body", "`+kitchen+`") || see.has("[data-test=nav-house]")`) {
+	if value[bool](b, `see.says("body", "`+kitchen+`") || see.has("[data-test=nav-home]")`) {
 		t.Error("a stranger is shown what is the owner's")
 	}
 	b.allow(notIn)
@@ -50,7 +50,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 	b.press(kb.Enter)
 	b.until(`location.pathname === "/robot"`)
 	b.open(h.URL("/"))
-	b.sees("main > p-house")
+	b.sees("main > p-home")
 	if value[string](b, "document.cookie") != "" {
 		t.Error("scripts can read the cookie")
 	}
@@ -60,7 +60,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 
 // seeLink: a link lets in once.
 func seeLink(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	var made struct{ URLs []string }
 	status, text := h.Owner(http.MethodPost, "/api/v1/link", "")
 	if err := json.Unmarshal([]byte(text), &made); err != nil || len(made.URLs) == 0 {
@@ -72,7 +72,7 @@ func seeLink(t *testing.T, c *chromium) {
 	}
 	b := c.browse(t)
 	b.open(h.URL("/#" + at.Fragment))
-	b.sees("main > p-house")
+	b.sees("main > p-home")
 	if here := value[string](b, "location.href"); here != h.URL("/#/") {
 		t.Errorf("the code stays in the address: %s", here)
 	}
@@ -80,12 +80,12 @@ func seeLink(t *testing.T, c *chromium) {
 	second.allow(notIn)
 	second.open(h.URL("/#" + at.Fragment))
 	second.says("[data-test=refused]", "older than ten minutes")
-	second.lacks("[data-test=nav-house]")
+	second.lacks("[data-test=nav-home]")
 }
 
 // seeLockout: after ten wrong tokens the right one is refused, too.
 func seeLockout(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	b := c.browse(t)
 	b.allow(notIn, tooOften)
 	b.open(h.URL("/"))
@@ -97,12 +97,12 @@ func seeLockout(t *testing.T, c *chromium) {
 	b.fill("#token", h.OwnerToken())
 	b.press(kb.Enter)
 	b.says("[data-test=refused]", "minute")
-	b.lacks("[data-test=nav-house]")
+	b.lacks("[data-test=nav-home]")
 }
 
 // seeLoggingOut: it ends every session, and what their pages are being told.
 func seeLoggingOut(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	first := c.browse(t)
 	first.enter(h)
 	second := first.beside()
@@ -115,6 +115,6 @@ func seeLoggingOut(t *testing.T, c *chromium) {
 	first.click("[data-test=logout]")
 	for _, b := range []*tab{first, second} {
 		b.sees("#token")
-		b.lacks("[data-test=nav-house]")
+		b.lacks("[data-test=nav-home]")
 	}
 }

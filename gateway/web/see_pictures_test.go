@@ -28,7 +28,7 @@ func TestPictures(t *testing.T) {
 	b := c.browse(t)
 	b.open(local(h))
 	for _, v := range []struct{ name, hash, element, shown, top string }{
-		{"house", "", "p-house", "[data-test=robot-" + kitchen + "]", "p-shell"},
+		{"home", "", "p-home", "[data-test=robot-" + kitchen + "]", "p-shell"},
 		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]", "p-shell"},
 		{"settings", "settings", "p-settings", "#find", "[data-test=form]"},
 		{"turns", "turns", "p-turns", "[data-test=turn]", "p-shell"},
@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 		b.sized(to, v.name, v.top)
 	}
 	b.at(1400, 900)
-	b.open(local(startHouse(t)) + "robot") // which adopts it by itself
+	b.open(local(startAppliance(t)) + "robot") // which adopts it by itself
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.talkInPage("what can you do")
 	b.sized(to, "page", "body")

@@ -41,7 +41,7 @@ func called(tool string, arguments ...string) func(simrobot.Observation) bool {
 // seeRobot: an owner has a robot speak, turns its head by mouse and keys, lights its
 // LEDs, sets its volume and its name, runs a tool of its; the robot does all of it.
 func seeRobot(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
@@ -89,7 +89,7 @@ func seeRobot(t *testing.T, c *chromium) {
 // seeTwoSettings: of two owners who set the same of a robot, the second sees what
 // the first has set, and has lost nothing typed.
 func seeTwoSettings(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	first, second := c.browse(t), c.browse(t)
 	for _, b := range []*tab{first, second} {

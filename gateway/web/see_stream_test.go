@@ -102,7 +102,7 @@ func (r *relay) mend() {
 // seeCut: a page whose connection is lost says so, comes back by itself, and has
 // then shown everything once and in its order.
 func seeCut(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	r, at := relayTo(t, local(h))
 	b := c.browse(t)

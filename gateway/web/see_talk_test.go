@@ -72,7 +72,7 @@ func TestTalkWithTheRobotInThePage(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
 		chromedp.Flag("use-file-for-fake-audio-capture", recorded(t, sentence)+"%noloop"),
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
-	h := startHouse(t)
+	h := startAppliance(t)
 	b := c.browse(t)
 	b.boots(local(h) + "robot")
 	if value[bool](b, `see.has("[data-test=deaf]")`) {
@@ -94,7 +94,7 @@ func TestWriteToTheRobotInThePage(t *testing.T) {
 	t.Parallel()
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1"),
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
-	h := startHouse(t)
+	h := startAppliance(t)
 	at := strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1)
 	b := c.browse(t)
 	b.open(at)

@@ -23,7 +23,7 @@ type aView struct{ hash, element string }
 
 // views are all there are, the one of a robot with its id.
 func views(robot string) []aView {
-	all := []aView{{"", "p-house"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
+	all := []aView{{"", "p-home"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
 		{"sensed", "p-sensed"}, {"firmware", "p-firmware"}, {"engines", "p-engines"}, {"doctor", "p-doctor"}, {"logs", "p-logs"},
 		{"backup", "p-backup"}, {"connections", "p-connections"}, {"settings", "p-settings"}, {"first", "p-first"}}
 	if robot != "" {
@@ -53,8 +53,8 @@ func seeEmpty(t *testing.T, c *chromium) {
 	b.everyView("")
 	b.inLight("dark")
 	b.at(1400, 900)
-	b.view("", "p-house")
-	b.axe("the house in the dark")
+	b.view("", "p-home")
+	b.axe("the home view in the dark")
 }
 
 func seeLivedIn(t *testing.T, c *chromium) {
@@ -65,7 +65,7 @@ func seeLivedIn(t *testing.T, c *chromium) {
 	b.everyView(kitchen)
 	b.inLight("dark")
 	b.at(1400, 900)
-	for _, v := range []aView{{"", "p-house"}, {"robots/" + kitchen, "p-robot"}, {"turns", "p-turns"}, {"settings", "p-settings"}} {
+	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}, {"turns", "p-turns"}, {"settings", "p-settings"}} {
 		b.view(v.hash, v.element)
 		b.axe("#/" + v.hash + " in the dark")
 	}
@@ -73,7 +73,7 @@ func seeLivedIn(t *testing.T, c *chromium) {
 
 // seePages: those beside the dashboard, the robot in the page and a robot's face.
 func seePages(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
 		"face?robot=" + kitchen: `see.has("stack-chan-face")`} {

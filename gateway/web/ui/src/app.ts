@@ -7,7 +7,7 @@ import "./views/shell.js";
 import type { Route, Shell } from "./views/shell.js";
 
 const routes: Record<string, Route> = {
-  "": { element: "p-house", load: () => import("./views/house.js") },
+  "": { element: "p-home", load: () => import("./views/home.js") },
   robots: { element: "p-robot", load: () => import("./views/robot.js") },
   memory: { element: "p-memory", load: () => import("./views/memory.js") },
   notifications: { element: "p-notifications", load: () => import("./views/notifications.js") },

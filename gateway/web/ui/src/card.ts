@@ -79,7 +79,7 @@ class PerchCard extends HTMLElement {
     this.show("en");
   }
 
-  // hass is set at each change of any entity of the house.
+  // hass is set at each change of any entity of Home Assistant.
   set hass(h: Hass) {
     if (!this.config) return;
     const language = (h.locale?.language ?? h.language ?? "en").slice(0, 2);

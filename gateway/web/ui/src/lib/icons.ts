@@ -3,7 +3,7 @@
 import { svg, html, type TemplateResult } from "lit";
 
 const paths = {
-  house: "M4 11 12 4l8 7v8a1 1 0 0 1-1 1h-4v-6H9v6H5a1 1 0 0 1-1-1z",
+  home: "M4 11 12 4l8 7v8a1 1 0 0 1-1 1h-4v-6H9v6H5a1 1 0 0 1-1-1z",
   robot: "M5 8h14a1 1 0 0 1 1 1v8a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V9a1 1 0 0 1 1-1zM9 12.5v1M15 12.5v1M12 8V5M9 21h6",
   memory: "M6 4h12v16l-6-4-6 4z",
   notifications: "M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4",

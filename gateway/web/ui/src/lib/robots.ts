@@ -1,6 +1,6 @@
 // A robot as the server shows it: admin.Device.
 
-import type { Status } from "./house.js";
+import type { Status } from "./board.js";
 
 export interface Device {
   id: string;

@@ -3,13 +3,13 @@
 import { catalogue } from "../lib/words.js";
 
 const en = {
-  title: "Robot in the page", back: "House", name: "The robot",
+  title: "Robot in the page", back: "Home", name: "The robot",
   talk: "Talk", interrupt: "Interrupt", hang: "End the talk", hold: "Hold to talk", holding: "Let go to send", wake: "Say the wake word", retry: "Try now",
   starting: "Looking for its server …", activating: "It waits for its owner.", connecting: "Opening the channel …", listening: "It listens.",
   thinking: "It thinks.", speaking: "It speaks.", working: "It uses {tool}.", asleep: "It sleeps. A click wakes it.",
   idle: "Ready. Click its face or press Space, and speak.", idleManual: "Ready. Hold Space or the button while you speak.",
   idleTyped: "Ready. Write to it, and it answers.",
-  code: "Its code is {code}. Its owner adopts it under House, or with: perch robot adopt {code}",
+  code: "Its code is {code}. Its owner adopts it under Home, or with: perch robot adopt {code}",
   noCode: "This server does not know the robot yet. Its owner adopts it there.",
   nothingOwn: "The server does not answer.",
   nothingOther: "The browser could read no answer from {url}. Either nothing answers there, or that server does not let pages of {origin} in: it has to send the header Access-Control-Allow-Origin (CORS), also for Device-Id and Client-Id. Of Perch, add {origin} to allowed_origins. Most Xiaozhi servers expect robots and not pages, and need a proxy in front.",
@@ -42,13 +42,13 @@ const en = {
 type Key = keyof typeof en;
 
 const de: Record<Key, string> = {
-  title: "Roboter in der Seite", back: "Haus", name: "Der Roboter",
+  title: "Roboter in der Seite", back: "Übersicht", name: "Der Roboter",
   talk: "Sprechen", interrupt: "Unterbrechen", hang: "Gespräch beenden", hold: "Zum Sprechen halten", holding: "Zum Senden loslassen", wake: "Das Weckwort sagen", retry: "Jetzt versuchen",
   starting: "Er sucht seinen Server …", activating: "Er wartet auf seinen Besitzer.", connecting: "Der Kanal wird geöffnet …", listening: "Er hört zu.",
   thinking: "Er denkt nach.", speaking: "Er spricht.", working: "Er benutzt {tool}.", asleep: "Er schläft. Ein Klick weckt ihn.",
   idle: "Bereit. Klicken Sie sein Gesicht an oder drücken Sie die Leertaste, und sprechen Sie.", idleManual: "Bereit. Halten Sie die Leertaste oder den Knopf, während Sie sprechen.",
   idleTyped: "Bereit. Schreiben Sie ihm, und er antwortet.",
-  code: "Sein Code ist {code}. Der Besitzer nimmt ihn unter Haus auf, oder mit: perch robot adopt {code}",
+  code: "Sein Code ist {code}. Der Besitzer nimmt ihn in der Übersicht auf, oder mit: perch robot adopt {code}",
   noCode: "Dieser Server kennt den Roboter noch nicht. Dort nimmt ihn der Besitzer auf.",
   nothingOwn: "Der Server antwortet nicht.",
   nothingOther: "Der Browser konnte von {url} keine Antwort lesen. Entweder antwortet dort nichts, oder der Server lässt Seiten von {origin} nicht zu: Er muss die Kopfzeile Access-Control-Allow-Origin (CORS) senden, auch für Device-Id und Client-Id. Bei Perch gehört {origin} in allowed_origins. Die meisten Xiaozhi-Server erwarten Roboter und keine Seiten, und brauchen einen Proxy davor.",
@@ -79,13 +79,13 @@ const de: Record<Key, string> = {
 };
 
 const ja: Record<Key, string> = {
-  title: "ページの中のロボット", back: "家", name: "ロボット",
+  title: "ページの中のロボット", back: "ホーム", name: "ロボット",
   talk: "話す", interrupt: "さえぎる", hang: "会話を終える", hold: "押しながら話す", holding: "離すと送ります", wake: "ウェイクワードを言う", retry: "今すぐ試す",
   starting: "サーバーを探しています…", activating: "持ち主を待っています。", connecting: "接続しています…", listening: "聞いています。",
   thinking: "考えています。", speaking: "話しています。", working: "{tool} を使っています。", asleep: "眠っています。クリックで起きます。",
   idle: "準備ができました。顔をクリックするか、スペースキーを押して話してください。", idleManual: "準備ができました。スペースキーかボタンを押しながら話してください。",
   idleTyped: "準備ができました。文字を送ると答えます。",
-  code: "コードは {code} です。持ち主は「家」で、または perch robot adopt {code} で登録します。",
+  code: "コードは {code} です。持ち主は「ホーム」で、または perch robot adopt {code} で登録します。",
   noCode: "このサーバーはまだこのロボットを知りません。持ち主がサーバーで登録します。",
   nothingOwn: "サーバーが応答しません。",
   nothingOther: "{url} の応答を読めませんでした。何も応答していないか、サーバーが {origin} のページを許可していません。サーバーは Device-Id と Client-Id も含めて Access-Control-Allow-Origin (CORS) を返す必要があります。Perch では allowed_origins に {origin} を加えます。多くの Xiaozhi サーバーはページを想定していないため、前にプロキシが必要です。",
@@ -116,13 +116,13 @@ const ja: Record<Key, string> = {
 };
 
 const zh: Record<Key, string> = {
-  title: "网页里的机器人", back: "家", name: "机器人",
+  title: "网页里的机器人", back: "首页", name: "机器人",
   talk: "说话", interrupt: "打断", hang: "结束对话", hold: "按住说话", holding: "松开即发送", wake: "说唤醒词", retry: "立即重试",
   starting: "正在寻找服务器…", activating: "正在等待主人。", connecting: "正在打开通道…", listening: "正在听。",
   thinking: "正在思考。", speaking: "正在说话。", working: "正在使用 {tool}。", asleep: "它睡着了。点击即可唤醒。",
   idle: "准备好了。点击它的脸或按空格键，然后说话。", idleManual: "准备好了。说话时按住空格键或按钮。",
   idleTyped: "准备好了。给它写字，它会回答。",
-  code: "它的代码是 {code}。主人在“家”中添加它，或使用：perch robot adopt {code}",
+  code: "它的代码是 {code}。主人在“首页”中添加它，或使用：perch robot adopt {code}",
   noCode: "这个服务器还不认识它。由主人在服务器上添加。",
   nothingOwn: "服务器没有回应。",
   nothingOther: "浏览器读不到 {url} 的回应。可能那里没有服务，也可能该服务器不允许 {origin} 的网页：它必须发送 Access-Control-Allow-Origin（CORS）头，并允许 Device-Id 和 Client-Id。如果是 Perch，请把 {origin} 加入 allowed_origins。多数 Xiaozhi 服务器只面向机器人而不面向网页，需要在前面加代理。",

@@ -6,7 +6,7 @@ import { View, sentence } from "../lib/view.js";
 import { language, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { say } from "./first.words.js";
 import { restarted, started } from "./restart.js";
-import "./house.point.js";
+import "./home.point.js";
 
 interface Key { key: string; value: unknown; given: string; set?: boolean }
 interface Config { digest: string; writable: boolean; why?: string; keys: Key[] }
@@ -184,7 +184,7 @@ export class First extends View {
         <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"} ?disabled=${!c.writable}>${say("save")}</p-button>
           <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
       <h2>${say("stepRobot")}</h2><div class="grid two"><p-card heading=${say("point")}><p-point></p-point></p-card>
-        <p-card heading=${say("page")}><div class="stack"><p>${say("pageText")}</p><div class="row"><a class="go" href="robot">${say("wake")}</a><a href="#/">${say("toHouse")}</a></div></div></p-card></div></div>`;
+        <p-card heading=${say("page")}><div class="stack"><p>${say("pageText")}</p><div class="row"><a class="go" href="robot">${say("wake")}</a><a href="#/">${say("toHome")}</a></div></div></p-card></div></div>`;
   }
 
   private place() {

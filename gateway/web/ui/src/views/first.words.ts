@@ -9,7 +9,7 @@ export const say = catalogue({
     home: "How Home Assistant reaches Perch", homeKeep: "As it is now ({now})", homeEmbedded: "Perch is the broker: add the MQTT integration in Home Assistant with this machine's address", homeBroker: "Through a broker that is there already",
     broker: "Address of the broker", user: "User", password: "Password", passwordKept: "Set. Leave it empty to keep it.", save: "Save and restart", nothingNew: "Nothing was changed.", faults: "This is not accepted yet:", saved: "Saved. Perch is restarting …", back: "Perch is back with the new settings.",
     late: "Perch has not come back within two minutes. The log on the machine says why.", again: "Another owner has changed the settings meanwhile. What you chose is still here: save again.", readOnly: "These settings are managed elsewhere and cannot be changed here.",
-    point: "Point a Stack-chan here", page: "Or a robot in this page", pageText: "It lives in the browser, talks and listens, and needs no hardware.", wake: "Wake it", toHouse: "To the house",
+    point: "Point a Stack-chan here", page: "Or a robot in this page", pageText: "It lives in the browser, talks and listens, and needs no hardware.", wake: "Wake it", toHome: "To the home view",
   },
   de: {
     title: "Die ersten Minuten", intro: "Einige Entscheidungen, und Ihr Perch ist bereit. Alles lässt sich später in den Einstellungen ändern.", stepName: "1. Name und Ort", stepMind: "2. Sprache und Verstand", stepHome: "3. Home Assistant", stepRobot: "4. Ein Roboter",
@@ -19,7 +19,7 @@ export const say = catalogue({
     home: "Wie Home Assistant Perch erreicht", homeKeep: "Wie jetzt ({now})", homeEmbedded: "Perch ist der Broker: Fügen Sie in Home Assistant die MQTT-Integration mit der Adresse dieses Rechners hinzu", homeBroker: "Über einen Broker, den es schon gibt",
     broker: "Adresse des Brokers", user: "Benutzer", password: "Passwort", passwordKept: "Ist gesetzt. Leer lassen, um es zu behalten.", save: "Speichern und neu starten", nothingNew: "Es wurde nichts geändert.", faults: "Das geht noch nicht:", saved: "Gespeichert. Perch startet neu …", back: "Perch ist mit den neuen Einstellungen zurück.",
     late: "Perch ist nach zwei Minuten nicht zurück. Das Protokoll auf dem Rechner sagt, warum.", again: "Ein anderer Besitzer hat inzwischen die Einstellungen geändert. Ihre Wahl ist noch da: Speichern Sie noch einmal.", readOnly: "Diese Einstellungen werden anderswo verwaltet und lassen sich hier nicht ändern.",
-    point: "Einen Stack-chan hierher schicken", page: "Oder ein Roboter auf dieser Seite", pageText: "Er lebt im Browser, spricht und hört zu und braucht kein Gerät.", wake: "Aufwecken", toHouse: "Zum Haus",
+    point: "Einen Stack-chan hierher schicken", page: "Oder ein Roboter auf dieser Seite", pageText: "Er lebt im Browser, spricht und hört zu und braucht kein Gerät.", wake: "Aufwecken", toHome: "Zur Übersicht",
   },
   ja: {
     title: "最初の設定", intro: "いくつか選ぶだけで準備ができます。すべて後から設定で変えられます。", stepName: "1. 名前と場所", stepMind: "2. 音声と頭脳", stepHome: "3. Home Assistant", stepRobot: "4. ロボット",
@@ -29,7 +29,7 @@ export const say = catalogue({
     home: "Home Assistant との接続方法", homeKeep: "いまのまま（{now}）", homeEmbedded: "Perch がブローカー: Home Assistant でこの機械のアドレスの MQTT 統合を追加します", homeBroker: "すでにあるブローカーを使う",
     broker: "ブローカーのアドレス", user: "ユーザー", password: "パスワード", passwordKept: "設定済みです。空なら変わりません。", save: "保存して再起動", nothingNew: "変更はありません。", faults: "まだ受け付けられません:", saved: "保存しました。再起動しています…", back: "新しい設定で戻りました。",
     late: "2 分たっても戻りません。理由は機械のログにあります。", again: "その間に別の持ち主が設定を変えました。選んだ内容は残っています。もう一度保存してください。", readOnly: "この設定は別の場所で管理されていて、ここでは変えられません。",
-    point: "Stack-chan をここへ向ける", page: "またはこのページのロボット", pageText: "ブラウザの中で話し、聞きます。機器は要りません。", wake: "起こす", toHouse: "ホームへ",
+    point: "Stack-chan をここへ向ける", page: "またはこのページのロボット", pageText: "ブラウザの中で話し、聞きます。機器は要りません。", wake: "起こす", toHome: "ホームへ",
   },
   zh: {
     title: "最初几分钟", intro: "做几个选择，Perch 就准备好了。之后都可以在设置里修改。", stepName: "1. 名字和地点", stepMind: "2. 语音与大脑", stepHome: "3. Home Assistant", stepRobot: "4. 机器人",
@@ -39,6 +39,6 @@ export const say = catalogue({
     home: "Home Assistant 如何连接 Perch", homeKeep: "保持现状（{now}）", homeEmbedded: "Perch 作为代理：在 Home Assistant 中用本机地址添加 MQTT 集成", homeBroker: "使用已有的代理",
     broker: "代理地址", user: "用户", password: "密码", passwordKept: "已设置。留空则保持不变。", save: "保存并重启", nothingNew: "没有更改。", faults: "暂时无法接受：", saved: "已保存。Perch 正在重启…", back: "Perch 已用新设置恢复。",
     late: "两分钟后 Perch 仍未恢复。机器上的日志会说明原因。", again: "另一位主人刚修改了设置。你的选择还在：请再保存一次。", readOnly: "这些设置由别处管理，无法在此更改。",
-    point: "让 Stack-chan 连到这里", page: "或网页里的机器人", pageText: "它住在浏览器里，会听会说，不需要硬件。", wake: "唤醒它", toHouse: "回到家",
+    point: "让 Stack-chan 连到这里", page: "或网页里的机器人", pageText: "它住在浏览器里，会听会说，不需要硬件。", wake: "唤醒它", toHome: "回到首页",
   },
 });

@@ -8,7 +8,7 @@ export class Lost extends View {
     return say("nowhere");
   }
   protected content() {
-    return html`<p>${say("nowhereText")}</p><p><a href="#/">${say("home")}</a></p>`;
+    return html`<p>${say("nowhereText")}</p><p><a href="#/">${say("toHome")}</a></p>`;
   }
 }
 

@@ -4,7 +4,7 @@
 import { css, html, nothing } from "lit";
 import { emotions, type StackChanFace } from "../face/face.js";
 import { send } from "../lib/api.js";
-import { house } from "../lib/house.js";
+import { board } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, run, within, type Control, type Controls, type Tool } from "../lib/tools.js";
@@ -66,23 +66,23 @@ export class Body extends Spoken {
   };
   connectedCallback(): void {
     super.connectedCallback();
-    house.addEventListener("change", this.changed);
+    board.addEventListener("change", this.changed);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    house.removeEventListener("change", this.changed);
+    board.removeEventListener("change", this.changed);
   }
   protected updated(): void {
     void this.look();
   }
 
   private get online(): boolean {
-    return house.now(this.device.id)?.online ?? this.device.connected;
+    return board.now(this.device.id)?.online ?? this.device.connected;
   }
 
   // look asks once in each talk how the robot is, as nobody else may have asked.
   private async look(): Promise<void> {
-    const now = house.now(this.device.id);
+    const now = board.now(this.device.id);
     const talk = this.online ? now?.session || "on" : "";
     if (talk === this.asked) return;
     this.asked = talk;
@@ -95,7 +95,7 @@ export class Body extends Spoken {
     }
     if (c.status && !now?.status) {
       const s = await this.read<{ audio_speaker?: { volume?: number }; screen?: { brightness?: number }; battery?: { level?: number; charging?: boolean } }>(c.status);
-      if (s) house.report(this.device.id, { volume: s.audio_speaker?.volume ?? null, brightness: s.screen?.brightness ?? null, battery: s.battery?.level ?? null, charging: s.battery?.charging ?? null });
+      if (s) board.report(this.device.id, { volume: s.audio_speaker?.volume ?? null, brightness: s.screen?.brightness ?? null, battery: s.battery?.level ?? null, charging: s.battery?.charging ?? null });
     }
   }
 
@@ -161,8 +161,8 @@ export class Body extends Spoken {
     const arg = c.args[0] ?? "";
     this.wish(async () => {
       await run(this.device.id, c.tool.name, { [arg]: within(c, arg, value) });
-      const before = house.now(this.device.id)?.status ?? { volume: null, brightness: null, battery: null, charging: null };
-      house.report(this.device.id, { ...before, [what]: value });
+      const before = board.now(this.device.id)?.status ?? { volume: null, brightness: null, battery: null, charging: null };
+      board.report(this.device.id, { ...before, [what]: value });
     });
   }
 
@@ -205,7 +205,7 @@ export class Body extends Spoken {
   }
 
   render() {
-    const now = house.now(this.device.id);
+    const now = board.now(this.device.id);
     const c = controlsOf(this.tools);
     const off = !this.online;
     const face = html`<stack-chan-face state=${now?.state ?? this.device.state} emotion=${now?.emotion ?? (this.device.emotion || "neutral")} .yaw=${this.yaw} .pitch=${this.pitch}
@@ -220,7 +220,7 @@ export class Body extends Spoken {
   }
 
   private sliders(c: Controls, off: boolean) {
-    const status = house.now(this.device.id)?.status;
+    const status = board.now(this.device.id)?.status;
     const volume = status?.volume ?? undefined;
     const silent = volume === 0;
     const mute = () => {

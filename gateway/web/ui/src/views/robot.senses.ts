@@ -3,7 +3,7 @@
 import { css, html, nothing } from "lit";
 import { getBlob } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
-import { house, type Sensed } from "../lib/house.js";
+import { board, type Sensed } from "../lib/board.js";
 import type { Device } from "../lib/robots.js";
 import { controlsOf, run, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
@@ -24,15 +24,15 @@ export class Senses extends Spoken {
   };
   connectedCallback(): void {
     super.connectedCallback();
-    house.addEventListener("change", this.changed);
+    board.addEventListener("change", this.changed);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    house.removeEventListener("change", this.changed);
+    board.removeEventListener("change", this.changed);
   }
 
   render() {
-    const list = (house.now(this.device.id)?.sensed ?? []).slice(0, shown);
+    const list = (board.now(this.device.id)?.sensed ?? []).slice(0, shown);
     const words = this.device.senses ?? [];
     return html`${words.length > 0 ? html`<div class="row now">${words.map((w) => html`<span class="tag"><bdi>${w}</bdi></span>`)}</div>` : nothing}
       <div role="log" aria-live="polite" aria-label=${say("senses")} data-test="sensed">
@@ -97,7 +97,7 @@ export class Camera extends Spoken {
   }
 
   render() {
-    const online = house.now(this.device.id)?.online ?? this.device.connected;
+    const online = board.now(this.device.id)?.online ?? this.device.connected;
     return html`<div class="stack">${this.src ? html`<img src=${this.src} alt=${say("photo")} data-test="picture">` : nothing}
       <div class="row">${controlsOf(this.tools).photo ? html`<p-button kind="main" data-test="photo" ?busy=${this.busy} ?disabled=${!online} @click=${this.take}>${say("takePhoto")}</p-button>` : nothing}
         <p-button data-test="latest" ?disabled=${this.busy} @click=${() => this.wish(() => this.read())}>${say("latest")}</p-button></div></div>`;

@@ -2,7 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { house, join, type Record_, type ToolUse, type Turn } from "../lib/house.js";
+import { board, join, type Record_, type ToolUse, type Turn } from "../lib/board.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { clock } from "../lib/words.js";
@@ -32,11 +32,11 @@ export class Talk extends Spoken {
   };
   connectedCallback(): void {
     super.connectedCallback();
-    house.addEventListener("change", this.changed);
+    board.addEventListener("change", this.changed);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    house.removeEventListener("change", this.changed);
+    board.removeEventListener("change", this.changed);
   }
 
   protected updated(): void {
@@ -50,7 +50,7 @@ export class Talk extends Spoken {
   }
 
   render() {
-    const turns = join(this.records ?? [], house.now(this.robot)?.turns ?? []).slice(-mostShown);
+    const turns = join(this.records ?? [], board.now(this.robot)?.turns ?? []).slice(-mostShown);
     const most = Math.max(0, ...turns.map((t) => totalOf(t.stages)));
     return html`${turns.length > 0 ? legend() : nothing}
       <div class="log" role="log" aria-live="polite" aria-label=${say("talk")} tabindex="0" data-test="transcript" @scroll=${this.scrolled}>

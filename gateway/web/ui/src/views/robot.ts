@@ -2,15 +2,15 @@
 
 import { css, html, nothing } from "lit";
 import { get, send } from "../lib/api.js";
-import { house, type Record_ } from "../lib/house.js";
+import { board, type Record_ } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
 import { ago } from "../lib/words.js";
-import { toneOf } from "./house.card.js";
-import { say as sayHouse, stateWord } from "./house.words.js";
+import { toneOf } from "./home.card.js";
+import { say as sayHome, stateWord } from "./home.words.js";
 import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
 import { say } from "./robot.words.js";
@@ -59,11 +59,11 @@ export class RobotView extends View {
   };
   connectedCallback(): void {
     super.connectedCallback();
-    house.addEventListener("change", this.changed);
+    board.addEventListener("change", this.changed);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    house.removeEventListener("change", this.changed);
+    board.removeEventListener("change", this.changed);
   }
 
   private get path(): string {
@@ -78,7 +78,7 @@ export class RobotView extends View {
     const [device, tools, turns, update, images] = await Promise.all([
       get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
     ]);
-    house.learn(device.id, device);
+    board.learn(device.id, device);
     this.device = device;
     this.tools = tools;
     this.records = turns.filter((t) => t.robot === device.id).reverse();
@@ -130,7 +130,7 @@ export class RobotView extends View {
   }
 
   protected actions() {
-    const online = house.now(this.device?.id ?? "")?.online ?? this.device?.connected ?? false;
+    const online = board.now(this.device?.id ?? "")?.online ?? this.device?.connected ?? false;
     return html`<p-button data-test="identify" ?busy=${this.busy === "identify"} @click=${this.identify}>${say("identify")}</p-button>
       <p-button data-test="abort" ?busy=${this.busy === "abort"} ?disabled=${!online} @click=${() => this.do("abort", () => send("POST", `${this.path}/abort`), () => say("quieted"))}>${say("quiet")}</p-button>
       <p-button data-test="reboot" ?busy=${this.busy === "reboot"} ?disabled=${!online} @click=${this.reboot}>${say("reboot")}</p-button>
@@ -158,13 +158,13 @@ export class RobotView extends View {
   }
 
   private facts(d: Device) {
-    const now = house.now(d.id);
+    const now = board.now(d.id);
     const status = now?.status ?? d.status;
     const state = now?.state ?? d.state;
     const online = now?.online ?? d.connected;
     const quiet = !online && state === "idle";
-    return html`<div class="facts" role="status"><span class="tag ${toneOf(state)}" data-test="state">${quiet ? sayHouse("away") : stateWord(state)}</span>
-      ${typeof status?.battery === "number" ? html`<span class="fact small muted">${icon(status.charging ? "charging" : "battery")}${sayHouse(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
+    return html`<div class="facts" role="status"><span class="tag ${toneOf(state)}" data-test="state">${quiet ? sayHome("away") : stateWord(state)}</span>
+      ${typeof status?.battery === "number" ? html`<span class="fact small muted">${icon(status.charging ? "charging" : "battery")}${sayHome(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
       ${status?.signal ? html`<span class="fact small muted">${icon("signal")}<bdi>${status.signal}</bdi></span>` : nothing}</div>`;
   }
 

@@ -26,7 +26,7 @@ const groups: { title: Key; views: (Sign & Key)[] }[] = [
   { title: "groupParts", views: ["firmware", "engines", "connections"] },
   { title: "groupCare", views: ["doctor", "logs", "backup", "settings"] },
 ];
-const bar: (Sign & Key)[] = ["house", "notifications", "turns", "settings"];
+const bar: (Sign & Key)[] = ["home", "notifications", "turns", "settings"];
 const names: Record<Language, string> = { en: "English", de: "Deutsch", ja: "日本語", zh: "简体中文" };
 
 const tryAgainAfter = 2000; // ms, where the page came but its server is gone
@@ -44,7 +44,7 @@ function plain(part: string): string {
 }
 
 function linkTo(name: string): string {
-  return name === "house" ? "#/" : `#/${name}`;
+  return name === "home" ? "#/" : `#/${name}`;
 }
 
 export class Shell extends Spoken {
@@ -136,7 +136,7 @@ export class Shell extends Spoken {
       return;
     }
     await this.put(turn, route.element, route.load, name === "robots" ? { robot: id } : {});
-    this.at = name === "" ? "house" : name;
+    this.at = name === "" ? "home" : name;
   }
 
   private async put(turn: number, element: string, load: () => Promise<unknown>, values: Record<string, unknown>): Promise<void> {
@@ -179,7 +179,7 @@ export class Shell extends Spoken {
   }
 
   private list() {
-    return html`<ul><li>${this.item("house")}</li></ul>
+    return html`<ul><li>${this.item("home")}</li></ul>
       ${groups.map((g) => html`<div><h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul></div>`)}
       <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
   }

@@ -26,7 +26,7 @@ import (
 // more.
 func Configured(t *testing.T, more string) *Appliance {
 	t.Helper()
-	text := fmt.Sprintf(`# Where this house is found.
+	text := fmt.Sprintf(`# Where this appliance is found.
 listen: [%q]
 local: [%q]
 skins: {key: %q} # of the screens

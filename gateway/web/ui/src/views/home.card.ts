@@ -1,13 +1,13 @@
-// A robot as the house shows it: its face, what it does, what was last heard and said.
+// A robot as the home view shows it: its face, what it does, what was last heard and said.
 
 import { css, html, nothing } from "lit";
-import { house, type Record_ } from "../lib/house.js";
+import { board, type Record_ } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { linkTo, nameOf, type Device } from "../lib/robots.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { ago } from "../lib/words.js";
-import { say, stateWord } from "./house.words.js";
+import { say, stateWord } from "./home.words.js";
 import "../face/face.js";
 
 const busy = ["listening", "thinking", "working", "juggling", "speaking"];
@@ -43,16 +43,16 @@ export class RobotCard extends Spoken {
   };
   connectedCallback(): void {
     super.connectedCallback();
-    house.addEventListener("change", this.changed);
+    board.addEventListener("change", this.changed);
   }
   disconnectedCallback(): void {
     super.disconnectedCallback();
-    house.removeEventListener("change", this.changed);
+    board.removeEventListener("change", this.changed);
   }
 
   // talk is the latest of what the server kept and what the feed has told since.
   private talk(): { heard: string; said: string; at: string } | undefined {
-    const live = house.now(this.device.id)?.turns.filter((t) => t.heard !== "" || t.said.length > 0).at(-1);
+    const live = board.now(this.device.id)?.turns.filter((t) => t.heard !== "" || t.said.length > 0).at(-1);
     if (live && (!this.last || Date.parse(live.at) >= Date.parse(this.last.at) - 1000)) {
       return { heard: live.heard, said: live.said.join(" "), at: live.at };
     }
@@ -61,7 +61,7 @@ export class RobotCard extends Spoken {
 
   render() {
     const d = this.device;
-    const now = house.now(d.id);
+    const now = board.now(d.id);
     const state = now?.state ?? d.state;
     const online = now?.online ?? d.connected;
     const status = now?.status ?? d.status;

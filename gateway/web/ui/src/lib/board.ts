@@ -76,7 +76,7 @@ function fresh(robot: string): Folded {
   };
 }
 
-export class House extends EventTarget {
+export class Board extends EventTarget {
   // known is true once the feed has said what is now.
   known = false;
   private robots = new Map<string, Folded>();
@@ -326,7 +326,7 @@ export class House extends EventTarget {
   }
 }
 
-export const house = new House();
+export const board = new Board();
 
 // Record is a turn as the server keeps it.
 export interface Record_ {

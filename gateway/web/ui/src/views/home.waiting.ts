@@ -8,9 +8,9 @@ import { nameOf, type Device } from "../lib/robots.js";
 import { ask } from "../lib/ui.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { say } from "./house.words.js";
+import { say } from "./home.words.js";
 
-// Wish is what an owner wants done; the house does it and says what came of it.
+// Wish is what an owner wants done; the home view does it and says what came of it.
 export type Wish = { work: () => Promise<unknown>; done: string };
 
 export class Waiting extends Spoken {

@@ -1,18 +1,18 @@
-// The house: its robots, and everything that waits for its owner.
+// The home view: all robots, and everything that waits for its owner.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
-import { house, type Record_ } from "../lib/house.js";
+import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
 import { ago, clock } from "../lib/words.js";
-import { say } from "./house.words.js";
-import type { Wish } from "./house.waiting.js";
-import "./house.card.js";
-import "./house.countdown.js";
-import "./house.point.js";
-import "./house.waiting.js";
+import { say } from "./home.words.js";
+import type { Wish } from "./home.waiting.js";
+import "./home.card.js";
+import "./home.countdown.js";
+import "./home.point.js";
+import "./home.waiting.js";
 
 interface Part { name: string; ok: boolean; vital: boolean; note?: string }
 interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }
@@ -28,7 +28,7 @@ export function webLink(url: string | undefined): string | undefined {
   return /^https?:$/.test(new URL(url).protocol) ? url : undefined;
 }
 
-export class HouseView extends View {
+export class HomeView extends View {
   static properties = { busy: { state: true } };
   declare busy: string; // what is being done
   private devices: Device[] = [];
@@ -72,7 +72,7 @@ export class HouseView extends View {
       get<Device[]>("api/v1/devices"), get<Record_[]>("api/v1/turns?limit=200"), get<Notice[]>("api/v1/notifications"),
       get<Question[]>("api/v1/permissions"), get<Timer[]>("api/v1/timers").catch(none), get<Refused[] | null>("api/v1/refused"), get<{ parts: Part[] }>("api/v1/status"),
     ]);
-    devices.forEach((d) => house.learn(d.id, d));
+    devices.forEach((d) => board.learn(d.id, d));
     this.devices = devices;
     this.last = new Map();
     for (const t of turns) if (!this.last.has(t.robot)) this.last.set(t.robot, t);
@@ -87,7 +87,7 @@ export class HouseView extends View {
     return robot ? nameOf(this.devices.find((d) => d.id === robot) ?? { id: robot }) : say("forAll");
   }
 
-  // does one thing at a time, and reads the house again.
+  // does one thing at a time, and reads everything again.
   private async do(name: string, work: () => Promise<unknown>, done: string): Promise<void> {
     if (this.busy !== "") return;
     this.busy = name;
@@ -204,4 +204,4 @@ function keep(value: string): void {
   }
 }
 
-customElements.define("p-house", HouseView);
+customElements.define("p-home", HomeView);

@@ -2,7 +2,7 @@ import { catalogue } from "../lib/words.js";
 
 export const say = catalogue({
   en: {
-    title: "House", robots: "Robots", toRobot: "Show {name}",
+    title: "Home", robots: "Robots", toRobot: "Show {name}",
     heard: "Heard", said: "Said", nothingYet: "It has not been spoken to yet.",
     idle: "Idle", listening: "Listening", thinking: "Thinking", working: "Using a tool", juggling: "Busy with several things", speaking: "Speaking",
     attention: "Has just answered", notification: "Asks something", error: "Something went wrong", sleeping: "Asleep", away: "Not in a talk", seen: "Last seen {ago}",
@@ -21,7 +21,7 @@ export const say = catalogue({
     inPageText: "It lives in the browser, talks and listens, and needs no hardware.", inPageGo: "Wake it",
   },
   de: {
-    title: "Haus", robots: "Roboter", toRobot: "{name} zeigen",
+    title: "Übersicht", robots: "Roboter", toRobot: "{name} zeigen",
     heard: "Gehört", said: "Gesagt", nothingYet: "Mit ihm hat noch niemand gesprochen.",
     idle: "Bereit", listening: "Hört zu", thinking: "Denkt nach", working: "Benutzt ein Werkzeug", juggling: "Tut mehreres zugleich", speaking: "Spricht",
     attention: "Hat eben geantwortet", notification: "Fragt etwas", error: "Etwas ging schief", sleeping: "Schläft", away: "Nicht im Gespräch", seen: "Zuletzt da: {ago}",
@@ -59,7 +59,7 @@ export const say = catalogue({
     inPageText: "ブラウザの中で話し、聞きます。機器は要りません。", inPageGo: "起こす",
   },
   zh: {
-    title: "家", robots: "机器人", toRobot: "显示 {name}",
+    title: "首页", robots: "机器人", toRobot: "显示 {name}",
     heard: "听到", said: "说了", nothingYet: "还没有人和它说过话。",
     idle: "待命", listening: "正在听", thinking: "正在想", working: "正在使用工具", juggling: "正忙于多件事", speaking: "正在说",
     attention: "刚刚回答", notification: "在提问", error: "出了点问题", sleeping: "睡着了", away: "未在对话", seen: "上次出现：{ago}",
