@@ -336,7 +336,7 @@ type FirmwareFailed struct {
 // Changed is published when an owner has changed something that several can look at:
 // who shows it reads it again.
 type Changed struct {
-	What string `json:"what"`         // robot, memory, timers, firmware, settings or refused (check-ins)
+	What string `json:"what"`         // robot, memory, timers, firmware, settings, connections or refused (check-ins)
 	ID   string `json:"id,omitempty"` // of the one that changed, where it is one
 }
 

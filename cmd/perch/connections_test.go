@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/event"
 	"perch/gateway/admin"
 )
 
@@ -24,11 +25,27 @@ func TestConnectionsAreShown(t *testing.T) {
 		`{"skins":[],"agents":[],"homeassistant":{"ok":true,"note":"turned off by mqtt.broker"`) {
 		t.Errorf("none: %s", text)
 	}
+	changes := func() (n int) {
+		events := h.Bus.ReadFrom(1)
+		for range h.Bus.Seq() {
+			e, err := events.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Event == (event.Changed{What: "connections"}) {
+				n++
+			}
+		}
+		return n
+	}
 	began := time.Now()
 	w := h.Watch(appliancetest.Everything)
 	h.Expect(http.StatusOK, "ok", http.MethodPost, "/state?agent=codex", `{"state":"working","session_id":"<b>one</b>","tool_name":"Bash"}`,
 		"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
 	h.Eventually("the skin is shown", func() bool { return len(connections().Skins) == 1 })
+	if n := changes(); n != 1 {
+		t.Errorf("%d changes were published when a skin came", n)
+	}
 	all := connections()
 	if s := all.Skins[0]; s.Kind != "skin" || !strings.HasPrefix(s.Address, "127.0.0.1:") || s.Since.Sub(began).Abs() > time.Minute {
 		t.Errorf("the skin is %+v", s)
@@ -41,4 +58,5 @@ func TestConnectionsAreShown(t *testing.T) {
 	h.Expect(http.StatusOK, "ok", http.MethodPost, "/state?agent=codex", `{"state":"sleeping","event":"SessionEnd","session_id":"<b>one</b>"}`,
 		"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
 	h.Eventually("they are gone", func() bool { all := connections(); return len(all.Skins)+len(all.Agents) == 0 })
+	h.Eventually("it is published that the skin went", func() bool { return changes() == 2 })
 }

@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/event"
 	"perch/socket"
 )
 
@@ -66,10 +67,12 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 		conn.Close(socket.GoingAway, goingAway)
 		return nil
 	}
+	d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	go func() {
 		defer d.feed.serving.Done()
 		defer leave()
 		s.read()
+		d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	}()
 	go func() {
 		defer d.feed.serving.Done()

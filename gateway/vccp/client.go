@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/event"
 	"perch/socket"
 )
 
@@ -116,7 +117,9 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 		conn.Close(socket.Violation, err.Error())
 		return
 	}
+	defer d.connectionsChanged()
 	defer d.exit(session, c)
+	d.connectionsChanged()
 	var pinging sync.WaitGroup
 	defer pinging.Wait()
 	over := make(chan struct{})
@@ -137,6 +140,9 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 		}
 	}
 }
+
+// connectionsChanged tells who shows them that a character came or went.
+func (d *Door) connectionsChanged() { d.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
 
 // Character is a connected character as it is shown.
 type Character struct {
