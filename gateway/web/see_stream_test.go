@@ -106,7 +106,8 @@ func seeCut(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	r, at := relayTo(t, local(h))
 	b := c.browse(t)
-	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
+	lost := []string{"ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED"}
+	b.allow(lost...)
 	b.open(at + "#/sensed")
 	b.until("see.one('p-shell').link === 'fine' && see.has('main > p-sensed') && !see.has('main >>> .loading')")
 	sensed := 0
@@ -142,5 +143,22 @@ func seeCut(t *testing.T, c *chromium) {
 		b.until("see.one('p-shell').link !== 'lost'")
 		sense(5)
 	}
+	rows()
+
+	// A page that is hidden has no connection to lose, and goes on once it is seen.
+	seen := c.browse(t)
+	seen.allow(lost...)
+	seen.open(at)
+	seen.until("see.one('p-shell').link === 'fine' && see.has('main > p-home') && !see.has('main >>> .loading')")
+	value[bool](b, `window.dispatchEvent(new PageTransitionEvent("pagehide", {persisted: true}))`)
+	r.cut()
+	seen.says("[data-test=link]", "lost")
+	sense(5)
+	if link := value[string](b, "see.one('p-shell').link"); link == "lost" {
+		t.Error("a hidden page says that its connection is lost")
+	}
+	r.mend()
+	value[bool](b, `window.dispatchEvent(new PageTransitionEvent("pageshow", {persisted: true}))`)
+	sense(5)
 	rows()
 }
