@@ -29,7 +29,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen} {
+	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen, &want.Web.Ingress} {
 		*list = []string{} // written as empty lists
 	}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[agent.Vocabulary]map[string]string{}, []string{}

@@ -49,14 +49,32 @@ func trusts(t testing.TB, file string) *tls.Config {
 
 const month = 30 * 24 * time.Hour
 
-// checksInOverTLS checks in as the robot in a page does, which may not open a
-// WebSocket without TLS (Mixed Content, section 5.3).
+// checksInOverTLS checks in as the robot in a page of the owner's does, which may not
+// open a WebSocket without TLS (Mixed Content, section 5.3).
 func (h *running) checksInOverTLS(client http.Client, address string) {
 	h.T.Helper()
-	answer, err := client.Post("https://"+address+"/xiaozhi/ota/?device-id=020000000001&client-id=page", "application/json", strings.NewReader("{}"))
-	if err != nil {
-		h.T.Fatal(err)
+	send := func(path, body string, cookies ...*http.Cookie) *http.Response {
+		h.T.Helper()
+		r, err := http.NewRequestWithContext(h.T.Context(), http.MethodPost, "https://"+address+path, strings.NewReader(body))
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		r.Header.Set("Origin", "https://"+address)
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		return answer
 	}
+	entered := send("/session", `{"token":"`+h.OwnerToken()+`"}`)
+	_ = entered.Body.Close()
+	if c := entered.Cookies(); len(c) != 1 || !c[0].Secure {
+		h.T.Fatalf("%s %v", entered.Status, c)
+	}
+	answer := send("/xiaozhi/ota/?device-id=020000000001&client-id=page", "{}", entered.Cookies()...)
 	defer answer.Body.Close()
 	var boot struct{ WebSocket struct{ URL string } }
 	if err := json.NewDecoder(answer.Body).Decode(&boot); err != nil || boot.WebSocket.URL != "wss://"+address+"/xiaozhi/v1/" {
@@ -64,8 +82,8 @@ func (h *running) checksInOverTLS(client http.Client, address string) {
 	}
 }
 
-// TestEncryptedDoors: everything is served, a robot in a page and skins'
-// WebSockets too, and nothing older than TLS 1.2.
+// TestEncryptedDoors: everything is served but the robots' doors, which are for the
+// owner's page alone, skins' WebSockets too, and nothing older than TLS 1.2.
 func TestEncryptedDoors(t *testing.T) {
 	c := appliancetest.Config()
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
@@ -103,8 +121,9 @@ func TestEncryptedDoors(t *testing.T) {
 		{http.MethodGet, "/v1/models", c.Skins.Key, 200},
 		{http.MethodGet, "/api/perception/state", "", 403},
 		{http.MethodGet, "/", "", 200},
-		{http.MethodPost, "/xiaozhi/ota/", "", 400}, // of the robot in the page, which says who it is
-		{http.MethodPost, "/xiaozhi/vision/explain", "", 401},
+		{http.MethodPost, "/xiaozhi/ota/", "", 404},
+		{http.MethodGet, "/xiaozhi/v1/", "", 404},
+		{http.MethodPost, "/xiaozhi/vision/explain", "", 404},
 		{http.MethodPost, "/xiaozhi/admin/abort", "", 401},
 	} {
 		if got := get(want.method, want.path, want.key); got != want.status {

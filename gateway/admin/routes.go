@@ -116,6 +116,9 @@ func (d *Door) memoryRoutes(api gin.IRouter) {
 // noticeRoutes mounts what an owner does with notifications that are there.
 func (d *Door) noticeRoutes(api gin.IRouter) {
 	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		if _, err := door.Body(c.Request); err != nil { // it may have none
+			return nil, err
+		}
 		return gin.H{"ok": true}, d.o.Acknowledge(c.Param("id"))
 	}))
 }

@@ -258,6 +258,15 @@ func Or(check func(*http.Request) error) func(*http.Request) error {
 	}
 }
 
+// Only is a lock that an owner who has come in opens, and nothing else. To all others
+// there is nothing behind it.
+func Only(r *http.Request) error {
+	if HowOf(r) != "" {
+		return nil
+	}
+	return &door.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}
+}
+
 // enter begins a session for the admin token or the code of a link.
 func (d *Door) enter(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {

@@ -10,6 +10,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/door"
+	"perch/gateway/web"
 )
 
 // locks are those of the doors, the same on every listener that the network
@@ -57,7 +58,7 @@ func newLocks(a *Appliance) (*locks, error) {
 
 // networkRoutes serve the owner's network. With a value for robots, their doors let
 // them close their connections first. A robot cannot check a self-signed certificate,
-// so that over TLS these doors are for the robot in the page.
+// so that over TLS these doors are for the robot in the page of an owner.
 func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
 	keys := keys{l.owner.Check, l.skins.Check}
 	if a.web != nil {
@@ -66,11 +67,12 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
 	}
 	open := e.Group("", door.Guard(l.pace.Check))
-	doors := open
+	first := door.Guard(web.Only)
 	if robots != nil {
-		doors = open.Group("", robots.Last())
+		first = robots.Last()
 	}
 	if robots != nil || a.web != nil {
+		doors := open.Group("", first)
 		a.ota.Routes(doors)
 		a.Talk.Routes(doors)
 	}
