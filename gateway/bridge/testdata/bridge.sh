@@ -50,7 +50,7 @@ expect 403 "$(fault foreign_origin)" -H "$key" -H 'Origin: https://evil.example'
 # On this machine, without.
 expect 403 "$(fault not_local)" -H 'Host: evil.example' -d '{"content":"hello"}' "$LOCAL/api/message"
 expect 403 "$(fault not_local)" -H 'Origin: https://evil.example' -d '{"content":"hello"}' "$LOCAL/api/message"
-expect 403 "$(fault not_local)" -H "Origin: $LOCAL" -d '{"text":"hello"}' "$LOCAL/admin/say"
+expect 403 "$(fault not_local)" -H "Origin: http://127.0.0.1:1" -d '{"text":"hello"}' "$LOCAL/admin/say"
 
 expect 400 "$(fault bad_body)" -d 'hello' "$LOCAL/api/message"
 expect 400 "$(fault bad_body)" -d '{"channel":"stackchan"}' "$LOCAL/api/message"
