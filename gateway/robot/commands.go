@@ -263,7 +263,11 @@ func (s *Server) Status(id device.ID) (event.RobotStatus, bool) {
 	return status, known
 }
 
+// keepStatus keeps it of an adopted robot; strangers could push out all others.
 func (s *Server) keepStatus(id device.ID, status event.RobotStatus) {
+	if !s.options.Robots.Trusts(id) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.statuses) >= mostStatuses { // robots that were forgotten

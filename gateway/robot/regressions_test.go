@@ -280,6 +280,10 @@ func TestFirstWordsWaitForTheTools(t *testing.T) {
 				if waited := time.Since(began); waited != c.waits {
 					t.Errorf("its first words wait %s, want %s", waited, c.waits)
 				}
+				began = time.Now()
+				if b.await(t.Context()); time.Since(began) != 0 {
+					t.Errorf("its second words wait %s, want none", time.Since(began))
+				}
 				time.Sleep(time.Second) // what is delivered late, in the bubble's time
 			})
 		})

@@ -510,6 +510,16 @@ func TestAskedNowAndThen(t *testing.T) {
 		if told := happenedTo[event.RobotStatus](r); len(told) != 1 || told[0].Battery == nil || *told[0].Battery != 42 {
 			t.Errorf("told %+v", told)
 		}
+		if status, known := r.server.Status(robotID); !known || status.Battery == nil || *status.Battery != 42 {
+			t.Errorf("kept is %+v, %v", status, known)
+		}
+		const stranger = device.ID("020000000099")
+		robots := r.server.options.Robots.(*newRobots)
+		robots.stranger.Store(true)
+		r.server.keepStatus(stranger, event.RobotStatus{})
+		if _, known := r.server.Status(stranger); known {
+			t.Error("what a stranger reports of itself is kept")
+		}
 		cancel()
 		tending.Wait()
 	})

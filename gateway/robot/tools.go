@@ -179,6 +179,11 @@ func (b *toolbox) await(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-wait.Done():
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.ended == ended && ctx.Err() == nil {
+			b.endList() // one that never lists any is waited for once
+		}
 	}
 }
 

@@ -221,6 +221,7 @@ var errSilent = errors.New("the mind has given nothing for too long")
 // as many slots as their utterances: an answer costs more than recognition.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
+	s.toolbox.await(ctx) // before a stranger takes a slot of others
 	if !t.trusted.Load() {
 		select {
 		case s.server.strangers.turns <- struct{}{}:
@@ -230,7 +231,6 @@ func (t *turn) think(ctx context.Context, text string) error {
 			return errTooManyStrangerTurns
 		}
 	}
-	s.toolbox.await(ctx)
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	patience := cmp.Or(s.Patience, silentFor)

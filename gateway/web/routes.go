@@ -172,7 +172,11 @@ func (d *Door) send(c *gin.Context, name string) {
 		c.Data(http.StatusOK, f.kind, f.zipped)
 		return
 	}
-	plain, err := f.plain()
+	var plain []byte
+	err := d.o.Pace(c.Request)
+	if err == nil {
+		plain, err = f.plain()
+	}
 	if err != nil {
 		_ = c.Error(err)
 		return

@@ -33,6 +33,8 @@ type Options struct {
 	Secret                  string // the admin token
 	Kept                    kept
 	Key                     key
+	// Pace refuses an address that asks too often for what costs more than a file.
+	Pace func(*http.Request) error
 	// Ingress are the addresses of proxies that let in owners only, such as Home
 	// Assistant's.
 	Ingress []netip.Addr

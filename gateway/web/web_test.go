@@ -32,6 +32,8 @@ type server struct {
 	*httptest.Server
 	t   *testing.T
 	now time.Time
+
+	paced int // requests that are paced
 }
 
 func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *server {
@@ -41,7 +43,7 @@ func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *serve
 	d, err := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Kept: kept, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
-		Log: slog.New(slog.DiscardHandler)})
+		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,6 +254,20 @@ func TestIngress(t *testing.T) {
 	_, text = s.ask(http.MethodGet, "/session", "", through...)
 	if !strings.Contains(text, `"how":"ingress","in":true`) {
 		t.Error(text)
+	}
+}
+
+// TestWhatCostsMoreIsPaced: a file is embedded as browsers take it. Who takes it in no
+// such form has it unzipped each time.
+func TestWhatCostsMoreIsPaced(t *testing.T) {
+	s := serve(t, texts{}, adminToken)
+	if answer, _ := s.ask(http.MethodGet, "/assets/icon.svg", ""); answer.StatusCode == http.StatusNotFound {
+		t.Skip("the page is not bundled: make build bundles it")
+	}
+	zipped, _ := s.ask(http.MethodGet, "/assets/icon.svg", "", "Accept-Encoding", "gzip")
+	_, plain := s.ask(http.MethodGet, "/perch-card.js", "", "Accept-Encoding", "identity")
+	if zipped.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(plain, "perch-card") || s.paced != 1 {
+		t.Errorf("%v, %.40q, %d were paced", zipped.Header, plain, s.paced)
 	}
 }
 

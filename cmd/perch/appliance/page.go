@@ -20,7 +20,7 @@ func (a *Appliance) openPage(l *locks) error {
 		return err
 	}
 	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language, Version: a.Version, Secret: l.token, Kept: a.identity,
-		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Log: a.Log})
+		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log})
 	return err
 }
 

@@ -4,6 +4,7 @@
 // `fold` follows agent.Fold of the server: an event carries what happened, and not
 // the state that comes of it.
 
+import type { ReactiveControllerHost } from "lit";
 import { feed, type Event_, type State } from "./feed.js";
 
 export interface Status {
@@ -327,6 +328,20 @@ export class Board extends EventTarget {
 }
 
 export const board = new Board();
+
+// follow has an element of a robot render again when something about the robot
+// changes, and calls changed, for as long as the element is in the page.
+export function follow(element: ReactiveControllerHost, robot: () => string | undefined, changed?: () => void): void {
+  const listen = (e: Event) => {
+    if ((e as CustomEvent<string>).detail !== robot()) return;
+    element.requestUpdate();
+    changed?.();
+  };
+  element.addController({
+    hostConnected: () => board.addEventListener("change", listen),
+    hostDisconnected: () => board.removeEventListener("change", listen),
+  });
+}
 
 // Record is a turn as the server keeps it.
 export interface Record_ {

@@ -1,7 +1,7 @@
 // A robot as the home view shows it: its face, what it does, what was last heard and said.
 
 import { css, html, nothing } from "lit";
-import { board, type Record_ } from "../lib/board.js";
+import { board, follow, type Record_ } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { linkTo, nameOf, type Device } from "../lib/robots.js";
 import { base } from "../lib/ui.js";
@@ -38,16 +38,9 @@ export class RobotCard extends Spoken {
     @media (max-width: 419px) { article { grid-template-columns: 5.5rem minmax(0, 1fr); gap: 0.3rem 0.8rem; padding: 0.9rem; } stack-chan-face { width: 5.5rem; } }
   `];
 
-  private readonly changed = (e: Event) => {
-    if ((e as CustomEvent<string>).detail === this.device.id) this.requestUpdate();
-  };
-  connectedCallback(): void {
-    super.connectedCallback();
-    board.addEventListener("change", this.changed);
-  }
-  disconnectedCallback(): void {
-    super.disconnectedCallback();
-    board.removeEventListener("change", this.changed);
+  constructor() {
+    super();
+    follow(this, () => this.device?.id);
   }
 
   // talk is the latest of what the server kept and what the feed has told since.

@@ -4,7 +4,7 @@
 import { css, html, nothing } from "lit";
 import { emotions, type StackChanFace } from "../face/face.js";
 import { send } from "../lib/api.js";
-import { board } from "../lib/board.js";
+import { board, follow } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, run, within, type Control, type Controls, type Tool } from "../lib/tools.js";
@@ -57,21 +57,9 @@ export class Body extends Spoken {
     this.yaw = 0;
     this.pitch = 0;
     this.lit = "";
+    follow(this, () => this.device?.id, () => void this.look());
   }
 
-  private readonly changed = (e: Event) => {
-    if ((e as CustomEvent<string>).detail !== this.device.id) return;
-    this.requestUpdate();
-    void this.look();
-  };
-  connectedCallback(): void {
-    super.connectedCallback();
-    board.addEventListener("change", this.changed);
-  }
-  disconnectedCallback(): void {
-    super.disconnectedCallback();
-    board.removeEventListener("change", this.changed);
-  }
   protected updated(): void {
     void this.look();
   }

@@ -3,7 +3,7 @@
 import { css, html, nothing } from "lit";
 import { getBlob } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
-import { board, type Sensed } from "../lib/board.js";
+import { board, follow, type Sensed } from "../lib/board.js";
 import type { Device } from "../lib/robots.js";
 import { controlsOf, run, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
@@ -19,16 +19,9 @@ export class Senses extends Spoken {
   declare device: Device;
   static styles = [base, css`.now { margin-bottom: 0.6rem; } li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 0.8rem; overflow-wrap: anywhere; padding: 0.35rem 0; border-top: 1px solid var(--line); }`];
 
-  private readonly changed = (e: Event) => {
-    if ((e as CustomEvent<string>).detail === this.device.id) this.requestUpdate();
-  };
-  connectedCallback(): void {
-    super.connectedCallback();
-    board.addEventListener("change", this.changed);
-  }
-  disconnectedCallback(): void {
-    super.disconnectedCallback();
-    board.removeEventListener("change", this.changed);
+  constructor() {
+    super();
+    follow(this, () => this.device?.id);
   }
 
   render() {

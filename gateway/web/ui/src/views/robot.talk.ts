@@ -2,7 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { board, join, type Record_, type ToolUse, type Turn } from "../lib/board.js";
+import { board, follow, join, type Record_, type ToolUse, type Turn } from "../lib/board.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { clock } from "../lib/words.js";
@@ -27,16 +27,9 @@ export class Talk extends Spoken {
     .use { display: inline-flex; gap: 0.35rem; border: 1px solid var(--line); border-radius: 8px; padding: 0 0.5rem; overflow-wrap: anywhere; }
   `];
 
-  private readonly changed = (e: Event) => {
-    if ((e as CustomEvent<string>).detail === this.robot) this.requestUpdate();
-  };
-  connectedCallback(): void {
-    super.connectedCallback();
-    board.addEventListener("change", this.changed);
-  }
-  disconnectedCallback(): void {
-    super.disconnectedCallback();
-    board.removeEventListener("change", this.changed);
+  constructor() {
+    super();
+    follow(this, () => this.robot);
   }
 
   protected updated(): void {

@@ -2,7 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { get, send } from "../lib/api.js";
-import { board, type Record_ } from "../lib/board.js";
+import { board, follow, type Record_ } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
@@ -46,24 +46,13 @@ export class RobotView extends View {
   constructor() {
     super();
     this.busy = "";
+    follow(this, () => this.device?.id);
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_online", "robot_offline", "robot_connected", "robot_disconnected", "tools_listed",
         "firmware_installed", "firmware_rolled_back", "firmware_failed", "firmware_offered"],
       ["robot", "firmware"],
     );
     this.addEventListener("wish", (e) => void this.grant((e as CustomEvent<Wish>).detail));
-  }
-
-  private readonly changed = (e: Event) => {
-    if ((e as CustomEvent<string>).detail === this.device?.id) this.requestUpdate();
-  };
-  connectedCallback(): void {
-    super.connectedCallback();
-    board.addEventListener("change", this.changed);
-  }
-  disconnectedCallback(): void {
-    super.disconnectedCallback();
-    board.removeEventListener("change", this.changed);
   }
 
   private get path(): string {

@@ -1,14 +1,6 @@
 // What is computed of turns: the stages in their order, and p50 and p95 of each.
 
-export interface Turn {
-  robot: string;
-  session: string;
-  at: string;
-  heard: string;
-  said: string;
-  end: string;
-  stages: Record<string, number> | null;
-}
+import type { Record_ as Turn } from "../lib/board.js";
 
 // The stages that follow each other, and the two that do not: the whole time from
 // the end of speech to the first sound, and that of the tools.

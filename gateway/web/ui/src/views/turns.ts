@@ -7,7 +7,8 @@ import { View } from "../lib/view.js";
 import { ago, clock, locale } from "../lib/words.js";
 import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
-import { all, byHour, day, inOrder, percentile, total, values, type Stage, type Turn } from "./turns.numbers.js";
+import { all, byHour, day, inOrder, percentile, total, values, type Stage } from "./turns.numbers.js";
+import type { Record_ as Turn } from "../lib/board.js";
 import type { Lines } from "./turns.plot.js";
 import { t } from "./turns.words.js";
 
