@@ -48,7 +48,13 @@ var arrows = map[string][]string{
 	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/program": {},
-	"voice/*":       {"voice", "remote", "socket"},
+	// A character: what it feels, does, is told to be, knows how to do and has done.
+	"agent/mood":     {"agent", "event"},
+	"agent/action":   {"agent", "agent/mood", "device", "event"},
+	"agent/diary":    {"agent", "agent/action", "device", "event"},
+	"agent/manifest": {"agent"},
+	"agent/skill":    {"agent", "agent/thinker", "device", "event", "remote"},
+	"voice/*":        {"voice", "remote", "socket"},
 
 	// Those whose sound comes over HTTP read it alike.
 	"voice/openai":     {"voice", "voice/media", "remote", "socket"},
@@ -63,8 +69,9 @@ var arrows = map[string][]string{
 	"gateway/admin":         {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
-	"gateway/broker": {"gateway/door"},
-	"gateway/hooks":  {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
+	"gateway/broker":    {"gateway/door"},
+	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "device", "event", "gateway/door"},
+	"gateway/hooks":     {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",

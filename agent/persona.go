@@ -12,13 +12,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// DefaultCharacter is the id of the character of robots and skins that have none of
+// their own.
+const DefaultCharacter = "default"
+
 // Persona is the character of a robot.
 type Persona struct {
+	ID       string // of the character; empty is DefaultCharacter
 	Name     string // the robot's name
 	Language string // BCP 47; empty is the household's
 	Voice    string // the synthesizer's name for it; empty is its default
 	Brain    BrainOptions
 	Text     string // the model's description of itself
+
+	Tools        []string // the built-in tools it has; nil is all, empty none
+	MemoryTokens int      // of the memory in its prompt; 0 is the brain's
 }
 
 // BrainOptions are a persona's settings of the model.

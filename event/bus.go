@@ -16,6 +16,7 @@ import (
 const (
 	ringSize      = 4096
 	perceivedSize = 1024
+	moodSize      = 1024
 )
 
 // Bus carries events from publishers to readers. Close ends it.
@@ -25,7 +26,7 @@ type Bus struct {
 
 	mu      sync.Mutex
 	seq     uint64
-	rings   [2]ring       // all events but Perceived; Perceived
+	rings   [3]ring       // see ringOf
 	changed chan struct{} // closed and replaced by the pump after each event
 	closed  bool
 
@@ -86,6 +87,7 @@ func NewBus() *Bus {
 	}
 	b.rings[0].slots = make([]Envelope, ringSize)
 	b.rings[1].slots = make([]Envelope, perceivedSize)
+	b.rings[2].slots = make([]Envelope, moodSize)
 	go b.pump()
 	return b
 }
@@ -119,13 +121,21 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 		return
 	}
 	b.seq++
-	r := &b.rings[0]
-	if _, perceived := e.(Perceived); perceived {
-		r = &b.rings[1]
-	}
-	r.put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
+	b.rings[ringOf(e)].put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
 	b.mu.Unlock()
 	b.wake()
+}
+
+// ringOf is the ring of an event: Perceived and Mood have one each, because they may
+// come many times a second.
+func ringOf(e Event) int {
+	switch e.(type) {
+	case Perceived:
+		return 1
+	case Mood:
+		return 2
+	}
+	return 0
 }
 
 // wake has the pump look again.

@@ -85,6 +85,12 @@ func eventsPage(t *testing.T, all []declaration) string {
 		t.Fatalf("only %d events were found", len(index))
 	}
 	fmt.Fprintf(&out, "\n## The events\n\n%s.\n%s", strings.Join(index, ", "), events.String())
+	for _, d := range all {
+		if text, found := strings.CutPrefix(d.doc, d.name+" are "); found && d.kind == "" {
+			fmt.Fprintf(&out, "\n## %s\n\n%s%s\n\n| field | type | meaning |\n|---|---|---|\n", d.name, strings.ToUpper(text[:1]), text[1:])
+			writeFields(t, &out, d)
+		}
+	}
 	return out.String()
 }
 
@@ -175,8 +181,10 @@ func typeName(t *testing.T, e ast.Expr) string {
 		return "number"
 	case "bool":
 		return "true or false"
-	case "*int":
+	case "*int", "*float64":
 		return "number or null"
+	case "Feelings", "Morphs", "HeadPose":
+		return "object, see [" + source + "](#" + strings.ToLower(source) + ")"
 	case "*bool":
 		return "true, false or null"
 	case "time.Time":

@@ -8,8 +8,8 @@
 // reader. Every reader sees every event in the order of Seq, at its own pace. A
 // reader that falls a whole ring behind receives Missed with the number of lost
 // events and continues with the oldest that is left; it must then read the state
-// again from the package that owns the state. Perceived events have a ring of
-// their own, so that a sensor cannot push out speech.
+// again from the package that owns the state. Perceived and Mood events have
+// rings of their own, so that neither a sensor nor a feeling can push out speech.
 package event
 
 import (
@@ -288,6 +288,155 @@ type Missed struct {
 	N uint64 `json:"n"` // at most this many events were lost
 }
 
+// Who asks for a gesture, a look or an expression.
+const (
+	ByModel  = "model"  // the agent's answer or one of its tools
+	ByMood   = "mood"   // what the agent feels
+	BySkill  = "skill"  // a skill at work
+	ByOwner  = "owner"  // a person, with a command, the page or Home Assistant
+	ByViewer = "viewer" // a program that shows the agent
+)
+
+// Gesture is published when the agent makes a gesture. With an answer that is spoken
+// it is published when the speech has come to it.
+type Gesture struct {
+	Name     string `json:"name"`                  // of the gesture: "wave"
+	Duration int64  `json:"duration_ms,omitempty"` // milliseconds; left out for the gesture's own
+	By       string `json:"by"`                    // model, mood, skill, owner or viewer
+	Skill    string `json:"skill,omitempty"`       // the skill that asks for it, if one does
+}
+
+// LookAt is published when the agent looks somewhere else.
+type LookAt struct {
+	Target string `json:"target"` // user, camera, center or model
+	By     string `json:"by"`     // model, mood, skill, owner or viewer
+}
+
+// Expression is published when a face is asked for that lies over the mood, and fades.
+type Expression struct {
+	Preset    string  `json:"preset"`    // neutral, happy, sad, surprised, confused or focused
+	Intensity float64 `json:"intensity"` // from 0 to 1
+	By        string  `json:"by"`        // model, mood, skill, owner or viewer
+}
+
+// Feelings are what an agent feels, each from 0 to 1.
+type Feelings struct {
+	Neutral     float64 `json:"neutral"`     // what the others leave of 1
+	Concern     float64 `json:"concern"`     // something is wrong; decays by 0.08 a second
+	Celebration float64 `json:"celebration"` // something has gone well; by 0.18 a second
+	Patience    float64 `json:"patience"`    // something takes its time; by 0.035 a second
+	Curiosity   float64 `json:"curiosity"`   // something is new; by 0.12 a second
+	Empathy     float64 `json:"empathy"`     // somebody has a hard time; by 0.055 a second
+	Uncertain   float64 `json:"uncertain"`   // it does not know; by 0.1 a second
+}
+
+// Morphs are the weights of a drawn face's morph targets, each from 0 to 1.
+type Morphs struct {
+	MouthSmile       float64 `json:"mouthSmile"`       // the corners of the mouth go up
+	MouthOpen        float64 `json:"mouthOpen"`        // the mouth opens
+	MouthFrown       float64 `json:"mouthFrown"`       // the corners go down
+	MouthPressLeft   float64 `json:"mouthPressLeft"`   // the lips are pressed together, left
+	MouthPressRight  float64 `json:"mouthPressRight"`  // the same, right
+	JawOpen          float64 `json:"jawOpen"`          // the jaw drops
+	BrowInnerUp      float64 `json:"browInnerUp"`      // the inner brows go up
+	BrowOuterUpLeft  float64 `json:"browOuterUpLeft"`  // the outer brow goes up, left
+	BrowOuterUpRight float64 `json:"browOuterUpRight"` // the same, right
+	BrowDownLeft     float64 `json:"browDownLeft"`     // the brow goes down, left
+	BrowDownRight    float64 `json:"browDownRight"`    // the same, right
+	EyeSquintLeft    float64 `json:"eyeSquintLeft"`    // the eye narrows, left
+	EyeSquintRight   float64 `json:"eyeSquintRight"`   // the same, right
+	EyeWideLeft      float64 `json:"eyeWideLeft"`      // the eye widens, left
+	EyeWideRight     float64 `json:"eyeWideRight"`     // the same, right
+	EyesClosed       float64 `json:"eyesClosed"`       // both eyes close
+	CheekPuff        float64 `json:"cheekPuff"`        // the cheeks puff out
+	CheekSquintLeft  float64 `json:"cheekSquintLeft"`  // the cheek goes up, left
+	CheekSquintRight float64 `json:"cheekSquintRight"` // the same, right
+	MouthFrownLeft   float64 `json:"mouthFrownLeft"`   // one corner of the mouth goes down, left
+	MouthFrownRight  float64 `json:"mouthFrownRight"`  // the same, right
+	NoseSneerLeft    float64 `json:"noseSneerLeft"`    // the nose wrinkles, left
+	NoseSneerRight   float64 `json:"noseSneerRight"`   // the same, right
+}
+
+// HeadPose are the angles of the head, in degrees.
+type HeadPose struct {
+	Tilt float64 `json:"tilt"` // to the shoulder, -25 to 25
+	Lean float64 `json:"lean"` // forward, -25 to 25
+	Yaw  float64 `json:"yaw"`  // -45 to 45; negative is the agent's own left
+}
+
+// Mood is published when what the agent feels has changed visibly, at most ten times a
+// second. It is all there is to know of the mood; an earlier one is of no use.
+type Mood struct {
+	Dominant string   `json:"dominant"` // the feeling that shows: neutral, concern, celebration, patience, curiosity, empathy or uncertain
+	Face     string   `json:"face"`     // the firmware's emotion for it: "happy"
+	Feelings Feelings `json:"feelings"` // each from 0 to 1
+	Morphs   Morphs   `json:"morphs"`   // each from 0 to 1
+	Head     HeadPose `json:"head"`     // degrees
+}
+
+// Emote is published when a viewer reports something that the agent is to feel.
+type Emote struct {
+	Trigger string  `json:"trigger"` // the feeling: concern, celebration, patience, curiosity, empathy or uncertain
+	Weight  float64 `json:"weight"`  // from 0 to 1
+}
+
+// SkillStarted is published when a skill begins its work.
+type SkillStarted struct {
+	Skill   string          `json:"skill"`             // its name
+	Args    json.RawMessage `json:"args,omitempty"`    // an object, as the skill was given it
+	Gesture string          `json:"gesture,omitempty"` // the one that goes with it
+}
+
+// SkillDone is published when a skill has done its work.
+type SkillDone struct {
+	Skill     string   `json:"skill"`               // its name
+	Output    string   `json:"output,omitempty"`    // text for the agent
+	Sentiment *float64 `json:"sentiment,omitempty"` // from -1 to 1, if the skill says
+}
+
+// SkillFailed is published when a skill has failed.
+type SkillFailed struct {
+	Skill string `json:"skill"` // its name
+	Error string `json:"error"` // text for people
+}
+
+// Remembered is published when the agent has remembered something.
+type Remembered struct {
+	ID   string `json:"id"`             // of the entry
+	Type string `json:"type"`           // user, feedback, project or reference
+	Name string `json:"name"`           // of the entry; text for people
+	Body string `json:"body,omitempty"` // the fact
+}
+
+// Signed is published when the agent has signed a message with the appliance's key.
+type Signed struct {
+	Message   string `json:"message"`   // the text that was signed
+	Address   string `json:"address"`   // the public key, "ed25519:" and base64
+	Signature string `json:"signature"` // base64
+}
+
+// LoadStarted is published when a viewer begins to load a model of the agent.
+type LoadStarted struct {
+	URI string `json:"uri"` // of the model
+}
+
+// LoadEnded is published when a viewer has loaded a model, or has failed to.
+type LoadEnded struct {
+	URI   string `json:"uri"`             // of the model
+	Error string `json:"error,omitempty"` // the cause of a failure; text for people
+}
+
+// Validated is published when a viewer has examined a model.
+type Validated struct {
+	Errors   int `json:"errors"`   // number of them
+	Warnings int `json:"warnings"` // number of them
+}
+
+// Presence is published when a viewer reports whether it is there.
+type Presence struct {
+	State string `json:"state"` // the viewer's word: "online"
+}
+
 // Conditions of a command to a robot.
 const (
 	CommandQueued   = "queued" // the robot's channel is closed; the command waits for the next hello
@@ -377,3 +526,17 @@ func (FirmwareInstalled) kind() string   { return "firmware_installed" }
 func (FirmwareRolledBack) kind() string  { return "firmware_rolled_back" }
 func (FirmwareFailed) kind() string      { return "firmware_failed" }
 func (Changed) kind() string             { return "changed" }
+func (Gesture) kind() string             { return "gesture" }
+func (LookAt) kind() string              { return "look_at" }
+func (Expression) kind() string          { return "expression" }
+func (Mood) kind() string                { return "mood" }
+func (Emote) kind() string               { return "emote" }
+func (SkillStarted) kind() string        { return "skill_started" }
+func (SkillDone) kind() string           { return "skill_done" }
+func (SkillFailed) kind() string         { return "skill_failed" }
+func (Remembered) kind() string          { return "remembered" }
+func (Signed) kind() string              { return "signed" }
+func (LoadStarted) kind() string         { return "load_started" }
+func (LoadEnded) kind() string           { return "load_ended" }
+func (Validated) kind() string           { return "validated" }
+func (Presence) kind() string            { return "presence" }

@@ -13,7 +13,7 @@ var ErrClosed = errors.New("the event bus is closed")
 // Reader is a cursor in the bus. One goroutine uses it; it needs no closing.
 type Reader struct {
 	bus    *Bus
-	next   [2]uint64 // per ring, the number of the next envelope to read
+	next   [3]uint64 // per ring, the number of the next envelope to read
 	missed uint64
 	last   uint64 // Seq of the last envelope read
 }

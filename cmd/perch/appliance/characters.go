@@ -145,3 +145,12 @@ func (k *characters) Complete(t *agent.Turn) {
 		t.Language = own.Speech.Language
 	}
 }
+
+// Who is the id of the character that acts in a session: a robot's own, or that of the
+// skin's talk. It does not block.
+func (k *characters) Who(id device.ID, _ string) string {
+	if id == "" {
+		return agent.DefaultCharacter
+	}
+	return cmp.Or(k.robots.Settings(id).Persona, agent.DefaultCharacter)
+}
