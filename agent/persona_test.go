@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestAPersona(t *testing.T) {
 		"You are a cat.":           {Name: "Chan", Text: "You are a cat."},
 		"---\nname: Tom\n---\nCat": {Name: "Tom", Text: "Cat"},
 	} {
-		if p, err := agent.ParsePersona([]byte(text)); err != nil || p != want {
+		if p, err := agent.ParsePersona([]byte(text)); err != nil || !reflect.DeepEqual(p, want) {
 			t.Errorf("%q: %+v, %v", text, p, err)
 		}
 	}
