@@ -66,7 +66,7 @@ type Felt struct {
 // Say is one sentence to be spoken, without emoji.
 type Say struct{ Text string }
 
-// Cue is a stage direction for a drawn avatar. Robots ignore it.
+// Cue is a stage direction. Robots make the gesture of an "anim", and ignore others.
 type Cue struct {
 	Kind  string // "anim" or "pause"
 	Value string // as the model wrote it: "wave", "1.5"
