@@ -68,8 +68,9 @@ func TestTheTable(t *testing.T) {
 			t.Errorf("%s has no row", kind)
 		}
 	}
-	if a, ok := Of(event.Envelope{Event: event.ThinkingStarted{Brain: "openai"}}, "", nil); !ok || string(a.Payload) != `{"thought":"","brain":"openai"}` {
-		t.Errorf("a brain that thinks is %s", a.Payload)
+	thinks, ok := Of(event.Envelope{Event: event.ThinkingStarted{Brain: "openai"}}, "", nil)
+	if !ok || string(thinks.Payload) != `{"thought":"","brain":"openai"}` {
+		t.Errorf("a brain that thinks is %s", thinks.Payload)
 	}
 	if _, ok := Of(event.Envelope{Event: event.Heard{Text: "hi"}}, "", nil); ok {
 		t.Error("what somebody else says is an action of the agent")

@@ -119,3 +119,6 @@ func (l *Log) Recent(agent string, types []Type, n int) []Action {
 	slices.SortStableFunc(all, func(a, b Action) int { return int(a.Timestamp - b.Timestamp) })
 	return all[max(0, len(all)-n):]
 }
+
+// Who is the id of the character that acts in a session.
+func (l *Log) Who(robot device.ID, session string) string { return l.who(robot, session) }

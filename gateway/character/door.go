@@ -5,13 +5,9 @@ package character
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
-
-	"github.com/gin-gonic/gin"
 
 	"perch/agent/action"
 	"perch/device"
@@ -60,37 +56,6 @@ const (
 	usualRecent = 10       // actions, for who asks for no number
 	mostRecent  = 200
 )
-
-// Routes mounts the actions behind a lock, or behind none for this machine.
-func (d *Door) Routes(r gin.IRouter) {
-	r.GET("/api/v1/actions", func(c *gin.Context) {
-		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
-		if err != nil || n < 1 || n > mostRecent {
-			_ = c.Error(badQuery("n is a number from 1 to 200"))
-			return
-		}
-		types, err := typesOf(c.Query("type"))
-		if err == nil {
-			err = d.o.Log.Upto(c.Request.Context(), d.o.Bus.Seq())
-		}
-		if err != nil {
-			_ = c.Error(err)
-			return
-		}
-		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, d.o.Log.Recent(c.Query("agent"), types, n))
-	})
-	r.GET("/api/v1/actions/stream", func(c *gin.Context) {
-		types, err := typesOf(c.Query("type"))
-		if err == nil {
-			err = d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("agent"), types)
-		}
-		if err != nil && !errors.Is(err, event.ErrClosed) && !errors.Is(err, context.Canceled) {
-			_ = c.Error(err) // the headers may be out; then it is for the log
-		}
-	})
-	r.POST("/api/agent-actions", door.Limit(mostBody), d.report)
-}
 
 func badQuery(why string) error {
 	return &door.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}

@@ -1,18 +1,13 @@
 package character
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
-
-	"github.com/gin-gonic/gin"
 
 	"perch/agent"
 	"perch/agent/action"
@@ -40,31 +35,6 @@ const (
 	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have it wait, joined or dropped
 	outcomeQueued = "queued" // the robot speaks it when it can be reached
 )
-
-// report takes a viewer's action.
-func (d *Door) report(c *gin.Context) {
-	body, err := door.Body(c.Request)
-	var r report
-	if err == nil {
-		err = door.Decode(body, &r)
-	}
-	var done reported
-	if err == nil {
-		done, err = d.take(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
-	}
-	var limited *rateLimited
-	switch {
-	case errors.As(err, &limited):
-		c.Header("Retry-After", strconv.Itoa(1))
-		c.JSON(http.StatusTooManyRequests, limited)
-	case errors.Is(err, action.ErrBad):
-		_ = c.Error(&door.Fault{Word: "bad_action", Sentence: err.Error(), HTTP: http.StatusBadRequest})
-	case err != nil:
-		_ = c.Error(err)
-	default:
-		c.JSON(http.StatusAccepted, done)
-	}
-}
 
 // rateLimited is the answer to a burst: this project's shape, with the fields of the
 // agent system's protocol-error beside it.
