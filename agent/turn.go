@@ -137,6 +137,17 @@ type Brain interface {
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
+// Silent is the brain of kind NoBrain: everything works but to think of an answer.
+type Silent struct{}
+
+// Name is NoBrain.
+func (Silent) Name() string { return NoBrain }
+
+// Think ends the turn without a word.
+func (Silent) Think(_ context.Context, _ Turn, out func(Reply) error) error {
+	return out(Done{End: Continue})
+}
+
 // ErrAway is wrapped by the errors of a brain that cannot be reached. The next
 // brain in the list is asked then, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
