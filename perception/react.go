@@ -58,7 +58,8 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{}, lit: map[device.ID]time.Time{}}, nil
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{},
+		lit: map[device.ID]time.Time{}}, nil
 }
 
 // Run reacts until ctx ends or the bus is closed, and all acts are done.

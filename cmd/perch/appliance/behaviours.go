@@ -21,7 +21,8 @@ func (a *Appliance) newBehaviours() (err error) {
 	}
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has reported them
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
+		Tuning: a.Config.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus,
+		Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
 		Log: a.Log,
 	})
 	return err
