@@ -1,0 +1,67 @@
+package perception
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTheHouseHasItsGestures names the twelve: others ask for them by name.
+func TestTheHouseHasItsGestures(t *testing.T) {
+	want := []string{"wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"}
+	if got := HouseGestures().Names(); !slices.Equal(got, want) {
+		t.Errorf("they are %q", got)
+	}
+	for _, g := range HouseGestures().All() {
+		if g.About == "" {
+			t.Errorf("nobody says what %s means", g.Name)
+		}
+	}
+}
+
+// TestGesturesOfAnOwner reads files beside the house's own, and says of each that
+// cannot be used why.
+func TestGesturesOfAnOwner(t *testing.T) {
+	frame := `{"at_ms": 0, "yaw": 5, "pitch": 20, "light": [0, 0, 1], "face": "happy"}`
+	one := func(name, more string) string { return `{"gestures": [{"name": "` + name + `", ` + more + `}]}` }
+	for _, c := range []struct{ name, text, fault string }{
+		{"its own", one("twirl", `"duration_ms": 900, "frames": [`+frame+`]`), ""},
+		{"instead of ours", one("wave", `"duration_ms": 900, "frames": [`+frame+`]`), ""},
+		{"no JSON", "wave", "write {"},
+		{"a key of another name", one("a", `"duration": 900, "frames": [`+frame+`]`), `unknown field "duration"`},
+		{"no name", one("A b", `"duration_ms": 900, "frames": [`+frame+`]`), "small letters"},
+		{"for ever", one("a", `"duration_ms": 9223372036854775807, "frames": [`+frame+`]`), "is not from 500 to 10000"},
+		{"without keyframes", one("a", `"duration_ms": 900, "frames": []`), "there are 0"},
+		{"too far", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "yaw": 91}]`), "frames[0].yaw: 91 is not from -90 to 90"},
+		{"beyond the servo", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "pitch": 86}]`), "pitch: 86 is not from 5 to 85"},
+		{"too fast", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "speed": 1001}]`), "speed: 1001 is not from 100 to 1000"},
+		{"too bright", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "light": [0, 169, 0]}]`), "light: 169 is not from 0 to 168"},
+		{"too soon after", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0}, {"at_ms": 99}]`), "frames[1].at_ms"},
+		{"no face", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "face": "smug"}]`), `face: "smug" is no emotion`},
+		{"too long", one("a", `"about": "`+strings.Repeat("x", mostGestureBytes)+`"`), "more than 65536 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "mine.json"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			all, err := HouseGestures().WithOwners(dir, func(face string) bool { return face == "happy" })
+			switch {
+			case c.fault == "" && err != nil:
+				t.Error(err)
+			case c.fault != "" && (!errors.Is(err, ErrGesture) || !strings.Contains(err.Error(), c.fault)):
+				t.Errorf("it says %v", err)
+			case c.fault != "" && !strings.Contains(err.Error(), "mine.json"):
+				t.Errorf("it does not name the file: %v", err)
+			case c.fault != "" && len(all.Names()) != len(HouseGestures().Names()):
+				t.Error("the house has lost its own")
+			}
+		})
+	}
+	if all, err := HouseGestures().WithOwners(filepath.Join(t.TempDir(), "none"), nil); err != nil || len(all.Names()) != 12 {
+		t.Errorf("without a directory there are %q, %v", all.Names(), err)
+	}
+}
