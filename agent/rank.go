@@ -124,13 +124,20 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	}
 	q.Tags = tags
 	found := m.index.find(m.kept, q, now)
-	slices.SortFunc(found, func(a, b Ranked) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+	slices.SortFunc(found, func(a, b hit) int {
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 	})
 	if q.N > 0 {
 		found = found[:min(len(found), q.N)]
 	}
-	return found, nil
+	ranked := make([]Ranked, len(found))
+	for i, h := range found {
+		ranked[i] = Ranked{h.Entry, h.score}
+	}
+	return ranked, nil
 }
 
 // MemoryStats are the numbers of entries.
@@ -162,26 +169,33 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 // what the table has once it has been read without an error.
 type index struct {
 	mu    sync.RWMutex
-	known map[string]indexed // by id; nil before it is read
+	known map[string]*indexed // by id; nil before it is read
 }
 
 // indexed is an entry with the text that words are looked for in.
+// It does not change once it is made.
 type indexed struct {
 	Entry
 	text string
 }
 
-func newIndexed(e Entry) indexed {
+// hit is an entry that a query has found.
+type hit struct {
+	*indexed
+	score float64
+}
+
+func newIndexed(e Entry) *indexed {
 	e.Session = ""
-	return indexed{e, strings.ToLower(e.Key + " " + e.Name + " " + e.Description + " " + e.Body + " " + strings.Join(e.Tags, " "))}
+	return &indexed{e, strings.ToLower(e.Key + " " + e.Name + " " + e.Description + " " + e.Body + " " + strings.Join(e.Tags, " "))}
 }
 
 // entries are those of the table. The caller holds the lock for reading.
-func (x *index) entries(kept entries) map[string]indexed {
+func (x *index) entries(kept entries) map[string]*indexed {
 	if x.known != nil {
 		return x.known
 	}
-	read := map[string]indexed{}
+	read := map[string]*indexed{}
 	for id, e := range kept.All() {
 		e.ID = id
 		read[id] = newIndexed(e)
@@ -235,15 +249,14 @@ func (x *index) of(kept entries, key string) string {
 }
 
 // find returns what a query is for, in no order.
-func (x *index) find(kept entries, q Query, now time.Time) []Ranked {
+func (x *index) find(kept entries, q Query, now time.Time) (found []hit) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	words := strings.Fields(strings.ToLower(q.Text))
-	found := []Ranked{}
 	for _, e := range x.entries(kept) {
 		if !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags) && e.holds(words) {
-			found = append(found, Ranked{e.Entry, e.Entry.Score(now)})
+			found = append(found, hit{e, e.Score(now)})
 		}
 	}
 	return found
@@ -271,7 +284,7 @@ func (x *index) least(kept entries, most int, now time.Time) []string {
 	return ids[:min(len(all)-most, mostPruned)]
 }
 
-func (e indexed) tagged(tags []string) bool {
+func (e *indexed) tagged(tags []string) bool {
 	for _, tag := range tags {
 		if !slices.Contains(e.Tags, tag) {
 			return false
@@ -280,7 +293,7 @@ func (e indexed) tagged(tags []string) bool {
 	return true
 }
 
-func (e indexed) holds(words []string) bool {
+func (e *indexed) holds(words []string) bool {
 	for _, w := range words {
 		if !strings.Contains(e.text, w) {
 			return false

@@ -171,7 +171,7 @@ func BenchmarkMemory(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for name, q := range map[string]agent.Query{"all": {}, "words": {Text: "neighbour 99 tea", N: 20}, "tags": {Type: agent.MemoryUser, Tags: []string{"tag1"}}} {
+	for name, q := range map[string]agent.Query{"all": {}, "words": {Text: "neighbour 99 tea", N: 20}, "tags": {Type: agent.MemoryUser, Tags: []string{"tag2"}}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
