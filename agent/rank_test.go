@@ -112,7 +112,8 @@ func TestAFullMemoryForgetsByRank(t *testing.T) {
 		for _, e := range m.Search("", noon.Add(time.Duration(i)*time.Hour)) {
 			bodies = append(bodies, e.Body)
 		}
-		if want := []string{"kept", "kept expired", "kept reference", "kept reference user", "kept user feedback"}[i]; strings.Join(bodies, " ") != want {
+		want := []string{"kept", "kept expired", "kept reference", "kept reference user", "kept user feedback"}[i]
+		if strings.Join(bodies, " ") != want {
 			t.Errorf("%d: %q, want %q", i, bodies, want)
 		}
 	}
@@ -171,7 +172,8 @@ func BenchmarkMemory(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for name, q := range map[string]agent.Query{"all": {}, "words": {Text: "neighbour 99 tea", N: 20}, "tags": {Type: agent.MemoryUser, Tags: []string{"tag2"}}} {
+	for name, q := range map[string]agent.Query{"all": {},
+		"words": {Text: "neighbour 99 tea", N: 20}, "tags": {Type: agent.MemoryUser, Tags: []string{"tag2"}}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -102,7 +102,8 @@ func writeEntry(out io.Writer, e agent.Entry) {
 		return ""
 	}
 	writeLines(out, [][2]string{
-		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")}, {"important", yes(e.Important)},
+		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
+		{"important", yes(e.Important)},
 		{"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
 	})
 }

@@ -17,11 +17,13 @@ func TestMemoryCommands(t *testing.T) {
 		t.Errorf("an empty memory: %q", out)
 	}
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
-	tea, err := h.Memory.Remember(agent.Entry{Name: "tea", Type: agent.MemoryFeedback, Tags: []string{"Drinks"}, Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
+	tea, err := h.Memory.Remember(agent.Entry{
+		Name: "tea", Type: agent.MemoryFeedback, Tags: []string{"Drinks"}, Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := h.Memory.Remember(agent.Entry{Name: "cat", Type: agent.MemoryProject, Important: true, Body: "the cat is called Miso"}, at.Add(time.Second))
+	cat, err := h.Memory.Remember(agent.Entry{
+		Name: "cat", Type: agent.MemoryProject, Important: true, Body: "the cat is called Miso"}, at.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
