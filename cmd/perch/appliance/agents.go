@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/thinker"
 	"perch/event"
@@ -26,6 +27,7 @@ type agents struct {
 	Engines    *engines
 	Mind       *agent.Mind
 	Characters *characters
+	moods      *mood.Moods // nil where they are off
 	sounds     *sounds.Library
 }
 
@@ -41,6 +43,9 @@ func (a *Appliance) newAgents() (err error) {
 		}
 	}
 	a.Memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
+	a.Memory.Announce(func(e agent.Entry) {
+		bus.Publish(e.Robot, e.Session, event.Remembered{ID: e.ID, Type: e.Type, Name: e.Name, Body: e.Body})
+	})
 	a.Timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
 	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses}
@@ -58,6 +63,7 @@ func (a *Appliance) newAgents() (err error) {
 		return err
 	}
 	a.Mind.Complete(a.Characters.Complete)
+	a.newMoods()
 	return nil
 }
 

@@ -69,12 +69,14 @@ type Config struct {
 		File string `yaml:"file"`
 	} `yaml:"persona"`
 	Memory struct {
+		Most          int `yaml:"most"`
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
 	} `yaml:"memory"`
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
+	Mood       string            `yaml:"mood"`
 	Behaviours perception.Tuning `yaml:"behaviours"`
 	Rules      []Rule            `yaml:"rules"`
 	Web        Web               `yaml:"web"`
@@ -105,10 +107,12 @@ func Default() Config {
 	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
 	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
+	c.Memory.Most = 2000
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
+	c.Mood = "on"
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Bridge = Bridge{TimeoutShort: Duration(5 * time.Second), TimeoutLong: Duration(30 * time.Second)}
