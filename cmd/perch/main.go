@@ -45,7 +45,8 @@ may be written without the word robot.`,
 			perch robot say kitchen "dinner is ready"`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
-	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(), setCommand(),
+	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(),
+		setCommand(), gestureCommand(),
 		rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
 	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand())

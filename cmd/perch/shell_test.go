@@ -38,7 +38,7 @@ fi`)
 		"perch say a0b1c2d3e4f5 ":               "",
 		"perch robot forget a0b1c2d3e4f6":       "a0b1c2d3e4f6",
 		"perch robot adopt ":                    ids + " kitchen",
-		"perch robot ":                          "adopt forget list reboot rename say set show token",
+		"perch robot ":                          "adopt forget gesture list reboot rename say set show token",
 		"perch robot fo":                        "forget",
 		"perch robot rename k":                  "kitchen",
 		"perch completion ":                     "bash fish zsh",

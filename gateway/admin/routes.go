@@ -36,6 +36,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
+	api.GET("/gestures", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Gestures.All(), nil }))
 	api.GET("/refused", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Refused(), nil }))
 	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := d.forgetStrangers(c.Request.Context())
@@ -314,6 +315,9 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	}))
 	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
+	}))
+	r.POST("/gesture", withBody(d, http.StatusAccepted, false, func(_ *gin.Context, robot device.Robot, g gesture) (any, error) {
+		return d.gesture(robot, g)
 	}))
 	r.POST("/identify", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return d.identify(c.Request.Context(), robot)
