@@ -57,7 +57,7 @@ var doorLocks = map[lock][]string{
 		"GET /metrics", "POST /api/v1/link", "GET /api/v1/qr", "GET /api/v1/address",
 		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
-		"GET /api/v1/memory", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
+		"GET /api/v1/memory", "GET /api/v1/memory/stats", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
 		"GET /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",

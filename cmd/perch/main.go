@@ -49,7 +49,7 @@ may be written without the word robot.`,
 		setCommand(), gestureCommand(),
 		rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
-	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand())
+	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, notification,

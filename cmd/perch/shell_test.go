@@ -31,7 +31,7 @@ fi`)
 		"perch notify --urgency=":               "high low normal",
 		"perch notify --robot a":                ids,
 		"perch notification ":                   "list send",
-		"perch memory ":                         "forget list show",
+		"perch memory ":                         "forget list show stats",
 		"perch notify --url ":                   "",
 		"perch say ":                            ids + " kitchen",
 		"perch say --url http://p a0b1c2d3e4f5": "a0b1c2d3e4f5",
