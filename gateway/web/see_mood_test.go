@@ -22,7 +22,7 @@ const mouth = `see.one("stack-chan-face").shadowRoot.querySelector(".mouth").get
 func seeMood(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
 	b := c.browse(t)
 	b.open(local(h))
@@ -39,4 +39,10 @@ func seeMood(t *testing.T, c *chromium) {
 		b.says("[data-test=mood]", "calm")
 		b.until(mouth + ` === ` + quote(calm))
 	}
+	b.click("[data-test=gesture-point]")
+	h.Await(robot, "its head points", func(o simrobot.Observation) bool {
+		m, is := o.(simrobot.HeadMoved)
+		return is && m.Yaw == 40
+	})
+	b.says("[data-test=action]", "point")
 }

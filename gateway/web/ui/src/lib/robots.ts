@@ -7,6 +7,7 @@ export interface Device {
   mac: string;
   name?: string;
   persona?: string;
+  character?: string;
   voice?: string;
   brain?: string;
   language?: string;

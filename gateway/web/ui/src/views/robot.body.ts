@@ -10,6 +10,7 @@ import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, run, within, type Control, type Controls, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
+import { gestureNames, say as sayOf } from "./character.words.js";
 import { say } from "./robot.words.js";
 
 const colours = [["off", "#000000"], ["red", "#ff0000"], ["green", "#00ff00"], ["blue", "#0000ff"], ["white", "#ffffff"], ["warm", "#ff9a3c"]] as const;
@@ -205,7 +206,7 @@ export class Body extends Spoken {
           <p class="how small muted" id="how">${say("headHow")}</p>`
       : html`<div class="face fixed">${face}</div>`}
       ${off ? html`<p class="shut small" data-test="shut">${say("asleepNote")}</p>` : nothing}
-      <div class="controls">${this.sliders(c, off)}${this.lights(c, off)}${this.faces()}</div>`;
+      <div class="controls">${this.sliders(c, off)}${this.lights(c, off)}${this.gestures(off)}${this.faces()}</div>`;
   }
 
   private sliders(c: Controls, off: boolean) {
@@ -238,6 +239,12 @@ export class Body extends Spoken {
       ${colours.map(([name, colour]) => html`<button type="button" class="swatch" data-test="led-${name}" aria-label=${say(name)} title=${say(name)} aria-pressed=${this.lit === colour}
         .style=${`background:${colour}`} @click=${() => this.shine(lights, colour)}></button>`)}
       <input type="color" aria-label=${say("own")} title=${say("own")} .value=${this.lit || "#ffffff"} @change=${(e: Event) => this.shine(lights, (e.target as HTMLInputElement).value)}></div></fieldset>`;
+  }
+
+  private gestures(off: boolean) {
+    const make = (name: string) => this.wish(() => send("POST", "api/agent-actions", { type: "gesture", payload: { name }, robot: this.device.id }));
+    return html`<fieldset ?disabled=${off}><legend>${sayOf("gestures")}</legend><div class="row">
+      ${gestureNames.map((g) => html`<p-button data-test="gesture-${g}" ?disabled=${off} @click=${() => make(g)}>${sayOf(g)}</p-button>`)}</div></fieldset>`;
   }
 
   private faces() {

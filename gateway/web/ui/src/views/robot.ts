@@ -15,6 +15,8 @@ import { moodWord } from "./mood.words.js";
 import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
 import { say } from "./robot.words.js";
+import { say as sayOf } from "./character.words.js";
+import "./robot.actions.js";
 import "./robot.body.js";
 import "./robot.firmware.js";
 import "./robot.senses.js";
@@ -40,7 +42,7 @@ export class RobotView extends View {
     /* Narrow, its body comes first and then the talk; what is rarely needed comes last. */
     @media (max-width: 1099px) {
       .page { grid-template-columns: minmax(0, 1fr); } .column { display: contents; }
-      .body { order: 1; } .talk { order: 2; } .senses { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }
+      .body { order: 1; } .talk { order: 2; } .senses, .actions { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }
     }
   `];
 
@@ -141,6 +143,7 @@ export class RobotView extends View {
       </div><div class="column second">
         <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
         <p-card class="senses" heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
+        <p-card class="actions" heading=${sayOf("actions")}><p-actions .character=${d.character ?? ""}></p-actions></p-card>
         ${c.photo ? html`<p-card class="camera" heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
         <p-card class="firmware" heading=${say("version")}><p-robot-firmware .robot=${d.id} .board=${d.board ?? ""} .update_=${this.update_} .images=${this.images}></p-robot-firmware></p-card>
         <p-card class="details" heading=${say("facts")}>${this.details(d)}</p-card>
