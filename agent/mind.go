@@ -156,10 +156,13 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 }
 
 // order returns the brains in the order in which to ask them, beginning with the
-// wanted one, if there is one of that name. The second of a kind is "openai 2".
+// wanted one, if there is one of that name, and NoBrain alone. The second of a kind is "openai 2".
 func (m *Mind) order(wanted string) []Brain {
-	if wanted == "" {
+	switch wanted {
+	case "":
 		return m.brains
+	case NoBrain:
+		return []Brain{Silent{}}
 	}
 	of := map[string]int{}
 	for i, brain := range m.brains {

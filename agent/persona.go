@@ -16,6 +16,9 @@ import (
 // their own.
 const DefaultCharacter = "default"
 
+// NoBrain is the brain of a character that does not answer. It lives all the same.
+const NoBrain = "none"
+
 // Persona is the character of a robot.
 type Persona struct {
 	ID       string // of the character; empty is DefaultCharacter

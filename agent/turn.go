@@ -66,7 +66,7 @@ type Felt struct {
 // Say is one sentence to be spoken, without emoji.
 type Say struct{ Text string }
 
-// Cue is a stage direction for a drawn avatar. Robots ignore it.
+// Cue is a stage direction. Robots make the gesture of an "anim", and ignore others.
 type Cue struct {
 	Kind  string // "anim" or "pause"
 	Value string // as the model wrote it: "wave", "1.5"
@@ -135,6 +135,17 @@ type Brain interface {
 	// error if out fails, ctx's error if ctx ends, and an error that wraps ErrAway
 	// if the brain cannot answer at the moment.
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
+}
+
+// Silent is the brain of kind NoBrain: everything works but to think of an answer.
+type Silent struct{}
+
+// Name is NoBrain.
+func (Silent) Name() string { return NoBrain }
+
+// Think ends the turn without a word.
+func (Silent) Think(_ context.Context, _ Turn, out func(Reply) error) error {
+	return out(Done{End: Continue})
 }
 
 // ErrAway is wrapped by the errors of a brain that cannot be reached. The next

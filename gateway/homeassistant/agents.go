@@ -105,6 +105,10 @@ func (v *agentView) ends() time.Time {
 
 // begins reports whether an event makes its session a device, which it is not yet.
 func (a *agents) begins(e event.Envelope) bool {
+	switch e.Event.(type) {
+	case event.Mood, event.Emote, event.Expression, event.Gesture, event.LookAt, event.Presence, event.LoadStarted, event.LoadEnded, event.Validated:
+		return false // who shows an agent is none
+	}
 	before := slices.Contains(a.once, e.Session)
 	if _, said := e.Event.(event.Heard); !said {
 		return !before // of the chat's only turn

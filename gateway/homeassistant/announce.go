@@ -26,7 +26,7 @@ func (h *hub) enter(r device.Robot) *view {
 func (h *hub) announce(v *view) {
 	id := v.robot.ID
 	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
-		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses}
+		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses, Gestures: h.o.Gestures.Names()}
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
 	last := messages[len(messages)-1].payload
 	if slices.Equal(last, v.announced) {
@@ -39,6 +39,9 @@ func (h *hub) announce(v *view) {
 		v.dirty = true
 	}
 	v.announced, v.tools = last, card.Tools
+	if v.senses["mood"] {
+		h.showMood(v, time.Now()) // likewise
+	}
 	h.publishDiscovery(messages)
 	h.remember(string(id), ids)
 }
@@ -121,7 +124,7 @@ func (h *hub) announcedKeys() []string {
 // forget removes a robot from the broker and from Home Assistant.
 func (h *hub) forget(id device.ID) {
 	h.publishDiscovery(h.names.forgetDiscovery(id))
-	for _, thing := range []string{"status", "state", "led", "firmware"} {
+	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
 		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})
 	}
 	h.o.Announced.DeleteSoon(string(id))

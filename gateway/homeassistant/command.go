@@ -213,6 +213,8 @@ func (h *hub) perform(ctx context.Context, id device.ID, board string, c command
 		talk.Mute(id, c.on)
 	case sense:
 		r.err = h.o.Senses.FromBroker(id, c.name, c.data)
+	case gesture:
+		r.err = h.gesture(ctx, id, c)
 	case stop:
 		if r.err = talk.Abort(ctx, id); offline(r.err) {
 			r.err = nil // it is quiet

@@ -52,6 +52,11 @@ type (
 		name string
 		data json.RawMessage
 	}
+	// gesture is one to make; a duration of 0 milliseconds is its own.
+	gesture struct {
+		name     string
+		duration int64
+	}
 	stop     struct{}
 	reboot   struct{}
 	identify struct{}
@@ -68,6 +73,7 @@ func (lamp) command()      {}
 func (turn) command()      {}
 func (mute) command()      {}
 func (sense) command()     {}
+func (gesture) command()   {}
 func (stop) command()      {}
 func (reboot) command()    {}
 func (identify) command()  {}
@@ -113,6 +119,8 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 	switch thing {
 	case "emotion":
 		return parseEmotion(text)
+	case "gesture":
+		return parseGesture(text)
 	case "volume", "brightness":
 		n, err := number(text)
 		return adjust{thing, n}, err

@@ -37,9 +37,11 @@ type robotCard struct {
 	BaseURL  string
 	Tools    []device.Tool
 	// Senses it is known to have: "battery", "charging", "signal",
-	// "temperature", "face", "identity", "touch", "perception", "booted"; and
+	// "temperature", "face", "identity", "touch", "perception", "mood", "booted"; and
 	// "firmware" where there is a catalogue that can offer it an image.
 	Senses map[string]bool
+	// Gestures that it can be asked for, by name.
+	Gestures []string
 }
 
 // announcement is the payload of one device. Home Assistant refuses the whole

@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/perception"
 )
 
 const discovered = device.ID("a0b1c2d3e4f5")
@@ -46,7 +47,8 @@ func stackChan() robotCard {
 			integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90, "speed", 100, 1000),
 			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
 		},
-		Senses: map[string]bool{"battery": true, "charging": true, "signal": true},
+		Senses:   map[string]bool{"battery": true, "charging": true, "signal": true},
+		Gestures: perception.HouseGestures().Names(),
 	}
 }
 
@@ -85,8 +87,8 @@ func TestARobotIsOneDevice(t *testing.T) {
 		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
 	}
 	want := []string{
-		"agent_state", "battery", "brightness", "charging", "connected", "conversation", "emotion", "head_pitch", "head_yaw", "identify",
-		"led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
+		"agent_state", "battery", "brightness", "charging", "connected", "conversation", "diary", "emotion", "gesture", "head_pitch", "head_yaw",
+		"identify", "led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
 		"transport", "volume",
 	}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) || len(ids) != len(want) {
@@ -300,7 +302,8 @@ func anyTool() *rapid.Generator[device.Tool] {
 // TestEveryAnnouncementPasses: whatever a robot can do and sense, whatever it
 // is called, whatever it had before, Home Assistant takes it.
 func TestEveryAnnouncementPasses(t *testing.T) {
-	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "unheard"}
+	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "mood",
+		"unheard"}
 	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware",
 		"sensor/agent_state"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -338,7 +341,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 
 // TestEveryCombinationOfSensesPasses leaves none to chance.
 func TestEveryCombinationOfSensesPasses(t *testing.T) {
-	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware"}
+	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "mood"}
 	tools := stackChan().Tools
 	for bits := range 1 << len(senses) {
 		c := robotCard{ID: discovered, Senses: map[string]bool{}}

@@ -131,6 +131,7 @@ func (n names) robotComponents(c robotCard) map[string]component {
 	e.talk()
 	e.body(c.Tools)
 	e.senses(c.Senses)
+	e.expresses(c)
 	return e.components
 }
 

@@ -92,7 +92,8 @@ func newHarness() *harness {
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		Firmware: &stock{}, URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+		Firmware: &stock{}, Gestures: perception.HouseGestures(),
+		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
 }

@@ -71,7 +71,7 @@ func TestEveryStateIsShown(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
-		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception"})
+		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
 	hub := newHub(must(New(harness.options)))
 	hub.out.connected()
 	hub.begin(time.Now())
@@ -125,7 +125,7 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	robot, _ := n.robotDiscovery(whole, nil)
 	bridge, _ := n.bridgeDiscovery("1", "", nil)
 	agent, _ := n.agentDiscovery("coding-1", "1", nil)
-	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 20 {
+	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 21 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -159,6 +159,7 @@ func (h *hub) take(ctx context.Context, e event.Envelope) {
 	}
 	h.press(v, e.At)
 	h.sense(v, e)
+	h.live(v, e)
 	h.upgrade(v, e)
 	h.publishTalk(v, e)
 	h.follow(ctx, v, e)
@@ -309,6 +310,7 @@ func (h *hub) tick(now time.Time) {
 	}
 	for _, v := range h.views {
 		h.press(v, now)
+		h.passCharacter(v, now)
 		h.settle(v, now)
 		h.available(v, now)
 		if until := v.download.until; !until.IsZero() && !until.After(now) {

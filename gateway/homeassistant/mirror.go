@@ -24,6 +24,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/perception"
 )
 
 // registry knows the robots.
@@ -116,6 +117,7 @@ type Options struct {
 	// Questions are those of agents without a robot, among others.
 	Questions questions
 	Firmware  catalogue
+	Gestures  perception.Gestures // that robots can be asked for; none is no entity for them
 	Board     *agent.Board
 	Bus       *event.Bus
 	Restart   func() // begins a restart of the appliance, and returns at once

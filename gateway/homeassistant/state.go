@@ -36,6 +36,7 @@ type document struct {
 	Booted      *time.Time  `json:"booted"`
 	Firmware    *string     `json:"firmware"`
 	LastHeard   *string     `json:"last_heard"`
+	Gesture     *string     `json:"gesture"` // while it is under way
 }
 
 // light is a light as Home Assistant's JSON schema has it.
@@ -72,7 +73,7 @@ func (v *view) document() document {
 		Face:      v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,
 		HeadYaw: degrees(v.readings.HeadYaw), HeadPitch: degrees(v.readings.HeadPitch), LED: v.led, Battery: v.readings.Battery,
 		Charging: v.readings.Charging, Signal: v.readings.Signal, Temperature: v.readings.Temperature,
-		Firmware: known(v.robot.Firmware), LastHeard: v.lastHeard,
+		Firmware: known(v.robot.Firmware), LastHeard: v.lastHeard, Gesture: v.gesture,
 	}
 	if v.state.Talking {
 		d.SessionID = known(v.state.Session)

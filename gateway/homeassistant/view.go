@@ -14,6 +14,7 @@ type view struct {
 	channel
 	condition
 	touch
+	character
 	senses senses
 
 	download   download
@@ -77,7 +78,7 @@ func (s senses) learn(sense string, there bool) bool {
 // remembered with what was announced, or their entities would go at every
 // start of the appliance and come back.
 func sensed() []string {
-	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception"}
+	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood"}
 }
 
 // online reports whether the robot counts as there: it opens its channel only
@@ -95,7 +96,7 @@ func (v *view) lastSeen() time.Time {
 
 // due is when the view changes by itself, and the zero time when it does not.
 func (v *view) due(away time.Duration) time.Time {
-	first := v.download.until
+	first := earliest(v.download.until, v.character.due())
 	if v.dirty {
 		first = earliest(first, v.published.Add(coalesce))
 	}

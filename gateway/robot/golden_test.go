@@ -448,6 +448,8 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 			reply = agent.Felt{Emotion: feeling(p.quoted(value))}
 		case "say":
 			reply = agent.Say{Text: p.quoted(value)}
+		case "anim":
+			reply = agent.Cue{Kind: "anim", Value: p.quoted(value)}
 		case "ask":
 			reply = agent.Ask{ID: "q", Text: p.quoted(value), Within: 10 * time.Second, Answer: func(agent.Answer) {}}
 		case "call":

@@ -58,6 +58,7 @@ type item struct {
 	face     *agent.Emotion
 	sentence *string
 	packet   []byte
+	gesture  *string        // to be published when it is reached
 	pause    *time.Duration // stop speaking, for a question that waits so long
 	end      bool
 }
@@ -68,6 +69,7 @@ type playbackProgress struct {
 	started bool     // tts start has left
 	began   bool     // the first packet has left
 	spoken  []string // sentences whose first packet has left
+	gesture string   // the latest that was reached
 	paused  bool     // stopped for a question, all played, and not gone on since
 	stopped bool     // stopped for a question
 	askFor  time.Duration
@@ -122,7 +124,7 @@ func (p *playback) count(it item) {
 	case it.sentence != nil:
 		last.whole = true
 		p.later = append(p.later, sentenceProgress{})
-	case it.face == nil:
+	case it.face == nil && it.gesture == nil:
 		last.whole = true
 	}
 }

@@ -486,6 +486,8 @@ func replyWords(r agent.Reply) (what string, v any) {
 		return "mind felt", r.Emotion.Name
 	case agent.Say:
 		return "mind say", r.Text
+	case agent.Cue:
+		return "mind " + r.Kind, r.Value
 	case agent.Ask:
 		return "mind ask", r.Text
 	case agent.Done:

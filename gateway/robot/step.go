@@ -487,6 +487,9 @@ func (p playbackProgress) step(s *stepper) {
 			s.do(publish{event.NotificationChanged{ID: s.turn.announcement.notice, State: notice.Shown}})
 		}
 	}
+	if p.gesture != "" {
+		s.do(publish{event.Gesture{Name: p.gesture, By: event.ByModel}})
+	}
 	for _, text := range p.spoken {
 		s.do(publish{event.Said{Text: text}})
 		s.turn.lastSpoken = text

@@ -14,6 +14,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/perception"
 	"perch/voice"
 )
 
@@ -31,6 +32,7 @@ type turn struct {
 
 	clock      stages
 	end        agent.End
+	gestures   int         // so many were queued
 	reboot     atomic.Bool // the robot, once the answer was spoken
 	transcript string      // the loop's
 
@@ -267,6 +269,8 @@ func (t *turn) take(ctx context.Context, r agent.Reply) error {
 	switch r := r.(type) {
 	case agent.Felt:
 		return t.playback.add(ctx, item{face: &r.Emotion})
+	case agent.Cue:
+		return t.gesture(ctx, r)
 	case agent.Say:
 		t.clock.mark(event.StageFirstSentence)
 		return t.speak(ctx, r.Text)
@@ -278,6 +282,20 @@ func (t *turn) take(ctx context.Context, r agent.Reply) error {
 		t.end = r.End
 	}
 	return ctx.Err()
+}
+
+// mostGestures is how many gestures one turn makes: a model may write any number.
+const mostGestures = 32
+
+// gesture queues a cue's gesture. A stranger's answer makes none, and what can be no
+// gesture's name is left out, as drawn avatars leave it out.
+func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
+	name, ok := perception.GestureName(cue.Value)
+	if cue.Kind != "anim" || !ok || !t.trusted.Load() || t.gestures >= mostGestures {
+		return ctx.Err()
+	}
+	t.gestures++
+	return t.playback.add(ctx, item{gesture: &name})
 }
 
 // speak queues a sentence and its packets as they are synthesized.

@@ -277,6 +277,9 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 	case it.face != nil:
 		w.playing.felt = *it.face
 		return w.face()
+	case it.gesture != nil:
+		p.note(func(r *playbackProgress) { r.gesture = *it.gesture })
+		return nil
 	case it.sentence != nil:
 		return w.sentence(p, *it.sentence)
 	case it.packet != nil:

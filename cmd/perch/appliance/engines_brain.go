@@ -35,7 +35,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		}
 		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers))
 	case "none":
-		e.think(e.add("brain", b.Kind, "", log), silentBrain{})
+		e.think(e.add("brain", b.Kind, "", log), agent.Silent{})
 	case "acp":
 		return e.addAgent(b, h, log)
 	case "assist":
@@ -185,13 +185,4 @@ func environment(named map[string]string) []string {
 		all = append(all, name+"="+named[name])
 	}
 	return all
-}
-
-// silentBrain is the brain of kind none: everything works but to think of an answer.
-type silentBrain struct{}
-
-func (silentBrain) Name() string { return "none" }
-
-func (silentBrain) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
-	return out(agent.Done{End: agent.Continue})
 }

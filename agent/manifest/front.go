@@ -1,0 +1,51 @@
+package manifest
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// front reads the YAML before the instructions, whose keys are those of brain, or
+// brain itself, and returns the text after it.
+func (m *Manifest) front(text string) (body string, err error) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if strings.TrimRight(first, " \t") != "---" {
+		return text, nil
+	}
+	head, body, closed := strings.Cut("\n"+rest, "\n---")
+	if !closed || body != "" && strings.TrimLeft(body, " \t")[:1] != "\n" {
+		return "", fault("the front matter of the instructions is not closed by a line of ---")
+	}
+	type brain struct {
+		Provider    *string  `yaml:"provider"`
+		Model       *string  `yaml:"model"`
+		Temperature *float64 `yaml:"temperature"`
+		MaxTokens   *int     `yaml:"maxTokens"`
+	}
+	var said struct {
+		brain    `yaml:",inline"`
+		Brain    brain  `yaml:"brain"`
+		Language string `yaml:"language"`
+	}
+	if err := yaml.Unmarshal([]byte(head), &said); err != nil {
+		return "", fault("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	for _, b := range []brain{said.brain, said.Brain} {
+		take(&m.Brain.Provider, b.Provider)
+		take(&m.Brain.Model, b.Model)
+		take(&m.Brain.MaxTokens, b.MaxTokens)
+		if b.Temperature != nil {
+			m.Brain.Temperature = b.Temperature
+		}
+	}
+	m.Language = said.Language
+	return body, nil
+}
+
+// take changes a value where there is another.
+func take[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,320 @@
+// Package manifest reads characters as agent-manifest/0.1 and 0.2 describe them: a
+// JSON file, or a bundle of it with the Markdown file of its instructions. What this
+// house has no use for is kept and given back unchanged.
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"perch/agent"
+)
+
+// Most bounds a manifest, its instructions and a zip of both, in bytes each.
+const Most = 1 << 20
+
+// Bounds of what a manifest says.
+const (
+	mostName         = 60       // letters
+	mostWord         = 200      // bytes
+	mostInstructions = 32 << 10 // bytes
+	mostEntries      = 100      // of a list
+	mostTokens       = 100_000
+)
+
+// Err is wrapped by the errors of what is no manifest.
+var Err = errors.New("not an agent manifest")
+
+// Manifest is a character.
+type Manifest struct {
+	Name         string
+	Description  string
+	Instructions string   // what the model is told it is; empty is the household's text
+	Language     string   // BCP 47, of the instructions' front matter; empty is the household's
+	Brain        Brain    //
+	Voice        Voice    //
+	Skills       []Skill  //
+	Tools        []string // the built-in tools it has; nil is all
+	MemoryTokens int      // of the memory in its prompt; 0 is the brain's
+	// Remarks are what it asks for and does not get, a sentence each.
+	Remarks []string
+
+	raw map[string]json.RawMessage // as it was read, with the instructions in it
+}
+
+// Brain is what answers.
+type Brain struct {
+	Provider    string // one of Providers; empty is the household's first
+	Model       string
+	Temperature *float64 // 0 to 2
+	MaxTokens   int      // of one answer
+}
+
+// Voice is what it speaks with.
+type Voice struct{ Provider, ID string }
+
+// Skill is a bundle that it asks for.
+type Skill struct {
+	URI     string `json:"uri"`
+	Version string `json:"version"`
+}
+
+// The providers of a brain. Local is a server of the household's.
+const (
+	None      = agent.NoBrain
+	Anthropic = "anthropic"
+	OpenAI    = "openai"
+	Local     = "local"
+)
+
+// Open reads another file of a bundle, by its slash-separated path below the
+// manifest. Its error wraps fs.ErrNotExist where there is none.
+type Open func(name string) ([]byte, error)
+
+// Alone is the Open of a manifest that comes without a bundle.
+func Alone(string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// document is the manifest's JSON, as far as it is of use here.
+type document struct {
+	Spec        string `json:"spec"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Body        struct {
+		URI string `json:"uri"`
+	} `json:"body"`
+	Brain struct {
+		Provider     string   `json:"provider"`
+		Model        string   `json:"model"`
+		Instructions string   `json:"instructions"`
+		Temperature  *float64 `json:"temperature"`
+		MaxTokens    int      `json:"maxTokens"`
+	} `json:"brain"`
+	Voice struct {
+		TTS struct {
+			Provider string `json:"provider"`
+			VoiceID  string `json:"voiceId"`
+		} `json:"tts"`
+		STT struct {
+			Provider string `json:"provider"`
+		} `json:"stt"`
+	} `json:"voice"`
+	Skills []Skill `json:"skills"`
+	Memory struct {
+		Mode      string `json:"mode"`
+		MaxTokens int    `json:"maxTokens"`
+	} `json:"memory"`
+	Tools []string `json:"tools"`
+}
+
+// Parse reads a manifest, and with open the file of its instructions. Errors wrap
+// Err and name the field.
+func Parse(data []byte, open Open) (Manifest, error) {
+	if len(data) > Most {
+		return Manifest{}, fault("it has more than %d bytes", Most)
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	m, d := Manifest{}, document{}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return Manifest{}, fault("%s", why(err))
+	}
+	if err := json.Unmarshal(data, &m.raw); err != nil || m.raw == nil {
+		return Manifest{}, fault("it is no JSON object")
+	}
+	if d.Spec != "agent-manifest/0.1" && d.Spec != "agent-manifest/0.2" {
+		return Manifest{}, fault("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec)
+	}
+	m.Name, m.Description = strings.TrimSpace(d.Name), d.Description
+	if n := utf8.RuneCountInString(m.Name); n < 1 || n > mostName || agent.Speakable(m.Name) != m.Name {
+		return Manifest{}, fault("name is a line of 1 to %d letters", mostName)
+	}
+	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
+	if err := m.instructions(d.Brain.Instructions, open); err != nil {
+		return Manifest{}, err
+	}
+	m.Voice = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}
+	m.Skills, m.Tools, m.MemoryTokens = d.Skills, d.Tools, d.Memory.MaxTokens
+	if err := m.check(); err != nil {
+		return Manifest{}, err
+	}
+	m.remark(d)
+	return m, nil
+}
+
+// check finds what is out of bounds.
+func (m *Manifest) check() error {
+	b := m.Brain
+	switch {
+	case b.Provider != "" && !slices.Contains([]string{None, Anthropic, OpenAI, Local}, b.Provider):
+		return fault("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider)
+	case b.Temperature != nil && !(*b.Temperature >= 0 && *b.Temperature <= 2):
+		return fault("brain.temperature is a number from 0 to 2")
+	case b.MaxTokens < 0 || b.MaxTokens > mostTokens:
+		return fault("brain.maxTokens is a whole number from 1 to %d", mostTokens)
+	case m.MemoryTokens < 0 || m.MemoryTokens > mostTokens:
+		return fault("memory.maxTokens is a whole number from 1 to %d", mostTokens)
+	case len(m.Skills) > mostEntries || len(m.Tools) > mostEntries:
+		return fault("skills and tools have at most %d entries each", mostEntries)
+	}
+	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider,
+		"the front matter's language": m.Language}
+	for i, s := range m.Skills {
+		words[fmt.Sprintf("skills.%d.uri", i)], words[fmt.Sprintf("skills.%d.version", i)] = s.URI, s.Version
+	}
+	for i, name := range m.Tools {
+		words[fmt.Sprintf("tools.%d", i)] = name
+	}
+	for _, field := range slices.Sorted(maps.Keys(words)) {
+		if text := words[field]; len(text) > mostWord || agent.Speakable(text) != text {
+			return fault("%s is one line of at most %d bytes", field, mostWord)
+		}
+	}
+	return nil
+}
+
+// remark notes what the manifest asks for that no house can give.
+func (m *Manifest) remark(d document) {
+	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
+		m.say("A browser's voice or ears are not here: it hears and speaks with the engines of this house.")
+	}
+	if m.Voice.Provider == "none" {
+		m.say("A character that does not speak is not possible: robots speak with the voice of this house.")
+	}
+	if strings.HasPrefix(d.Body.URI, "ipfs://") {
+		m.say("body.uri is on IPFS, which is not read here: the body is the robot, or the skin's own model.")
+	}
+	for _, s := range m.Skills {
+		if strings.HasPrefix(s.URI, "ipfs://") {
+			m.say("The skill %s is on IPFS, which is not read here: put its folder into the directory of skills.", s.URI)
+		}
+	}
+	if mode := d.Memory.Mode; mode != "" && mode != "local" {
+		m.say("memory.mode %.60q is not possible: its memory is on the disk of this house, as with local.", mode)
+	}
+}
+
+func (m *Manifest) say(format string, args ...any) {
+	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
+}
+
+// file is how instructions name a file of the bundle.
+var file = regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`)
+
+// instructions takes over those that stand in the manifest, or in a file.
+func (m *Manifest) instructions(text string, open Open) error {
+	place := strings.TrimSpace(text)
+	switch {
+	case strings.HasPrefix(place, "ipfs://"):
+		m.say("brain.instructions are on IPFS, which is not read here: it has the household's.")
+		return nil
+	case file.MatchString(place):
+		name := path.Clean(place)
+		if !fs.ValidPath(name) {
+			return fault("brain.instructions: %.200q is outside of the bundle", place)
+		}
+		data, err := open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			m.say("brain.instructions names %s, which is not beside the manifest: it has the household's.", name)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: read %s: %w", Err, name, err)
+		}
+		text = string(data)
+	}
+	return m.told(text)
+}
+
+// told takes over the text of instructions, and what their front matter changes.
+func (m *Manifest) told(text string) error {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	switch {
+	case len(text) > mostInstructions:
+		return fault("the instructions have more than %d bytes", mostInstructions)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return fault("the instructions are not text in UTF-8")
+	}
+	body, err := m.front(text)
+	if err != nil {
+		return err
+	}
+	if m.Instructions = strings.TrimSpace(body); m.Instructions == "" {
+		return nil
+	}
+	return m.inline(text)
+}
+
+// inline puts the instructions into the manifest, so that it is one file. Their front
+// matter stays with them.
+func (m *Manifest) inline(text string) error {
+	brain := map[string]json.RawMessage{}
+	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
+		return fault("brain is no JSON object")
+	}
+	told, err := json.Marshal(text)
+	if err != nil {
+		return fmt.Errorf("keep the instructions: %w", err)
+	}
+	brain["instructions"] = told
+	if m.raw["brain"], err = json.Marshal(brain); err != nil {
+		return fmt.Errorf("keep the instructions: %w", err)
+	}
+	return nil
+}
+
+// Export is the manifest as one file, with every field that it was read with.
+func (m Manifest) Export() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(m.raw); err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Of is the manifest of a persona that was written as Markdown.
+func Of(p agent.Persona) (Manifest, error) {
+	brain := map[string]any{"instructions": p.Text}
+	if p.Brain.Model != "" {
+		brain["model"] = p.Brain.Model
+	}
+	data, err := json.Marshal(map[string]any{"spec": "agent-manifest/0.2", "name": p.Name, "brain": brain})
+	if err != nil {
+		return Manifest{}, fmt.Errorf("write the manifest: %w", err)
+	}
+	return Parse(data, Alone)
+}
+
+// ID is the id that a character has by its name: "Coach Leo" is coach-leo. It is
+// empty where nothing of the name can be in an id.
+func (m Manifest) ID() string {
+	words := strings.FieldsFunc(strings.ToLower(m.Name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return strings.Join(words, "-")
+}
+
+// why is what is wrong with a text that should be JSON, in few words.
+func why(err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%s is no %s", kind.Field, kind.Value)
+	}
+	return "it is no JSON"
+}
+
+func fault(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", Err, fmt.Sprintf(format, args...))
+}

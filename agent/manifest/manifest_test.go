@@ -1,0 +1,207 @@
+package manifest_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/agent"
+	"perch/agent/manifest"
+)
+
+// Both manifests are as their format's guide prints them.
+func TestPublishedManifests(t *testing.T) {
+	aria, err := manifest.Read(t.Context(), nil, "testdata/aria.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if aria.Name != "Aria" || aria.ID() != "aria" || aria.Brain.Provider != manifest.Anthropic || aria.Brain.Model != "claude-opus-4-6" ||
+		aria.Instructions != "You are Aria, a friendly guide. Be concise and helpful." || aria.Tools != nil || aria.MemoryTokens != 0 {
+		t.Errorf("%+v", aria)
+	}
+	remarked(t, aria, "A browser's voice")
+	leo, err := manifest.Read(t.Context(), nil, "testdata/leo.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := []string{"wave", "lookAt", "play_clip", "setExpression", "speak"}
+	skills := []manifest.Skill{{URI: "skills/wave/", Version: "0.1.0"}, {URI: "ipfs://bafy.../football-drills/", Version: "1.0.0"}}
+	if leo.ID() != "coach-leo" || *leo.Brain.Temperature != 0.8 || leo.MemoryTokens != 8192 || !slices.Equal(leo.Tools, tools) ||
+		!slices.Equal(leo.Skills, skills) || leo.Voice != (manifest.Voice{Provider: "elevenlabs", ID: "pNInz6obpgDQGcFmaJgB"}) {
+		t.Errorf("%+v", leo)
+	}
+	remarked(t, leo, "instructions.md, which is not beside", "football-drills/ is on IPFS", "body.uri is on IPFS", "A browser's voice or ears")
+	for _, m := range []manifest.Manifest{aria, leo} {
+		given := read(t, "testdata/"+map[string]string{"Aria": "aria", "Coach Leo": "leo"}[m.Name]+".json")
+		exported, err := m.Export()
+		if err != nil || !reflect.DeepEqual(anything(t, exported), anything(t, given)) {
+			t.Errorf("exported %s, %v", exported, err)
+		}
+	}
+}
+
+func remarked(t *testing.T, m manifest.Manifest, want ...string) {
+	t.Helper()
+	all := strings.Join(m.Remarks, "\n")
+	for _, part := range want {
+		if !strings.Contains(all, part) {
+			t.Errorf("%q is not remarked in %s", part, all)
+		}
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func anything(t *testing.T, data []byte) (all any) {
+	t.Helper()
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+const told = "---\ntemperature: 0.2\nmaxTokens: 99\nprovider: none\nlanguage: de\n---\n\n# Leo\n\nDu bist Leo.\n"
+
+// A bundle is the same from a folder, a zip and an address.
+func TestABundle(t *testing.T) {
+	dir := t.TempDir()
+	leo := read(t, "testdata/leo.json")
+	for name, text := range map[string]string{"manifest.json": string(leo), "instructions.md": told} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	if err := z.AddFS(os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zipped := filepath.Join(t.TempDir(), "leo.zip")
+	if err := os.WriteFile(zipped, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	for _, place := range []string{dir, filepath.Join(dir, "manifest.json"), zipped, server.URL + "/manifest.json"} {
+		m, err := manifest.Read(t.Context(), server.Client(), place)
+		if err != nil || m.Instructions != "# Leo\n\nDu bist Leo." || *m.Brain.Temperature != 0.2 || m.Brain.MaxTokens != 99 ||
+			m.Brain.Provider != manifest.None || m.Language != "de" || m.Brain.Model != "claude-opus-4-6" {
+			t.Errorf("%s: %+v, %v", place, m, err)
+			continue
+		}
+		exported, err := m.Export() // it is one file, now
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := manifest.Parse(exported, manifest.Alone)
+		if err != nil || again.Instructions != m.Instructions || again.Brain.Provider != manifest.None || again.Language != "de" {
+			t.Errorf("%s: %+v, %v", place, again, err)
+		}
+	}
+}
+
+func TestWhatIsNoManifest(t *testing.T) {
+	const begin = `{"spec":"agent-manifest/0.2","name":"X"`
+	for text, want := range map[string]string{
+		"":                                    "no JSON",
+		"[]":                                  "array",
+		"null":                                "no JSON object",
+		`{"spec":"agent-manifest/0.3"}`:       "spec is",
+		`{"spec":"agent-manifest/0.1"}`:       "name is",
+		begin + `,"brain":{"provider":3}}`:    "brain.provider is no number",
+		begin + `,"brain":{"provider":"x"}}`:  "brain.provider is none, anthropic",
+		begin + `,"brain":{"temperature":3}}`: "brain.temperature",
+		begin + `,"brain":{"maxTokens":-1}}`:  "brain.maxTokens",
+		begin + `,"brain":{"instructions":"../x.md"}}`:                               "outside of the bundle",
+		begin + `,"brain":{"instructions":"/etc/x.md"}}`:                             "outside of the bundle",
+		begin + `,"brain":{"instructions":"---\nx: 1"}}`:                             "not closed",
+		begin + `,"brain":{"instructions":"---\n[\n---"}}`:                           "front matter",
+		begin + `,"brain":{"instructions":"a\u0000b"}}`:                              "UTF-8",
+		begin + `,"brain":{"instructions":"` + strings.Repeat("x", 32<<10+1) + `"}}`: "32768",
+		begin + `,"memory":{"maxTokens":1000000}}`:                                   "memory.maxTokens",
+		begin + `,"tools":["a\nb"]}`:                                                 "tools.0",
+		begin + `,"x":"` + strings.Repeat("x", 10<<20) + `"}`:                        "more than 1048576 bytes",
+	} {
+		m, err := manifest.Parse([]byte(text), manifest.Alone)
+		if !errors.Is(err, manifest.Err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80q: %+v, %v", text, m, err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	long := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+			return
+		}
+		_, _ = w.Write(make([]byte, 10<<20))
+	}))
+	defer long.Close()
+	for place, want := range map[string]string{
+		"http://a.example/m.json": "begins with https://",
+		"https://u:p@a.example/m": "begins with https://",
+		"ipfs://bafy/m.json":      "ipfs:// is not read here",
+		long.URL + "/m.json?k=s3": "more than 1048576 bytes",
+		long.URL + "/away":        "away from https",
+		"testdata/none.json":      "no such file",
+		"testdata":                "no such file",
+	} {
+		_, err := manifest.Read(t.Context(), long.Client(), place)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3") {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+}
+
+func TestAPersonaAsAManifest(t *testing.T) {
+	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "You cook."})
+	if err != nil || m.Name != "Cook" || m.Instructions != "You cook." {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	for _, name := range []string{"testdata/aria.json", "testdata/leo.json"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := manifest.Parse(data, manifest.Alone)
+		if err != nil {
+			if !errors.Is(err, manifest.Err) {
+				t.Error(err)
+			}
+			return
+		}
+		exported, err := m.Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := manifest.Parse(exported, manifest.Alone); err != nil || again.Instructions != m.Instructions || again.Name != m.Name {
+			t.Errorf("%s: %+v, %v", exported, again, err)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package homeassistant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"perch/device"
+	"perch/event"
+	"perch/perception"
+)
+
+// moodEvery is the least time between two mood documents of a robot with the same
+// feeling: each is an entry of Home Assistant's database.
+const moodEvery = time.Second
+
+// moodOptions are the feelings that can show.
+func moodOptions() []string {
+	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
+}
+
+// diaryTypes are what a diary records.
+func diaryTypes() []string {
+	return []string{"speak", "remember", "sign", "skill-done", "validate", "load-end", otherType}
+}
+
+// moodDocument is what a robot feels, as it is published. Nothing is known before
+// the first change: mood and face are null then, and the feelings 0.
+type moodDocument struct {
+	Mood *string `json:"mood"` // the feeling that shows
+	Face *string `json:"face"` // the emotion for it
+	event.Feelings
+}
+
+// character is what is known of a robot's character.
+type character struct {
+	mood        moodDocument
+	moodDirty   bool // mood is no longer what was published
+	moodShown   time.Time
+	gesture     *string // that is under way
+	gestureEnds time.Time
+}
+
+// due is when the character is to be shown next, and the zero time for never.
+func (c *character) due() time.Time {
+	first := c.gestureEnds
+	if c.moodDirty {
+		first = earliest(first, c.moodShown.Add(moodEvery))
+	}
+	return first
+}
+
+// feel brings in a mood, and reports whether another feeling shows.
+func (c *character) feel(m event.Mood) (other bool) {
+	next := moodDocument{Mood: known(listed(m.Dominant, moodOptions())), Face: known(m.Face), Feelings: rounded(m.Feelings)}
+	if *next.Mood == otherType {
+		next.Mood = nil
+	}
+	other = c.mood.Mood == nil || next.Mood == nil || *c.mood.Mood != *next.Mood
+	c.moodDirty = c.moodDirty || other || c.mood.Feelings != next.Feelings
+	c.mood = next
+	return other
+}
+
+// rounded are feelings to a hundredth, for people.
+func rounded(f event.Feelings) event.Feelings {
+	for _, one := range []*float64{&f.Neutral, &f.Concern, &f.Celebration, &f.Patience, &f.Curiosity, &f.Empathy, &f.Uncertain} {
+		*one = math.Round(*one*100) / 100
+	}
+	return f
+}
+
+// live brings in what a robot's character feels, does and notes down.
+func (h *hub) live(v *view, e event.Envelope) {
+	switch ev := e.Event.(type) {
+	case event.Mood:
+		if v.senses.learn("mood", true) {
+			h.announce(v)
+		}
+		if v.feel(ev) {
+			h.showMood(v, e.At)
+		}
+	case event.Gesture:
+		g, known := h.o.Gestures.Named(ev.Name)
+		if !known {
+			break
+		}
+		lasts := time.Duration(g.Duration) * time.Millisecond
+		if ev.Duration > 0 {
+			lasts = min(time.Duration(ev.Duration)*time.Millisecond, mostGesture)
+		}
+		v.gesture, v.gestureEnds, v.dirty = &g.Name, e.At.Add(lasts), true
+	}
+	if d, ok := h.diary(e.Event); ok {
+		d.Session = e.Session
+		h.putJSON(h.names.robotTopic(v.robot.ID, "diary"), d, false, 1)
+	}
+}
+
+// mostGesture bounds how long a gesture is shown to be under way.
+const mostGesture = time.Minute
+
+// diary is what belongs into a diary.
+func (h *hub) diary(e event.Event) (d happening, ok bool) {
+	switch e := e.(type) {
+	case event.Said:
+		return happening{Type: "speak", Text: h.shared(e.Text)}, true
+	case event.Remembered:
+		return happening{Type: "remember", ID: e.ID, Name: e.Name, Text: h.shared(e.Body)}, true
+	case event.Signed:
+		return happening{Type: "sign", Name: e.Address, Text: h.shared(e.Message)}, true
+	case event.SkillDone:
+		return happening{Type: "skill-done", Name: e.Skill, Text: h.shared(e.Output)}, true
+	case event.Validated:
+		return happening{Type: "validate", Data: encode(e)}, true
+	case event.LoadEnded:
+		return happening{Type: "load-end", Name: device.Clip(e.URI, mostToolName), Reason: e.Error}, true
+	}
+	return d, false
+}
+
+// passCharacter shows what has become due of a robot's character.
+func (h *hub) passCharacter(v *view, now time.Time) {
+	if !v.gestureEnds.IsZero() && !now.Before(v.gestureEnds) {
+		v.gesture, v.gestureEnds, v.dirty = nil, time.Time{}, true
+	}
+	if v.moodDirty && now.Sub(v.moodShown) >= moodEvery {
+		h.showMood(v, now)
+	}
+}
+
+func (h *hub) showMood(v *view, at time.Time) {
+	v.moodDirty, v.moodShown = false, at
+	h.putJSON(h.names.robotTopic(v.robot.ID, "mood"), v.mood, true, 1)
+}
+
+// expresses are the entities of a robot's character.
+func (e entity) expresses(c robotCard) {
+	if c.Senses["mood"] {
+		mood := e.robotTopic(c.ID, "mood")
+		e.add("sensor", "mood", "Mood", class("enum"), icon("heart-pulse"), component{"options": moodOptions(), "state_topic": mood,
+			"value_template": strings.ReplaceAll(oneOf(moodOptions()), "KEY", "mood"), "json_attributes_topic": mood})
+	}
+	if len(c.Gestures) > 0 {
+		e.add("select", "gesture", "Gesture", e.shows("gesture", oneOf(c.Gestures)), e.sets("gesture"),
+			component{"options": c.Gestures}, icon("hand-wave"))
+	}
+	e.add("event", "diary", "Diary", e.eventEntity("diary", diaryTypes()), icon("notebook"))
+}
+
+func parseGesture(text string) (command, error) {
+	g := gesture{}
+	if strings.HasPrefix(text, "{") {
+		var body struct {
+			Name     string `json:"name"`
+			Duration int64  `json:"duration_ms"`
+		}
+		if err := object(text, &body, true); err != nil {
+			return nil, fmt.Errorf(`gesture is a name, or {"name":"wave","duration_ms":1500}: %w`, err)
+		}
+		if body.Duration < 0 || body.Duration > mostGesture.Milliseconds() {
+			return nil, fmt.Errorf("duration_ms is %d; it is from 0, the gesture's own, to %d", body.Duration, mostGesture.Milliseconds())
+		}
+		text, g.duration = body.Name, body.Duration
+	}
+	name, ok := perception.GestureName(text)
+	if !ok {
+		return nil, fmt.Errorf("%.40q is no gesture", text)
+	}
+	g.name = name
+	return g, nil
+}
+
+// gesture has a robot make one. It is of this moment, and is not kept for later.
+func (h *hub) gesture(_ context.Context, id device.ID, g gesture) error {
+	if _, known := h.o.Gestures.Named(g.name); !known {
+		return fmt.Errorf("there is no gesture %.40q; there are %s", g.name, strings.Join(h.o.Gestures.Names(), ", "))
+	}
+	state := h.o.Board.Robot(id)
+	if !state.Online {
+		return errors.New("the robot is not connected, and a gesture is not kept for later")
+	}
+	h.o.Bus.Publish(id, state.Session, event.Gesture{Name: g.name, Duration: g.duration, By: event.ByOwner})
+	return nil
+}

@@ -1,0 +1,163 @@
+package homeassistant
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/event"
+)
+
+const (
+	mood1 = "perch/a0b1c2d3e4f4/mood"
+)
+
+// TestAMoodIsASensor: another feeling is published at once, its measure once a second
+// at most, and all of it once nothing moves any more.
+func TestAMoodIsASensor(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		h.hello(chan1, "s1")
+		synctest.Wait()
+		if strings.Contains(s.last(config1), `"mood"`) || len(s.on(mood1)) > 0 {
+			t.Error("a robot without a mood has the entity")
+		}
+		feels := func(dominant string, celebration float64) {
+			h.happens(chan1, "s1", event.Mood{Dominant: dominant, Face: "happy",
+				Feelings: event.Feelings{Neutral: 1 - celebration, Celebration: celebration}})
+		}
+		feels("celebration", 0.9)
+		synctest.Wait()
+		if !has(`"mood":{`, `"json_attributes_topic":"`+mood1+`"`)(s.last(config1)) {
+			t.Errorf("announced is %s", s.last(config1))
+		}
+		if last := s.last(mood1); !has(`"mood":"celebration"`, `"face":"happy"`, `"celebration":0.9`, `"neutral":0.1,`)(last) {
+			t.Errorf("published is %s", last)
+		}
+		before := len(s.on(mood1))
+		for i := range 50 { // ten a second
+			time.Sleep(100 * time.Millisecond)
+			feels("celebration", 0.9-float64(i)*0.018)
+		}
+		time.Sleep(2 * time.Second)
+		all := s.on(mood1)[before:]
+		if len(all) < 5 || len(all) > 6 {
+			t.Errorf("%d documents in five seconds", len(all))
+		}
+		for i := range all[1:] {
+			if gap := all[i+1].at.Sub(all[i].at); gap < moodEvery {
+				t.Errorf("two within %s", gap)
+			}
+		}
+		if !has(`"celebration":0.02`)(s.last(mood1)) {
+			t.Errorf("the last is %s", s.last(mood1))
+		}
+		before = len(s.on(mood1))
+		feels("celebration", 0.5)
+		feels("neutral", 0)
+		synctest.Wait()
+		if n := len(s.on(mood1)) - before; n == 0 || !has(`"mood":"neutral"`)(s.last(mood1)) {
+			t.Errorf("another feeling waits: %s", s.last(mood1))
+		}
+		feels("hunger", 0) // of another version: no option
+		time.Sleep(2 * time.Second)
+		if !has(`"mood":null`)(s.last(mood1)) {
+			t.Errorf("the last is %s", s.last(mood1))
+		}
+	})
+}
+
+// TestTheMoodOfAnEarlierRun: what is retained of a feeling that passed is replaced.
+func TestTheMoodOfAnEarlierRun(t *testing.T) {
+	before := func(h *harness, _ *script) { h.options.Announced.PutSoon(string(chan1), []string{"sensor/mood"}) }
+	inBubble(t, before, func(t *testing.T, h *harness, s *script) {
+		synctest.Wait()
+		if !has(`"mood":null`)(s.last(mood1)) {
+			t.Errorf("published is %q", s.last(mood1))
+		}
+	})
+}
+
+// TestAGestureIsShownWhileItLasts: after it the select is free for the same once more.
+func TestAGestureIsShownWhileItLasts(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		h.hello(chan1, "s1")
+		h.happens(chan1, "s1", event.Gesture{Name: "wave", Duration: 1500, By: event.ByModel}, event.Gesture{Name: "somersault", By: event.ByModel})
+		time.Sleep(time.Second)
+		if !has(`"gesture":"wave"`)(s.last(state1)) {
+			t.Errorf("the state is %s", s.last(state1))
+		}
+		time.Sleep(time.Second)
+		if !has(`"gesture":null`)(s.last(state1)) {
+			t.Errorf("the state is %s", s.last(state1))
+		}
+	})
+}
+
+func TestAGestureIsAskedFor(t *testing.T) {
+	b, h, e, _ := mirrored(t, unchanged)
+	h.hello(chan1, "s1")
+	e.await(state1, has(`"connected":true`))
+	reader := h.bus.Read()
+	for payload, want := range map[string]event.Gesture{
+		"wave": {Name: "wave", By: event.ByOwner}, `{"name":"nod","duration_ms":900}`: {Name: "nod", Duration: 900, By: event.ByOwner},
+	} {
+		b.publish("perch/a0b1c2d3e4f4/gesture/set", payload)
+		for asked := false; !asked; {
+			got, err := reader.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g event.Gesture
+			if g, asked = got.Event.(event.Gesture); asked && (g != want || got.Robot != chan1 || got.Session != "s1") {
+				t.Errorf("%s asks for %+v", payload, got)
+			}
+		}
+	}
+	for payload, why := range map[string]string{
+		"somersault": "there is no gesture", "": "is no gesture",
+		`{"name":"wave","duration_ms":99999999}`: "duration_ms", `{"nane":"wave"}`: "unknown field",
+	} {
+		e.forget()
+		b.publish("perch/a0b1c2d3e4f4/gesture/set", payload)
+		e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"gesture"`, why))
+	}
+	h.bye(chan1, "s1")
+	e.await(state1, has(`"connected":false`))
+	e.forget()
+	b.publish("perch/a0b1c2d3e4f4/gesture/set", "wave")
+	e.await(conversation1, has(`"event_type":"command_rejected"`, "not kept for later"))
+}
+
+// TestADiaryIsAnEvent: with the words where they are shared, and without them.
+func TestADiaryIsAnEvent(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		with := func(h *harness, _ *script) { h.options.ShareTranscripts = shared }
+		inBubble(t, with, func(t *testing.T, h *harness, s *script) {
+			h.happens(chan1, "s1", event.Said{Text: "Hello."}, event.Remembered{ID: "m1", Type: "user", Name: "name", Body: "She is Ada."},
+				event.Signed{Message: "m", Address: "ed25519:x"}, event.SkillDone{Skill: "greet", Output: "done"},
+				event.Validated{Errors: 1, Warnings: 2},
+				event.LoadEnded{URI: "a.glb", Error: "gone"}, event.Heard{Text: "no entry"})
+			h.happens(stranger, "", event.Said{Text: "not ours"})
+			synctest.Wait()
+			var got []string
+			for i, text := range s.texts("perch/a0b1c2d3e4f4/diary") {
+				if !has(`"event_type":"` + diaryTypes()[i] + `"`)(text) {
+					t.Errorf("%d is %s", i, text)
+				}
+				got = append(got, text)
+			}
+			if len(got) != 6 {
+				t.Errorf("%d entries: %q", len(got), got)
+			}
+			if words := strings.Contains(fmt.Sprint(got), "Ada"); words != shared {
+				t.Errorf("shared is %t: %q", shared, got)
+			}
+		})
+	}
+	if slices.Contains(diaryTypes()[:6], otherType) {
+		t.Error("other is one of them")
+	}
+}
