@@ -18,12 +18,8 @@ import (
 	"perch/event"
 )
 
-// Table and key of the head, and the table of entries.
-const (
-	EntriesTable = "diary"
-	HeadTable    = "diary-head"
-	HeadKey      = "head"
-)
+// headKey is where the table of heads has the only one.
+const headKey = "head"
 
 // Sizes and pace. A batch is written at once: a card is spared, and the appliance's last seconds may be lost with its power.
 const (
@@ -67,7 +63,7 @@ type Diary struct {
 // good one: what follows is not bound to what is there, so that Verify goes on to find it.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
-	head, found, err := o.Heads.Get(HeadKey)
+	head, found, err := o.Heads.Get(headKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the diary's head: %w", err)
 	}
@@ -135,7 +131,7 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 // take adds the entry of an event, if it is to have one.
 func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	if missed, lost := e.Event.(event.Missed); lost {
-		d.o.Log.Warn("events came faster than the diary could keep them", "missed", missed.N)
+		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
 		return batch
 	}
 	if d.o.Keep == 0 {
@@ -187,7 +183,7 @@ func (d *Diary) append(batch []Entry) error {
 func (d *Diary) put(next Head) error {
 	next.Root = d.cutAt(next)
 	next = d.o.Key.signHead(next)
-	if err := d.o.Heads.Put(HeadKey, next); err != nil {
+	if err := d.o.Heads.Put(headKey, next); err != nil {
 		return err
 	}
 	cut := d.head == nil || d.head.Root.Seq != next.Root.Seq
@@ -272,7 +268,7 @@ func (d *Diary) Newest(n int) []Entry {
 func (d *Diary) Verify() (Report, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	head, found, err := d.o.Heads.Get(HeadKey)
+	head, found, err := d.o.Heads.Get(headKey)
 	if err != nil {
 		return Report{}, fmt.Errorf("read the diary's head: %w", err)
 	}

@@ -67,8 +67,8 @@ func diaryOn(t *testing.T, db *store.DB) *diary.Diary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, diary.EntriesTable),
-		Heads: store.NewTable[diary.Head](db, diary.HeadTable), Key: key, Keep: 500,
+	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, "diary"),
+		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key, Keep: 500,
 		Who: func(device.ID, string) string { return "default" }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

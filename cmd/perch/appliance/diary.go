@@ -29,8 +29,8 @@ func (a *Appliance) newDiary() error {
 	if a.Signer, err = diary.NewKey(seed); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(a.Data, diaryKey), err)
 	}
-	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](a.DB, diary.EntriesTable),
-		Heads: store.NewTable[diary.Head](a.DB, diary.HeadTable), Key: a.Signer, Keep: a.Config.Diary.Keep, Who: a.Characters.Who, Log: a.Log})
+	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](a.DB, "diary"),
+		Heads: store.NewTable[diary.Head](a.DB, "diary-head"), Key: a.Signer, Keep: a.Config.Diary.Keep, Who: a.Characters.Who, Log: a.Log})
 	return err
 }
 
@@ -63,9 +63,9 @@ func CheckDiary(data string) (diary.Report, error) {
 	var list []diary.Entry
 	_, err = store.Check(f, store.Options{Migrations: Migrations()}, func(table, key string, value []byte) error {
 		switch table {
-		case diary.HeadTable:
+		case "diary-head":
 			return json.Unmarshal(value, &head)
-		case diary.EntriesTable:
+		case "diary":
 			var e diary.Entry
 			if err := json.Unmarshal(value, &e); err != nil {
 				return err
