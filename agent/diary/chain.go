@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"perch/agent/action"
 	"perch/device"
 )
 
@@ -18,7 +19,7 @@ type Entry struct {
 	Character string          `json:"agent"`
 	Robot     device.ID       `json:"robot,omitempty"`
 	Session   string          `json:"session,omitempty"`
-	Type      string          `json:"type"` // one of Types
+	Type      action.Type     `json:"type"` // one of Types
 	Payload   json.RawMessage `json:"payload"`
 	Skill     string          `json:"sourceSkill,omitempty"`
 	Prev      string          `json:"prev"`                // hash of the entry before; empty for the first

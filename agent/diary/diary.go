@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"perch/device"
+	"perch/agent/action"
 	"perch/event"
 )
 
@@ -42,12 +42,13 @@ type heads interface {
 
 // Options are what a diary is made of.
 type Options struct {
-	Entries entries
-	Heads   heads
-	Key     Key
-	Keep    int                                          // entries at most, of all characters; 0 keeps none
-	Who     func(robot device.ID, session string) string // the character that acts
-	Log     *slog.Logger
+	Entries   entries
+	Heads     heads
+	Key       Key
+	Keep      int              // entries at most, of all characters; 0 keeps none
+	Who       action.Who       // the character that acts
+	Sentiment action.Sentiment // of what is said; nil is neutral
+	Log       *slog.Logger
 }
 
 // Diary is safe for concurrent use. Run writes it.
@@ -137,7 +138,7 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	if d.o.Keep == 0 {
 		return batch
 	}
-	entry, ok := entryOf(e, d.o.Who(e.Robot, e.Session))
+	entry, ok := d.entryOf(e)
 	if !ok {
 		return batch
 	}
