@@ -34,7 +34,8 @@ func diaryListCommand() *cobra.Command {
 					fmt.Fprintln(out, "the diary is empty")
 				}
 				for _, e := range list {
-					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), device.Plain(e.Character), device.Plain(string(e.Type)),
+					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), device.Plain(e.Character),
+						device.Plain(string(e.Type)),
 						device.Plain(string(e.Payload)))
 				}
 			})
