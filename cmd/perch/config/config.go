@@ -69,6 +69,7 @@ type Config struct {
 		File string `yaml:"file"`
 	} `yaml:"persona"`
 	Memory struct {
+		Most          int `yaml:"most"`
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
 	} `yaml:"memory"`
@@ -109,6 +110,7 @@ func Default() Config {
 	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
 	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
+	c.Memory.Most = 2000
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Diary.Keep = 5000
