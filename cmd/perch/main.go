@@ -49,9 +49,11 @@ may be written without the word robot.`,
 		rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
 	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand())
+	skill := &cobra.Command{Use: "skill", Short: "List, check and sign what characters know how to do"}
+	skill.AddCommand(skillsCommand(), checkSkillCommand(), signSkillCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, notification,
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, skill, notification,
 		backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
