@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/thinker"
 	"perch/event"
@@ -27,6 +28,7 @@ type agents struct {
 	Mind       *agent.Mind
 	Skills     *skills
 	Characters *characters
+	moods      *mood.Moods // nil where they are off
 	sounds     *sounds.Library
 }
 
@@ -62,6 +64,7 @@ func (a *Appliance) newAgents() (err error) {
 		return err
 	}
 	a.Mind.Complete(a.Characters.Complete)
+	a.newMoods()
 	return nil
 }
 
