@@ -120,7 +120,7 @@ func (l *Library) connect(s Skill) {
 		}
 		source, err := l.o.Server(name, at)
 		if err != nil {
-			l.o.Log.Warn("a skill's MCP server cannot be used", "skill", s.Name, "server", name, "err", err)
+			l.o.Log.Warn("a skill's MCP server cannot be used", "name", s.Name, "server", name, "err", err)
 			continue
 		}
 		l.servers[s.Name+"/"+name] = source

@@ -32,6 +32,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen, &want.Web.Ingress} {
 		*list = []string{} // written as empty lists
 	}
+	want.Skills.Allow = []string{}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[agent.Vocabulary]map[string]string{}, []string{}
 	want.BrainDeep, want.Rules, want.Robots.Each = []config.Brain{}, []config.Rule{}, []config.Robot{}
 	if !reflect.DeepEqual(c, want) {

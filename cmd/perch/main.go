@@ -52,9 +52,11 @@ may be written without the word robot.`,
 	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
 	diary.AddCommand(diaryListCommand(), diaryVerifyCommand())
+	skill := &cobra.Command{Use: "skill", Short: "List, check and sign what characters know how to do"}
+	skill.AddCommand(skillsCommand(), checkSkillCommand(), signSkillCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, diary, notification,
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, diary, skill, notification,
 		backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {

@@ -9,6 +9,7 @@ package vccp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/perception"
@@ -46,6 +48,13 @@ type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
+// skills are what the house's character knows how to do, as far as it is meant for
+// other programs.
+type skills interface {
+	Exposed() []thinker.Tool
+	CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error)
+}
+
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
@@ -57,6 +66,7 @@ type Options struct {
 	Bus       *event.Bus
 	Face      func(preset string) (agent.Emotion, bool) // that a preset of an expression stands for
 	UserTools bool                                      // models may use the tools that are for a robot's owner
+	Skills    skills                                    // that models may have done; may be nil
 	Idle      time.Duration                             // a session without a request ends after it; 0 is an hour
 	Log       *slog.Logger
 }
@@ -102,6 +112,7 @@ func New(o Options) *Door {
 		Instructions: instructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{},
 	})
 	d.addTools()
+	d.addSkills()
 	d.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server }, &mcp.StreamableHTTPOptions{
 		SessionTimeout: o.Idle, MaxRequestBodyBytes: mostBody, Logger: quiet,
 		// Host and Origin were checked before a request came here.

@@ -26,6 +26,7 @@ type agents struct {
 	talks      *vccp.Talks // of coding agents
 	Engines    *engines
 	Mind       *agent.Mind
+	Skills     *skills
 	Characters *characters
 	moods      *mood.Moods // nil where they are off
 	sounds     *sounds.Library
@@ -48,7 +49,10 @@ func (a *Appliance) newAgents() (err error) {
 	})
 	a.Timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
-	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses}
+	if err := a.newSkills(); err != nil {
+		return err
+	}
+	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills}
 	tell := func(e event.Event) { bus.Publish("", "", e) }
 	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools}, a.findWyoming, tell, a.Log)
 	if err != nil {

@@ -244,6 +244,9 @@ func (a *Appliance) Close() {
 		if a.Engines != nil {
 			a.Engines.Close()
 		}
+		if a.Skills != nil {
+			a.Skills.close()
+		}
 		a.Bus.Close()
 	}
 	if a.kept != nil {

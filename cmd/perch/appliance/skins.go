@@ -38,7 +38,7 @@ func (a *Appliance) newSkins() error {
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
-		Log: a.Log,
+		Skills: a.Skills, Log: a.Log,
 	})
 	a.skins = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"perch/agent"
+	"perch/agent/skill"
 	"perch/device"
 	"perch/perception"
 )
@@ -84,6 +85,7 @@ type Config struct {
 	Rules      []Rule            `yaml:"rules"`
 	Web        Web               `yaml:"web"`
 	Skins      Skins             `yaml:"skins"`
+	Skills     Skills            `yaml:"skills"`
 	MQTT       MQTT              `yaml:"mqtt"`
 	Bridge     Bridge            `yaml:"bridge"`
 	Firmware   Firmware          `yaml:"firmware"`
@@ -116,6 +118,7 @@ func Default() Config {
 	c.Diary.Keep = 5000
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
+	c.Skills.Trust = skill.OwnedOnly
 	c.Mood = "on"
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
