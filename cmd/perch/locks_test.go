@@ -65,7 +65,7 @@ var doorLocks = map[lock][]string{
 		"DELETE /api/v1/firmware/:sha256",
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
-		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
+		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "GET /api/v1/characters", "GET /api/v1/characters/:id", "POST /api/v1/characters", "POST /api/v1/notifications/:id/ack",
 		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "POST /api/v1/engines/try",
 		"GET /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "POST /api/v1/config/check",
 		"POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),

@@ -47,6 +47,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.archiveRoutes(large, api)
 	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
 	d.settingsRoutes(large, api)
+	d.characterRoutes(r.Group("/api/v1", door.Limit(mostManifest)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string

@@ -39,6 +39,7 @@ func (k *checker) check(c *Config) error {
 	k.bridge(c.Bridge)
 	k.behaviours(c)
 	k.skins(c)
+	k.characters(c)
 	_, err := c.Web.Proxies()
 	k.failed("web.ingress", err)
 	_, err = c.Firmware.Signer()

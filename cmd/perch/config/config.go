@@ -68,7 +68,8 @@ type Config struct {
 		Name string `yaml:"name"`
 		File string `yaml:"file"`
 	} `yaml:"persona"`
-	Memory struct {
+	Characters []Character `yaml:"characters"`
+	Memory     struct {
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
 	} `yaml:"memory"`
