@@ -119,7 +119,12 @@ func Fold(s State, e event.Envelope) State {
 		return s.become(Listening)
 	case event.Heard, event.ThinkingStarted:
 		return s.become(Thinking)
-	case event.SpeakingStarted, event.Said, event.SoundStarted:
+	case event.SpeakingStarted, event.SoundStarted:
+		return s.become(Speaking)
+	case event.Said:
+		if ev.By == event.ByViewer {
+			return s // no turn's end would follow
+		}
 		return s.become(Speaking)
 	case event.StateTold:
 		s.reports, s.SubAgents = true, ev.SubAgents

@@ -181,7 +181,13 @@ type SpeakingStarted struct{}
 // Said is published when the first packet of a sentence has been sent to the
 // robot.
 type Said struct {
-	Text string `json:"text"` // the sentence
+	Text string `json:"text"`         // the sentence
+	By   string `json:"by,omitempty"` // viewer, if a program that shows the agent reports it; left out for the agent's own speech
+}
+
+// Thought is published when a viewer reports what the agent thinks.
+type Thought struct {
+	Text string `json:"text"` // what it thinks
 }
 
 // SoundStarted is published when the first packet of a sound, such as a chime,
@@ -508,6 +514,7 @@ func (ToolStatus) kind() string          { return "tool_status" }
 func (Emotion) kind() string             { return "emotion" }
 func (SpeakingStarted) kind() string     { return "speaking_started" }
 func (Said) kind() string                { return "said" }
+func (Thought) kind() string             { return "thought" }
 func (SoundStarted) kind() string        { return "sound_started" }
 func (SoundEnded) kind() string          { return "sound_ended" }
 func (TurnEnded) kind() string           { return "turn_ended" }

@@ -45,6 +45,7 @@ type Options struct {
 	Notify  func(text, urgency string) error // notifies through all robots; urgency is low, normal or high, and normal if empty
 	Sources []ToolSource                     // of further tools
 	Senses  senses
+	Skills  Skills // nil if there are none
 
 	HistoryTokens int           // of the conversation so far; 3000 if 0
 	MemoryTokens  int           // of the memory; 2048 if 0

@@ -18,7 +18,7 @@ const mostHeard = 16 << 10
 // system is the system prompt. Parts that change least come first, because servers
 // cache the beginning of a prompt.
 func (k *Brain) system(t agent.Turn) string {
-	parts := []string{k.personaOf(t).Text, k.situation(t), speaking()}
+	parts := []string{k.personaOf(t).Text, k.situation(t), speaking(), k.skilled(t)}
 	if k.Memory != nil {
 		parts = append(parts, "To remember a fact for good without a tool, write [REMEMBER: the fact]; it is not spoken.", k.remembered(t))
 	}

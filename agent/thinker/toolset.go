@@ -64,6 +64,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) too
 	if !t.Untrusted { // a source's tools may act on the home too
 		all = append(all, k.sourceTools(ctx)...)
 	}
+	all = k.withSkills(t, all)
 	set := toolset{byName: map[string]turnTool{}}
 	var kept []turnTool
 	var named []device.Tool

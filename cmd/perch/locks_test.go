@@ -38,6 +38,7 @@ const (
 	ownersToken lock = "the owner's token"
 	keyOfBridge lock = "the bridge's key"
 	keyOfSkins  lock = "the skins' key"
+	keyOfViewer lock = "the skins' key or the owner's token"
 	talksBearer lock = "the bearer of a talk"
 )
 
@@ -71,6 +72,7 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
+	keyOfViewer: {"GET /api/v1/actions", "GET /api/v1/actions/stream", "POST /api/agent-actions"},
 	talksBearer: {"GET /mcp/talk", "POST /mcp/talk", "DELETE /mcp/talk"},
 	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session",
 		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models", "GET /v1/models/*id",
@@ -227,7 +229,7 @@ func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[l
 	}
 	h := open(t, c, t.TempDir())
 	return h, &prober{t: t, h: h, known: trusts(t, c.TLS.Certificate)},
-		map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key}
+		map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: c.Bridge.Key, keyOfSkins: c.Skins.Key, keyOfViewer: c.Skins.Key}
 }
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
@@ -328,7 +330,12 @@ func (k *prober) fromTheNetwork(s *appliance.Served, route string, l lock, keys 
 		expect("the key in the query as "+name, probe{query: name + "=" + url.QueryEscape(keys[l])}, 401)
 	}
 	for other, key := range keys {
-		if other != l {
+		switch {
+		case l == keyOfViewer && other == ownersToken:
+			if status, code := k.at(s, probe{route: route, header: bearer(key)}); !passed(status, code) {
+				k.t.Errorf("%s at %s with the owner's token: %d %s", route, s.Key, status, code)
+			}
+		case key != keys[l]:
 			expect(string(other), probe{header: bearer(key)}, 401)
 		}
 	}

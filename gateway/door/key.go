@@ -33,11 +33,38 @@ func NewKey(secret, setting, header string) *Key {
 // Check refuses a request without the right token, and one from an address
 // that has tried too often.
 func (k *Key) Check(r *http.Request) error {
-	token := r.Header.Get(k.header)
-	if scheme, bearer, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
-		token = bearer
+	return k.Try(r, k.sent(r), nil)
+}
+
+// Or is a lock that the bearer token of another opens, too. Wrong keys are counted at
+// this one.
+func (k *Key) Or(other *Key) func(*http.Request) error {
+	return func(r *http.Request) error {
+		return k.Try(r, k.sent(r), func(string) bool { return other.opens(bearerOf(r)) })
 	}
-	return k.Try(r, token, nil)
+}
+
+// sent is the token that came with a request.
+func (k *Key) sent(r *http.Request) string {
+	if token := bearerOf(r); token != "" {
+		return token
+	}
+	return r.Header.Get(k.header)
+}
+
+// bearerOf is the bearer token of a request; empty is none.
+func bearerOf(r *http.Request) string {
+	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
+		return token
+	}
+	return ""
+}
+
+// opens reports whether it is the secret, where there is one.
+func (k *Key) opens(token string) bool {
+	// Hashed first, so that the time taken does not show the length either.
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
+	return k.secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 // Try is Check for a token that came otherwise than in a header. other, where it is
@@ -50,9 +77,7 @@ func (k *Key) Try(r *http.Request, token string, other func(token string) bool) 
 	if k.tries.exhausted(from) {
 		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
 	}
-	// Hashed first, so that the time taken does not show the length either.
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
-	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 || other != nil && other(token) {
+	if k.opens(token) || other != nil && other(token) {
 		return nil
 	}
 	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out

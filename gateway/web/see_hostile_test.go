@@ -31,7 +31,8 @@ func told(text string) (all []event.Event) {
 	for _, e := range []event.Event{event.RobotSeen{}, event.RobotRenamed{}, event.RobotConnected{}, event.ListeningStarted{}, event.Heard{},
 		event.ThinkingStarted{}, event.StateTold{}, event.ToolStatus{}, event.Emotion{}, event.SpeakingStarted{}, event.Said{}, event.TurnEnded{},
 		event.Notification{}, event.NotificationChanged{}, event.Asked{}, event.Answered{}, event.TimerRang{}, event.Fault{}, event.FirmwareOffered{},
-		event.FirmwareProgress{}, event.FirmwareInstalled{}, event.FirmwareRolledBack{}, event.FirmwareFailed{}} {
+		event.FirmwareProgress{}, event.FirmwareInstalled{}, event.FirmwareRolledBack{}, event.FirmwareFailed{},
+		event.Mood{}, event.Gesture{}} {
 		filled := reflect.New(reflect.TypeOf(e)).Elem()
 		filled.Set(reflect.ValueOf(e))
 		for i := range filled.NumField() {

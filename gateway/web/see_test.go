@@ -16,6 +16,7 @@ func TestPage(t *testing.T) {
 		"logging out":           seeLoggingOut,
 		"a robot is adopted":    seeAdoption,
 		"a robot":               seeRobot,
+		"a mood":                seeMood,
 		"two owners of a robot": seeTwoSettings,
 		"settings":              seeSettings,
 		"two configurations":    seeTwoConfigurations,

@@ -9,10 +9,12 @@ import (
 	"net"
 	"time"
 
+	"perch/agent/action"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/bridge"
+	"perch/gateway/character"
 	"perch/gateway/homeassistant"
 	"perch/gateway/hooks"
 	"perch/gateway/mdns"
@@ -61,13 +63,16 @@ type gateways struct {
 	metrics *admin.Metrics
 	bridge  *bridge.Door
 	skins   *skin.Door
-	web     *web.Door // nil where it is off
-	hooks   *hooks.Door
-	vccp    *vccp.Door
-	Mirror  *homeassistant.Mirror
-	Doors   *doors          // the listeners, and what is served behind each
-	wyoming *wyoming.Server // nil where it is off
-	At      net.Addr        // of the Wyoming server
+	actions *action.Log
+
+	character *character.Door // what characters do and are
+	web       *web.Door       // nil where it is off
+	hooks     *hooks.Door
+	vccp      *vccp.Door
+	Mirror    *homeassistant.Mirror
+	Doors     *doors          // the listeners, and what is served behind each
+	wyoming   *wyoming.Server // nil where it is off
+	At        net.Addr        // of the Wyoming server
 
 	announcer *mdns.Announcer // nil where nothing is announced
 	silent    string          // why not
@@ -99,8 +104,8 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 		return nil, err
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
-	for _, next := range []func() error{a.openKept, a.newAgents, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.openGateways,
-		a.openWyoming, a.newMirror, a.openAnnouncer} {
+	for _, next := range []func() error{a.openKept, a.newAgents, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newCharacterDoor,
+		a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err

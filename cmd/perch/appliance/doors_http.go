@@ -60,7 +60,7 @@ func newLocks(a *Appliance) (*locks, error) {
 // them close their connections first. A robot cannot check a self-signed certificate,
 // so that over TLS these doors are for the robot in the page of an owner.
 func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
-	keys := keys{l.owner.Check, l.skins.Check}
+	keys := keys{l.owner.Check, l.skins.Check, l.owner.Or(l.skins)}
 	if a.web != nil {
 		keys = a.pageRoutes(e, l)
 	} else {
@@ -85,6 +85,7 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
 	a.talks.Routes(open)
 	a.skinRoutes(e, keys.skins)
+	a.character.Routes(e.Group("", door.Guard(keys.viewers)))
 }
 
 // localRoutes serve programs on this machine, and pages of allowed_origins that
@@ -101,4 +102,5 @@ func (a *Appliance) localRoutes(e *gin.Engine, origins door.Origins) {
 	a.bridge.Routes(e)
 	a.talks.Routes(e)
 	a.skinRoutes(e)
+	a.character.Routes(e)
 }

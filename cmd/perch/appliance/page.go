@@ -54,6 +54,7 @@ func (a *Appliance) pagePart() part {
 // too.
 type keys struct {
 	owner, skins func(*http.Request) error
+	viewers      func(*http.Request) error // of either
 }
 
 // pageRoutes mount the page for the network, and the checks of Host and Origin for
@@ -62,7 +63,7 @@ func (a *Appliance) pageRoutes(e *gin.Engine, l *locks) keys {
 	a.web.Card(e)
 	e.Use(a.web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, door.Guard(l.hosts.Check)))
 	a.web.Routes(e, e.Group("", door.Guard(l.pace.Check)))
-	return keys{web.Or(l.owner.Check), web.Or(l.skins.Check)}
+	return keys{web.Or(l.owner.Check), web.Or(l.skins.Check), web.Or(l.owner.Or(l.skins))}
 }
 
 // pageHere mounts the page for browsers of this machine, who need no key, and the

@@ -49,6 +49,8 @@ func (a *Appliance) list() []part {
 		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
 		{run: until(a.skins.Run)},
 		{run: until(a.hooks.Run)},
+		{run: until(func(ctx context.Context) { a.actions.Run(ctx, a.Bus.ReadFrom(1)) })},
+		{run: until(a.character.Run)},
 		{end: a.talks.Close},
 		{run: until(a.vccp.Run), end: a.vccp.Close}, // its streams have no end of their own
 		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},

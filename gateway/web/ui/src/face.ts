@@ -3,7 +3,7 @@
 // is of whatever robot did something last. background=COLOUR, captions=1 and
 // look=robot|screen|bare are for those who put it somewhere.
 
-import "./face/face.js";
+import { moodOf } from "./face/face.js";
 import { fieldsOf, textOf } from "./robot/wire.js";
 import { socketURL } from "./lib/api.js";
 import { language } from "./lib/words.js";
@@ -23,7 +23,7 @@ class Fed {
     const socket = new WebSocket(socketURL("v1/vtuber/ws"));
     socket.onopen = () => {
       socket.send(JSON.stringify({
-        type: "subscribe", events: ["agent_state", "emotion", ...(this.captions ? ["tool_status", "notification"] : [])], states: "all", vocabulary: "xiaozhi",
+        type: "subscribe", events: ["agent_state", "emotion", "mood", "gesture", ...(this.captions ? ["tool_status", "notification"] : [])], states: "all", vocabulary: "xiaozhi",
         ...(this.robot ? { session_ids: [`robot:${this.robot}`] } : {}),
       }));
     };
@@ -60,6 +60,12 @@ class Fed {
         break;
       case "emotion":
         this.face.emotion = textOf(frame["tag"]) ?? "neutral";
+        break;
+      case "mood":
+        this.face.feels = moodOf(frame);
+        break;
+      case "gesture":
+        void this.face.gesture(textOf(frame["name"]) ?? "");
         break;
       case "tool_status":
         if (frame["status"] === "running") this.caption(textOf(frame["content"]) || plain(textOf(frame["tool_name"]) ?? ""), toolFor);

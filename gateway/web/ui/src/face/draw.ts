@@ -22,12 +22,14 @@ export interface Pose {
   brows: [number, number];
   browSlant: number;
   browsSeen: number; // opacity
+  flush: number; // of the cheeks, 0 to 1
+  wrinkle: number; // of the nose, 0 to 1
 }
 
 export function poseOf(f: Face): Pose {
   return {
     gaze: [...f.gaze], blink: 1, mouth: f.gap, size: f.size, open: [...f.open], slant: f.slant, wide: f.wide, curve: f.curve, skew: f.skew,
-    brows: f.brows ? [...f.brows] : [28, 28], browSlant: f.browSlant, browsSeen: f.brows ? 1 : 0,
+    brows: f.brows ? [...f.brows] : [28, 28], browSlant: f.browSlant, browsSeen: f.brows ? 1 : 0, flush: 0, wrinkle: 0,
   };
 }
 
@@ -39,6 +41,8 @@ export class Drawing {
   private readonly mouth: SVGPathElement;
   private readonly tongue: SVGElement;
   private readonly marks = new Map<Mark, SVGElement>();
+  private readonly cheeks: [SVGElement, SVGElement];
+  private readonly nose: SVGElement;
   private readonly features: SVGElement;
 
   constructor() {
@@ -52,7 +56,9 @@ export class Drawing {
     this.brows = [brow(), brow()];
     this.mouth = node("path", { class: "line ink mouth" });
     this.tongue = node("path", { d: "M-17 0C-17 32 17 32 17 0Z", class: "tongue" });
-    this.features.append(this.mouth, this.tongue, ...this.eyes, ...this.pupils, ...this.brows);
+    this.cheeks = [cheek(62), cheek(258)];
+    this.nose = node("path", { d: "M152 130Q156 124 160 130Q164 124 168 130", class: "thin wrinkle" });
+    this.features.append(...this.cheeks, this.nose, this.mouth, this.tongue, ...this.eyes, ...this.pupils, ...this.brows);
     for (const [name, parts] of Object.entries(marks())) {
       const g = node("g", { class: `mark ${name}`, visibility: "hidden" });
       g.append(...parts);
@@ -89,6 +95,8 @@ export class Drawing {
       this.set(this.brows[i], "transform", `translate(${n(eyeX[i] + x * 0.8)} ${n(eyeY + y * 0.8 - p.brows[i])}) rotate(${n(side * p.browSlant)})`);
       this.set(this.brows[i], "opacity", n(p.browsSeen));
     }
+    for (const c of this.cheeks) this.set(c, "opacity", n(0.55 * p.flush));
+    this.set(this.nose, "opacity", n(p.wrinkle));
     this.set(this.mouth, "d", this.mouthPath(p));
     this.set(this.mouth, "transform", `translate(${n(160 + x * 0.4)} ${n(mouthY + y * 0.3)})`);
     this.set(this.tongue, "transform", `translate(${n(172 + x * 0.4)} ${n(mouthY + y * 0.3 + 8)})`);
@@ -146,12 +154,18 @@ function eyePath(kind: Eye, side: 1 | -1, p: Pose, open: number): string {
   return d + "Z";
 }
 
+const cheek = (x: number): SVGElement => node("ellipse", { cx: `${x}`, cy: "136", rx: "20", ry: "9", class: "rose" });
+
 const heart = "M0 6C-9 0 -8 -7 -4 -7C-1.5 -7 0 -5 0 -3C0 -5 1.5 -7 4 -7C8 -7 9 0 0 6Z";
 const drop = "M0 -9C5 -2 7 1 7 4A7 7 0 0 1 -7 4C-7 1 -5 -2 0 -9Z";
 
 function marks(): Record<Mark, SVGElement[]> {
   const path = (d: string, kind: string, at = "") => node("path", { d, class: kind, ...(at ? { transform: at } : {}) });
-  const blush = (x: number) => node("ellipse", { cx: `${x}`, cy: "136", rx: "20", ry: "9", class: "rose soft" });
+  const blush = (x: number) => {
+    const c = cheek(x);
+    c.classList.add("soft");
+    return c;
+  };
   const glass = (x: number) => node("rect", { x: `${x}`, y: "80", width: "86", height: "44", rx: "15", class: "glass" });
   const zzz = [[238, 74, 0.8], [258, 54, 1.05], [284, 30, 1.4]].map(([x, y, k]) =>
     path("M-6 -7H6L-6 7H6", "thin float", `translate(${x} ${y}) scale(${k})`));

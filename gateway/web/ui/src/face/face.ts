@@ -6,17 +6,19 @@
 // leds, text, muted; and look, which is robot (default), screen or bare. What is not
 // known leaves the face as it is, because names come from servers. The loudness may
 // be an AnalyserNode, too; where it is not known, the mouth of one that speaks moves
-// by itself. gesture() moves the head. One that is not seen, because it
+// by itself. feels is what it feels, graded, over its face. gesture() moves the head. One that is not seen, because it
 // is scrolled away or its page is hidden, has no timers, frames and animations.
 
 import { Drawing, poseOf, type Pose } from "./draw.js";
 import { faceOf, inState, isEmotion, isState, type Emotion, type Face, type State } from "./faces.js";
 import { approach, blinkAfter, blinkFor, gestureFrames, glance, glanceAfter, gestures, loudnessOf, type Gesture } from "./motion.js";
+import { wear, type Mood } from "./mood.js";
 import { style } from "./style.js";
 import { describe } from "./words.js";
 
 export { emotions, states, isEmotion, isState, type Emotion, type State } from "./faces.js";
 export { gestures, type Gesture } from "./motion.js";
+export { moodOf, type Mood } from "./mood.js";
 
 export type Look = "robot" | "screen" | "bare";
 
@@ -43,6 +45,7 @@ export class StackChanFace extends HTMLElement {
   private volume: number | null = null; // null: not known
   private source: AnalyserNode | null = null;
   private samples = new Float32Array(1024);
+  private feeling: Mood | null = null;
   private looksAt: [number, number] | null = null;
   private aside: [number, number] = [0, 0];
   private colours: string[] = [];
@@ -132,6 +135,15 @@ export class StackChanFace extends HTMLElement {
     this.choose();
   }
 
+  // The feeling lies over the face, and turns the head from where it looks.
+  get feels(): Mood | null { return this.feeling; }
+  set feels(m: Mood | null) {
+    this.feeling = m;
+    this.dataset["feels"] = m?.dominant ?? "";
+    this.orient();
+    this.move();
+  }
+
   get loudness(): number | AnalyserNode | null { return this.source ?? this.volume; }
   set loudness(l: number | AnalyserNode | null) {
     this.source = l instanceof AnalyserNode ? l : null;
@@ -216,7 +228,9 @@ export class StackChanFace extends HTMLElement {
   }
 
   private orient(): void {
-    this.turn.style.transform = `rotateY(${-this.values.yaw}deg) rotateX(${this.values.pitch}deg)`;
+    const { yaw, lean, tilt } = this.feeling ?? { yaw: 0, lean: 0, tilt: 0 };
+    this.turn.style.transform = `rotateY(${-this.values.yaw - yaw}deg) rotateX(${this.values.pitch - lean}deg) rotateZ(${tilt}deg)`;
+    this.stage.style.setProperty("--tilt", `${tilt}deg`);
   }
 
   private choose(): void {
@@ -310,6 +324,7 @@ export class StackChanFace extends HTMLElement {
     if (this.source) this.volume = loudnessOf(this.source, this.samples);
     const changes = this.shown !== this.wanted;
     const goal = poseOf(this.wanted);
+    if (this.feeling) wear(goal, this.feeling, this.values.emotion === "neutral" && this.values.mood === "neutral");
     goal.blink = this.shut || (changes && !this.quiet.matches) ? 0 : 1;
     if (changes && (this.now.blink < 0.2 || this.quiet.matches)) {
       this.shown = this.wanted;

@@ -2,9 +2,12 @@
 
 import type { Pose } from "./draw.js";
 
-export type Gesture = "nod" | "shake" | "tilt" | "wave";
+export type Gesture =
+  | "wave" | "nod" | "shake" | "think" | "celebrate" | "concern" | "bow" | "point" | "shrug" | "fidget" | "dance" | "idle" | "tilt";
 
-export const gestures: readonly Gesture[] = ["nod", "shake", "tilt", "wave"];
+export const gestures: readonly Gesture[] = [
+  "wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle", "tilt",
+];
 
 // gestureFrames are movements of the head about its own middle. A head without
 // arms waves by leaning from side to side.
@@ -13,6 +16,15 @@ export function gestureFrames(g: Gesture): { frames: Keyframe[]; ms: number } {
   switch (g) {
     case "nod": return along((v) => `rotateX(${v}deg)`, [0, -16, 3, -12, 0], 900);
     case "shake": return along((v) => `rotateY(${v}deg)`, [0, -20, 18, -14, 10, 0], 1100);
+    case "think": return along((v) => `rotateZ(${v}deg) rotateY(${-v}deg)`, [0, 9, 11, 9, 0], 1500);
+    case "celebrate": return along((v) => `translateY(${-Math.abs(v)}%) rotateZ(${v}deg)`, [0, 7, -7, 7, -7, 7, 0], 2000);
+    case "concern": return along((v) => `rotateX(${v}deg) rotateZ(${v / 2}deg)`, [0, -10, -12, -10, 0], 2000);
+    case "bow": return along((v) => `rotateX(${v}deg)`, [0, -30, -30, 0], 1800);
+    case "point": return along((v) => `rotateY(${v}deg)`, [0, -35, -35, -30, 0], 1500);
+    case "shrug": return along((v) => `translateY(${-v}%) rotateZ(${v}deg)`, [0, 6, 6, 0], 1400);
+    case "fidget": return along((v) => `rotateY(${v}deg) rotateZ(${v / 3}deg)`, [0, -6, 7, -5, 4, 0], 1600);
+    case "dance": return along((v) => `rotateZ(${v}deg) translateX(${v / 2}%)`, [0, 12, -12, 12, -12, 12, -12, 0], 4000);
+    case "idle": return along((v) => `rotateY(${v}deg)`, [0, 10, 10, -10, -10, 0], 3000);
     case "tilt": return along((v) => `rotateZ(${v}deg)`, [0, 11, 11, 11, 0], 1500);
     case "wave": return along((v) => `rotateZ(${v}deg) translateY(${-Math.abs(v) / 4}%)`, [0, 10, -10, 10, -10, 0], 1500);
   }
@@ -44,7 +56,7 @@ export function approach(p: Pose, to: Pose, ms: number): boolean {
   p.mouth = step(p.mouth, to.mouth, slow.mouth);
   p.open = pair(p.open, to.open, slow.rest);
   p.brows = pair(p.brows, to.brows, slow.rest);
-  for (const k of ["size", "slant", "wide", "curve", "skew", "browSlant", "browsSeen"] as const) p[k] = step(p[k], to[k], slow.rest);
+  for (const k of ["size", "slant", "wide", "curve", "skew", "browSlant", "browsSeen", "flush", "wrinkle"] as const) p[k] = step(p[k], to[k], slow.rest);
   return arrived;
 }
 

@@ -50,6 +50,7 @@ svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible
 .bubble:empty { display: none; }
 .talks .screen-ink { transform: translateY(-9%) scale(.92); }
 .screen-ink { transition: transform .25s; }
+.flat .screen-ink { rotate: var(--tilt, 0deg); }
 .ink, .fill { fill: currentColor; }
 .line { fill: none; stroke: currentColor; stroke-width: 8; stroke-linecap: round; stroke-linejoin: round; }
 .line.ink { fill: currentColor; stroke-width: 7; }

@@ -5,6 +5,7 @@
 // the state that comes of it.
 
 import type { ReactiveControllerHost } from "lit";
+import { moodOf, type Mood } from "../face/mood.js";
 import { feed, type Event_, type State } from "./feed.js";
 
 export interface Status {
@@ -48,6 +49,7 @@ export interface Now {
   talking: boolean; // its channel is open
   state: string; // what it shows
   emotion: string;
+  mood: Mood | null; // what it feels, once it has felt something
   status: Status | undefined;
   turns: Turn[]; // oldest first
   sensed: Sensed[]; // newest first
@@ -72,7 +74,7 @@ function text(v: unknown): string {
 
 function fresh(robot: string): Folded {
   return {
-    robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", status: undefined, turns: [], sensed: [],
+    robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", mood: null, status: undefined, turns: [], sensed: [],
     base: "idle", asked: [], running: [], reports: false, passing: undefined,
   };
 }
@@ -191,6 +193,9 @@ export class Board extends EventTarget {
   private fold(f: Folded, e: Event_): void {
     const d = e.data;
     switch (e.kind) {
+      case "mood":
+        f.mood = moodOf(d);
+        return;
       case "robot_online":
         f.session = e.session ?? "";
         f.online = f.talking = true;
@@ -340,6 +345,18 @@ export function follow(element: ReactiveControllerHost, robot: () => string | un
   element.addController({
     hostConnected: () => board.addEventListener("change", listen),
     hostDisconnected: () => board.removeEventListener("change", listen),
+  });
+}
+
+// gestures has the face in an element make the robot's gestures.
+export function gestures(element: ReactiveControllerHost & { renderRoot: ParentNode }, robot: () => string | undefined): void {
+  let stop: (() => void) | undefined;
+  const make = (e: Event_) => {
+    if (e.robot !== undefined && e.robot === robot()) void element.renderRoot.querySelector("stack-chan-face")?.gesture(text(e.data["name"]));
+  };
+  element.addController({
+    hostConnected: () => (stop = feed.on(["gesture"], make)),
+    hostDisconnected: () => stop?.(),
   });
 }
 

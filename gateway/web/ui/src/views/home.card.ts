@@ -1,13 +1,14 @@
 // A robot as the home view shows it: its face, what it does, what was last heard and said.
 
 import { css, html, nothing } from "lit";
-import { board, follow, type Record_ } from "../lib/board.js";
+import { board, follow, gestures, type Record_ } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { linkTo, nameOf, type Device } from "../lib/robots.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { ago } from "../lib/words.js";
 import { say, stateWord } from "./home.words.js";
+import { moodWord } from "./mood.words.js";
 import "../face/face.js";
 
 const busy = ["listening", "thinking", "working", "juggling", "speaking"];
@@ -41,6 +42,7 @@ export class RobotCard extends Spoken {
   constructor() {
     super();
     follow(this, () => this.device?.id);
+    gestures(this, () => this.device?.id);
   }
 
   // talk is the latest of what the server kept and what the feed has told since.
@@ -62,9 +64,10 @@ export class RobotCard extends Spoken {
     const shown = talk && Date.parse(talk.at) > Date.parse(d.last_seen) ? talk.at : d.last_seen;
     const quiet = !online && (state === "idle" || state === "sleeping");
     return html`<article data-test="robot-${d.id}" data-state=${state}>
-      <stack-chan-face state=${quiet && state === "idle" ? "idle" : state} emotion=${now?.emotion ?? (d.emotion || "neutral")}></stack-chan-face>
+      <stack-chan-face state=${quiet && state === "idle" ? "idle" : state} emotion=${now?.emotion ?? (d.emotion || "neutral")} .feels=${now?.mood ?? null}></stack-chan-face>
       <h3><a href=${linkTo(d.id)}><bdi>${nameOf(d)}</bdi></a></h3>
       <div class="state"><span class="tag ${toneOf(state)}" data-test="state">${quiet && state === "idle" ? say("away") : stateWord(state)}</span>
+        ${now?.mood ? html`<span class="tag" data-test="mood">${moodWord(now.mood.dominant)}</span>` : nothing}
         <div class="facts small muted">
           ${typeof status?.battery === "number"
             ? html`<span class="fact">${icon(status.charging ? "charging" : "battery")}${say(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}

@@ -4,7 +4,7 @@
 import { css, html, nothing } from "lit";
 import { emotions, type StackChanFace } from "../face/face.js";
 import { send } from "../lib/api.js";
-import { board, follow } from "../lib/board.js";
+import { board, follow, gestures as makes } from "../lib/board.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, run, within, type Control, type Controls, type Tool } from "../lib/tools.js";
@@ -58,6 +58,7 @@ export class Body extends Spoken {
     this.pitch = 0;
     this.lit = "";
     follow(this, () => this.device?.id, () => void this.look());
+    makes(this, () => this.device?.id);
   }
 
   protected updated(): void {
@@ -197,7 +198,7 @@ export class Body extends Spoken {
     const c = controlsOf(this.tools);
     const off = !this.online;
     const face = html`<stack-chan-face state=${now?.state ?? this.device.state} emotion=${now?.emotion ?? (this.device.emotion || "neutral")} .yaw=${this.yaw} .pitch=${this.pitch}
-      .leds=${this.lit && this.lit !== "#000000" ? [this.lit] : []} ?muted=${now?.status?.volume === 0} data-test="face"></stack-chan-face>`;
+      .leds=${this.lit && this.lit !== "#000000" ? [this.lit] : []} .feels=${now?.mood ?? null} ?muted=${now?.status?.volume === 0} data-test="face"></stack-chan-face>`;
     return html`${c.head && !off
       ? html`<div class="face" tabindex="0" role="application" aria-label=${say("head")} aria-describedby="how" data-test="head"
           @pointerdown=${this.down} @pointermove=${this.drag} @pointerup=${this.up} @pointercancel=${this.up} @keydown=${this.key}>${face}</div>

@@ -11,6 +11,7 @@ import { View } from "../lib/view.js";
 import { ago } from "../lib/words.js";
 import { toneOf } from "./home.card.js";
 import { say as sayHome, stateWord } from "./home.words.js";
+import { moodWord } from "./mood.words.js";
 import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
 import { say } from "./robot.words.js";
@@ -153,6 +154,7 @@ export class RobotView extends View {
     const online = now?.online ?? d.connected;
     const quiet = !online && state === "idle";
     return html`<div class="facts" role="status"><span class="tag ${toneOf(state)}" data-test="state">${quiet ? sayHome("away") : stateWord(state)}</span>
+      ${now?.mood ? html`<span class="tag" data-test="mood">${moodWord(now.mood.dominant)}</span>` : nothing}
       ${typeof status?.battery === "number" ? html`<span class="fact small muted">${icon(status.charging ? "charging" : "battery")}${sayHome(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
       ${status?.signal ? html`<span class="fact small muted">${icon("signal")}<bdi>${status.signal}</bdi></span>` : nothing}</div>`;
   }

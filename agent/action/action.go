@@ -1,0 +1,437 @@
+// Package action is what an agent does in the words of the three.ws agent system: an
+// action has one of fourteen types. One table leads from our events to actions, and
+// from the actions of a viewer to our events. A Log keeps the latest of each
+// character, and a Pace holds the viewers' actions to the system's rates.
+//
+// It is all values: nothing here opens a connection or reads a clock.
+package action
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Type is one of the fourteen.
+type Type string
+
+// The types.
+const (
+	Speak        Type = "speak"
+	Think        Type = "think"
+	Gesture      Type = "gesture"
+	Emote        Type = "emote"
+	LookAt       Type = "look-at"
+	PerformSkill Type = "perform-skill"
+	SkillDone    Type = "skill-done"
+	SkillError   Type = "skill-error"
+	Remember     Type = "remember"
+	Sign         Type = "sign"
+	LoadStart    Type = "load-start"
+	LoadEnd      Type = "load-end"
+	Validate     Type = "validate"
+	Presence     Type = "presence"
+)
+
+// Types are all of them.
+func Types() []Type {
+	return []Type{Speak, Think, Gesture, Emote, LookAt, PerformSkill, SkillDone, SkillError, Remember, Sign, LoadStart, LoadEnd, Validate, Presence}
+}
+
+// Known reports whether it is one of the fourteen.
+func (t Type) Known() bool { return slices.Contains(Types(), t) }
+
+// Action is something that an agent has done.
+type Action struct {
+	Type      Type            `json:"type"`
+	Payload   json.RawMessage `json:"payload"`     // an object; what it holds depends on the type
+	Timestamp int64           `json:"timestamp"`   // milliseconds since 1970
+	Agent     string          `json:"agentId"`     // the character's id
+	Skill     *string         `json:"sourceSkill"` // the skill at work, or null
+}
+
+// Sentiment is how a text sounds, from -1 to 1.
+type Sentiment func(text string) float64
+
+// Bounds of an action. Texts of ours that are longer are cut, a viewer's are refused.
+const (
+	mostText = 2000 // bytes
+	mostName = 200  // bytes of a name, an address, a target
+	mostArgs = 4000 // bytes of a skill's arguments, as JSON
+	mostURI  = 1000 // bytes
+
+	mostDuration = 60_000 // milliseconds of a gesture
+	mostFindings = 1_000_000
+)
+
+// The payloads, as the agent system has them. What ours add comes after the rest.
+type (
+	speech struct {
+		Text      string  `json:"text"`
+		Sentiment float64 `json:"sentiment"` // from -1 to 1
+	}
+	thought struct {
+		Thought string `json:"thought"`
+		Brain   string `json:"brain,omitempty"`
+	}
+	gesture struct {
+		Name     string  `json:"name"`
+		Duration float64 `json:"duration,omitempty"` // milliseconds
+		By       string  `json:"by,omitempty"`
+	}
+	emote struct {
+		Trigger string   `json:"trigger"`
+		Weight  *float64 `json:"weight"` // from 0 to 1
+	}
+	look struct {
+		Target string `json:"target"`
+		By     string `json:"by,omitempty"`
+	}
+	perform struct {
+		Skill string          `json:"skill"`
+		Args  json.RawMessage `json:"args,omitempty"`
+		Hint  string          `json:"animationHint,omitempty"`
+	}
+	result struct {
+		Success   *bool    `json:"success"`
+		Output    string   `json:"output"`
+		Sentiment *float64 `json:"sentiment,omitempty"`
+	}
+	done struct {
+		Skill  string `json:"skill"`
+		Result result `json:"result"`
+	}
+	failure struct {
+		Skill string `json:"skill"`
+		Error string `json:"error"`
+	}
+	memory struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+		Name    string `json:"name,omitempty"`
+		ID      string `json:"id,omitempty"`
+		Body    string `json:"body,omitempty"` // what some viewers call the content
+	}
+	signature struct {
+		Message   string `json:"message"`
+		Address   string `json:"address"`
+		Signature string `json:"signature,omitempty"`
+	}
+	load struct {
+		URI   string `json:"uri"`
+		Error string `json:"error,omitempty"`
+	}
+	validation struct {
+		Errors   count `json:"errors"`
+		Warnings count `json:"warnings"`
+	}
+	state struct {
+		State string `json:"state"`
+	}
+)
+
+// count is a number of findings; a viewer may send the list of them instead.
+type count int
+
+// UnmarshalJSON takes a number or a list.
+func (c *count) UnmarshalJSON(text []byte) error {
+	var list []json.RawMessage
+	if json.Unmarshal(text, &list) == nil {
+		*c = count(len(list))
+		return nil
+	}
+	return json.Unmarshal(text, (*int)(c))
+}
+
+// Of is the action that an event is, of the character with that id. ok is false for an
+// event that is none. sentiment may be nil: then every text is neutral.
+func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool) {
+	kind, payload, skill := outward(e.Event, sentiment)
+	if kind == "" {
+		return Action{}, false
+	}
+	text, err := json.Marshal(payload)
+	if err != nil { // args of a skill that are no JSON
+		return Action{}, false
+	}
+	a = Action{Type: kind, Payload: text, Timestamp: e.At.UnixMilli(), Agent: agent}
+	if skill != "" {
+		a.Skill = &skill
+	}
+	return a, true
+}
+
+// outward is the table from events to actions. Its other half is inward.
+func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
+	switch e := e.(type) {
+	case event.Said:
+		s := speech{Text: device.Clip(e.Text, mostText)}
+		if sentiment != nil {
+			s.Sentiment = sentiment(s.Text)
+		}
+		return Speak, s, ""
+	case event.ThinkingStarted:
+		return Think, thought{Brain: e.Brain}, ""
+	case event.Thought:
+		return Think, thought{Thought: device.Clip(e.Text, mostText)}, ""
+	case event.Gesture:
+		return Gesture, gesture{device.Clip(e.Name, mostName), float64(e.Duration), e.By}, e.Skill
+	case event.Emote:
+		return Emote, emote{device.Clip(e.Trigger, mostName), &e.Weight}, ""
+	case event.LookAt:
+		target := e.Target
+		if target == "center" {
+			target = "model" // the same, in the words of the agent system's bus
+		}
+		return LookAt, look{target, e.By}, ""
+	case event.Remembered:
+		return Remember, memory{Type: e.Type, Content: device.Clip(e.Body, mostText), Name: device.Clip(e.Name, mostName), ID: e.ID}, ""
+	case event.Signed:
+		return Sign, signature{device.Clip(e.Message, mostText), device.Clip(e.Address, mostName), device.Clip(e.Signature, mostName)}, ""
+	case event.SkillStarted, event.SkillDone, event.SkillFailed:
+		return ofSkill(e)
+	}
+	return ofViewer(e)
+}
+
+// ofSkill is the part of the table for skills.
+func ofSkill(e event.Event) (kind Type, payload any, skill string) {
+	switch e := e.(type) {
+	case event.SkillStarted:
+		p := perform{Skill: device.Clip(e.Skill, mostName), Hint: device.Clip(e.Gesture, mostName)}
+		if len(e.Args) <= mostArgs {
+			p.Args = e.Args
+		}
+		return PerformSkill, p, e.Skill
+	case event.SkillDone:
+		well := true
+		return SkillDone, done{device.Clip(e.Skill, mostName), result{&well, device.Clip(e.Output, mostText), e.Sentiment}}, e.Skill
+	case event.SkillFailed:
+		return SkillError, failure{device.Clip(e.Skill, mostName), device.Clip(e.Error, mostText)}, e.Skill
+	}
+	return "", nil, ""
+}
+
+// ofViewer is the part of the table for what viewers alone report.
+func ofViewer(e event.Event) (kind Type, payload any, skill string) {
+	switch e := e.(type) {
+	case event.LoadStarted:
+		return LoadStart, load{URI: device.Clip(e.URI, mostURI)}, ""
+	case event.LoadEnded:
+		return LoadEnd, load{device.Clip(e.URI, mostURI), device.Clip(e.Error, mostText)}, ""
+	case event.Validated:
+		return Validate, validation{count(e.Errors), count(e.Warnings)}, ""
+	case event.Presence:
+		return Presence, state{device.Clip(e.State, mostName)}, ""
+	}
+	return "", nil, ""
+}
+
+// ErrBad is wrapped by the errors of an action that is not one.
+var ErrBad = errors.New("not an action")
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBad, fmt.Sprintf(format, args...))
+}
+
+// Event is the event that a viewer's action is. Errors wrap ErrBad and say what is
+// wrong with which field.
+func (a Action) Event() (event.Event, error) {
+	if !a.Type.Known() {
+		return nil, bad("there is no type %.40q; there are %s", a.Type, names())
+	}
+	e, err := inward(a.Type, a.Payload)
+	if g, is := e.(event.Gesture); is && a.Skill != nil {
+		g.Skill = device.Clip(*a.Skill, mostName)
+		e = g
+	}
+	return e, err
+}
+
+func names() string {
+	var all []string
+	for _, t := range Types() {
+		all = append(all, string(t))
+	}
+	return strings.Join(all, ", ")
+}
+
+// inward is the table from a viewer's actions to events.
+func inward(kind Type, payload json.RawMessage) (event.Event, error) {
+	if len(payload) == 0 || payload[0] != '{' {
+		return nil, bad("payload is an object")
+	}
+	switch kind {
+	case Speak:
+		return read(payload, func(p speech) (event.Event, error) {
+			return event.Said{Text: p.Text, By: event.ByViewer}, needs("text", p.Text, mostText)
+		})
+	case Think:
+		return read(payload, func(p thought) (event.Event, error) {
+			return event.Thought{Text: p.Thought}, needs("thought", p.Thought, mostText)
+		})
+	case Gesture:
+		return read(payload, gesture.event)
+	case Emote:
+		return read(payload, emote.event)
+	case LookAt:
+		return read(payload, look.event)
+	case Remember:
+		return read(payload, memory.event)
+	case Sign:
+		return read(payload, signature.event)
+	case PerformSkill:
+		return read(payload, perform.event)
+	case SkillDone:
+		return read(payload, done.event)
+	case SkillError:
+		return read(payload, func(p failure) (event.Event, error) {
+			return event.SkillFailed{Skill: p.Skill, Error: p.Error}, errors.Join(needs("skill", p.Skill, mostName), fits("error", p.Error, mostText))
+		})
+	case LoadStart:
+		return read(payload, func(p load) (event.Event, error) {
+			return event.LoadStarted{URI: p.URI}, needs("uri", p.URI, mostURI)
+		})
+	case LoadEnd:
+		return read(payload, func(p load) (event.Event, error) {
+			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(fits("uri", p.URI, mostURI), fits("error", p.Error, mostText))
+		})
+	case Validate:
+		return read(payload, validation.event)
+	case Presence:
+		return read(payload, func(p state) (event.Event, error) {
+			return event.Presence{State: p.State}, needs("state", p.State, mostName)
+		})
+	}
+	return nil, bad("there is no type %.40q", kind)
+}
+
+// read decodes a payload and makes the event of it.
+func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (event.Event, error) {
+	var p P
+	if err := json.Unmarshal(payload, &p); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			return nil, bad("payload.%.60s may not be a JSON %s", wrong.Field, wrong.Value)
+		}
+		return nil, bad("payload is not the object that belongs to this type")
+	}
+	e, err := made(p)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (p gesture) event() (event.Event, error) {
+	err := needs("name", p.Name, mostName)
+	if !(p.Duration >= 0 && p.Duration <= mostDuration) {
+		err = errors.Join(err, bad("payload.duration is milliseconds, from 0 to %d", mostDuration))
+	}
+	return event.Gesture{Name: p.Name, Duration: int64(p.Duration), By: event.ByViewer}, err
+}
+
+// usualWeight is that of an emote that names none.
+const usualWeight = .7
+
+func (p emote) event() (event.Event, error) {
+	weight := usualWeight
+	if p.Weight != nil {
+		weight = *p.Weight
+	}
+	switch p.Trigger {
+	case "concern", "celebration", "patience", "curiosity", "empathy", "uncertain":
+	default:
+		return nil, bad("payload.trigger is concern, celebration, patience, curiosity, empathy or uncertain, not %.40q", p.Trigger)
+	}
+	if !(weight >= 0 && weight <= 1) {
+		return nil, bad("payload.weight is a number from 0 to 1")
+	}
+	return event.Emote{Trigger: p.Trigger, Weight: weight}, nil
+}
+
+func (p look) event() (event.Event, error) {
+	switch p.Target {
+	case "user", "camera", "center", "model":
+		return event.LookAt{Target: p.Target, By: event.ByViewer}, nil
+	}
+	return nil, bad("payload.target is model, user, camera or center, not %.40q", p.Target)
+}
+
+func (p perform) event() (event.Event, error) {
+	err := errors.Join(needs("skill", p.Skill, mostName), fits("animationHint", p.Hint, mostName))
+	if len(p.Args) > mostArgs {
+		err = errors.Join(err, bad("payload.args has at most %d bytes", mostArgs))
+	}
+	if len(p.Args) > 0 && string(p.Args) != "null" && p.Args[0] != '{' {
+		err = errors.Join(err, bad("payload.args is an object"))
+	}
+	return event.SkillStarted{Skill: p.Skill, Args: p.Args, Gesture: p.Hint}, err
+}
+
+func (p done) event() (event.Event, error) {
+	err := errors.Join(needs("skill", p.Skill, mostName), fits("result.output", p.Result.Output, mostText))
+	if s := p.Result.Sentiment; s != nil && !(math.Abs(*s) <= 1) {
+		err = errors.Join(err, bad("payload.result.sentiment is a number from -1 to 1"))
+	}
+	if p.Result.Success != nil && !*p.Result.Success {
+		return event.SkillFailed{Skill: p.Skill, Error: p.Result.Output}, err
+	}
+	return event.SkillDone{Skill: p.Skill, Output: p.Result.Output, Sentiment: p.Result.Sentiment}, err
+}
+
+func (p memory) event() (event.Event, error) {
+	if p.Content == "" {
+		p.Content = p.Body
+	}
+	switch p.Type {
+	case "":
+		p.Type = "user"
+	case "user", "feedback", "project", "reference":
+	default:
+		return nil, bad("payload.type is user, feedback, project or reference, not %.40q", p.Type)
+	}
+	return event.Remembered{Type: p.Type, Name: p.Name, Body: p.Content},
+		errors.Join(needs("content", p.Content, mostText), fits("name", p.Name, mostName))
+}
+
+// ours begins the address of a key of the appliance. What a viewer signs is signed with
+// another, and must not pass for it.
+const ours = "ed25519:"
+
+func (p signature) event() (event.Event, error) {
+	err := errors.Join(needs("message", p.Message, mostText), needs("address", p.Address, mostName), fits("signature", p.Signature, mostName))
+	if strings.HasPrefix(strings.ToLower(p.Address), ours) {
+		err = errors.Join(err, bad("payload.address is a viewer's own; %s is the appliance's", ours))
+	}
+	return event.Signed{Message: p.Message, Address: p.Address, Signature: p.Signature}, err
+}
+
+func (p validation) event() (event.Event, error) {
+	if p.Errors < 0 || p.Warnings < 0 || p.Errors > mostFindings || p.Warnings > mostFindings {
+		return nil, bad("payload.errors and payload.warnings are numbers from 0 to %d, or lists", mostFindings)
+	}
+	return event.Validated{Errors: int(p.Errors), Warnings: int(p.Warnings)}, nil
+}
+
+// needs refuses a field that is empty or too long.
+func needs(field, text string, most int) error {
+	if strings.TrimSpace(text) == "" {
+		return bad("payload.%s is needed", field)
+	}
+	return fits(field, text, most)
+}
+
+// fits refuses a field that is too long.
+func fits(field, text string, most int) error {
+	if len(text) > most {
+		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package action
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+func number(f float64) *float64 { return &f }
+
+// TestTheTable holds both directions: what each event is in the agent system's words,
+// and which event a viewer's action is.
+func TestTheTable(t *testing.T) {
+	at := time.UnixMilli(1_790_000_000_123)
+	seen := map[Type]bool{}
+	for _, c := range []struct {
+		event   event.Event
+		kind    Type
+		payload string
+		skill   string
+		back    event.Event // nil is the event itself
+	}{
+		{event.Said{Text: "Hello!", By: event.ByViewer}, Speak, `{"text":"Hello!","sentiment":0.5}`, "", nil},
+		{event.Thought{Text: "hm"}, Think, `{"thought":"hm"}`, "", nil},
+		{event.Gesture{Name: "wave", Duration: 1500, By: event.ByViewer}, Gesture, `{"name":"wave","duration":1500,"by":"viewer"}`, "", nil},
+		{event.Gesture{Name: "nod", By: event.ByViewer, Skill: "greet"}, Gesture, `{"name":"nod","by":"viewer"}`, "greet", nil},
+		{event.Emote{Trigger: "curiosity", Weight: .4}, Emote, `{"trigger":"curiosity","weight":0.4}`, "", nil},
+		{event.LookAt{Target: "user", By: event.ByViewer}, LookAt, `{"target":"user","by":"viewer"}`, "", nil},
+		{event.LookAt{Target: "center", By: event.ByViewer}, LookAt, `{"target":"model","by":"viewer"}`, "",
+			event.LookAt{Target: "model", By: event.ByViewer}},
+		{event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":1}`), Gesture: "wave"}, PerformSkill,
+			`{"skill":"greet","args":{"a":1},"animationHint":"wave"}`, "greet", nil},
+		{event.SkillDone{Skill: "greet", Output: "Hi", Sentiment: number(.6)}, SkillDone,
+			`{"skill":"greet","result":{"success":true,"output":"Hi","sentiment":0.6}}`, "greet", nil},
+		{event.SkillFailed{Skill: "greet", Error: "no voice"}, SkillError, `{"skill":"greet","error":"no voice"}`, "greet", nil},
+		{event.Remembered{ID: "7", Type: "user", Name: "tea", Body: "likes tea"}, Remember,
+			`{"type":"user","content":"likes tea","name":"tea","id":"7"}`, "", event.Remembered{Type: "user", Name: "tea", Body: "likes tea"}},
+		{event.Signed{Message: "m", Address: "0xab", Signature: "s"}, Sign, `{"message":"m","address":"0xab","signature":"s"}`, "", nil},
+		{event.LoadStarted{URI: "a.glb"}, LoadStart, `{"uri":"a.glb"}`, "", nil},
+		{event.LoadEnded{URI: "a.glb", Error: "404"}, LoadEnd, `{"uri":"a.glb","error":"404"}`, "", nil},
+		{event.Validated{Errors: 2, Warnings: 1}, Validate, `{"errors":2,"warnings":1}`, "", nil},
+		{event.Presence{State: "online"}, Presence, `{"state":"online"}`, "", nil},
+	} {
+		a, ok := Of(event.Envelope{At: at, Event: c.event}, "cook", func(string) float64 { return .5 })
+		if !ok || a.Type != c.kind || string(a.Payload) != c.payload || a.Agent != "cook" || a.Timestamp != 1_790_000_000_123 ||
+			(a.Skill == nil) != (c.skill == "") || a.Skill != nil && *a.Skill != c.skill {
+			t.Errorf("%#v is %s %s", c.event, a.Type, a.Payload)
+			continue
+		}
+		seen[a.Type] = true
+		want := c.back
+		if want == nil {
+			want = c.event
+		}
+		if back, err := a.Event(); err != nil || !reflect.DeepEqual(back, want) {
+			t.Errorf("%s %s comes back as %#v, %v", a.Type, a.Payload, back, err)
+		}
+	}
+	for _, kind := range Types() {
+		if !seen[kind] {
+			t.Errorf("%s has no row", kind)
+		}
+	}
+	thinks, ok := Of(event.Envelope{Event: event.ThinkingStarted{Brain: "openai"}}, "", nil)
+	if !ok || string(thinks.Payload) != `{"thought":"","brain":"openai"}` {
+		t.Errorf("a brain that thinks is %s", thinks.Payload)
+	}
+	if _, ok := Of(event.Envelope{Event: event.Heard{Text: "hi"}}, "", nil); ok {
+		t.Error("what somebody else says is an action of the agent")
+	}
+}
+
+func TestTheShapeOfAnAction(t *testing.T) {
+	a, _ := Of(event.Envelope{At: time.UnixMilli(5), Event: event.Presence{State: "online"}}, "default", nil)
+	text, err := json.Marshal(a)
+	if want := `{"type":"presence","payload":{"state":"online"},"timestamp":5,"agentId":"default","sourceSkill":null}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestWhatAViewerMayLeaveOut(t *testing.T) {
+	for text, want := range map[string]event.Event{
+		`{"type":"emote","payload":{"trigger":"empathy"}}`: event.Emote{Trigger: "empathy", Weight: .7},
+		`{"type":"validate","payload":{"errors":[{},{}]}}`: event.Validated{Errors: 2},
+		`{"type":"remember","payload":{"body":"tea"}}`:     event.Remembered{Type: "user", Body: "tea"},
+		`{"type":"load-end","payload":{"error":null}}`:     event.LoadEnded{},
+		`{"type":"skill-done","payload":{"skill":"x","result":{"success":false,"output":"unknown","sentiment":-0.3}}}`: event.SkillFailed{
+			Skill: "x", Error: "unknown"},
+	} {
+		var a Action
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := a.Event(); err != nil || !reflect.DeepEqual(e, want) {
+			t.Errorf("%s: %#v, %v", text, e, err)
+		}
+	}
+}
+
+func TestBadActions(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"type":"dance"}`:                                                              "there is no type",
+		`{"type":"speak"}`:                                                              "payload is an object",
+		`{"type":"speak","payload":[]}`:                                                 "payload is an object",
+		`{"type":"speak","payload":{"text":" "}}`:                                       "payload.text is needed",
+		`{"type":"speak","payload":{"text":7}}`:                                         "payload.text may not be a JSON number",
+		`{"type":"gesture","payload":{"name":"wave","duration":-1}}`:                    "milliseconds",
+		`{"type":"gesture","payload":{"name":"wave","duration":1e9}}`:                   "milliseconds",
+		`{"type":"emote","payload":{"trigger":"joy"}}`:                                  "payload.trigger",
+		`{"type":"emote","payload":{"trigger":"concern","weight":1.1}}`:                 "payload.weight",
+		`{"type":"look-at","payload":{"target":"moon"}}`:                                "payload.target",
+		`{"type":"remember","payload":{"type":"diary","content":"x"}}`:                  "payload.type",
+		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                   "payload.args",
+		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:        "payload.result.sentiment",
+		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:            "the appliance's",
+		`{"type":"validate","payload":{"errors":-1}}`:                                   "payload.errors",
+		`{"type":"presence","payload":{}}`:                                              "payload.state is needed",
+		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", mostText+1) + `"}}`: "at most",
+	} {
+		var a Action
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Event(); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.80s: %v", text, err)
+		}
+	}
+}
+
+// TestTheLogIsBounded has more actions of more characters than are kept.
+func TestTheLogIsBounded(t *testing.T) {
+	l := NewLog(func(_ device.ID, session string) string { return session }, nil)
+	for c := range mostCharacters + 3 {
+		for n := range kept + 5 {
+			l.Take(event.Envelope{Seq: uint64(n), At: time.UnixMilli(int64(c*1000 + n)), Session: fmt.Sprint(c),
+				Event: event.Presence{State: fmt.Sprint(n)}})
+		}
+	}
+	if len(l.of) != mostCharacters || len(l.of[fmt.Sprint(mostCharacters)]) != kept {
+		t.Errorf("%d characters, %d actions", len(l.of), len(l.of[fmt.Sprint(mostCharacters)]))
+	}
+	if got := l.Recent("0", nil, 5); len(got) != 0 {
+		t.Errorf("the quietest character is kept: %v", got)
+	}
+	got := l.Recent(fmt.Sprint(mostCharacters+2), []Type{Presence}, 2)
+	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d"}`, kept+4) {
+		t.Errorf("the latest two are %v", got)
+	}
+	if got := l.Recent("", []Type{Speak}, 10); len(got) != 0 {
+		t.Errorf("of another type: %v", got)
+	}
+	if got := l.Recent("", nil, 100_000); len(got) != kept*mostCharacters {
+		t.Errorf("all are %d", len(got))
+	}
+}

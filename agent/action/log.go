@@ -1,0 +1,124 @@
+package action
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Bounds of the log.
+const (
+	kept           = 200 // actions of each character
+	mostCharacters = 64  // the one that has done nothing for the longest is dropped
+)
+
+// Who is the id of the character that acts in a session. It does not block.
+type Who func(robot device.ID, session string) string
+
+// Log keeps the latest actions of each character. Run fills it.
+type Log struct {
+	who       Who
+	sentiment Sentiment
+
+	mu   sync.Mutex
+	of   map[string][]Action // by the character's id, the oldest first
+	seen uint64              // Seq of the latest event that was taken in
+	news chan struct{}       // closed and replaced when seen changes and somebody waits
+}
+
+// NewLog returns an empty log. sentiment may be nil: then every text is neutral.
+func NewLog(who Who, sentiment Sentiment) *Log {
+	return &Log{who: who, sentiment: sentiment, of: map[string][]Action{}, news: make(chan struct{})}
+}
+
+// Run takes in what a reader reads until ctx or the bus ends.
+func (l *Log) Run(ctx context.Context, r *event.Reader) { r.Each(ctx, l.Take) }
+
+// Of is the action that an event is, with its character. ok is false for an event that
+// is none.
+func (l *Log) Of(e event.Envelope) (a Action, ok bool) {
+	if kind, _, _ := outward(e.Event, nil); kind == "" {
+		return Action{}, false // most events; nobody is asked whose they are
+	}
+	return Of(e, l.who(e.Robot, e.Session), l.sentiment)
+}
+
+// Take takes in one event.
+func (l *Log) Take(e event.Envelope) {
+	a, ok := l.Of(e)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ok {
+		l.keep(a)
+	}
+	l.seen = e.Seq
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
+func (l *Log) keep(a Action) {
+	list, known := l.of[a.Agent]
+	if !known && len(l.of) >= mostCharacters {
+		l.dropQuietest()
+	}
+	if len(list) >= kept {
+		list = slices.Delete(list, 0, len(list)-kept+1)
+	}
+	l.of[a.Agent] = append(list, a)
+}
+
+// dropQuietest drops the character whose latest action is the oldest.
+func (l *Log) dropQuietest() {
+	quietest, since := "", int64(0)
+	for id, list := range l.of {
+		if at := list[len(list)-1].Timestamp; quietest == "" || at < since {
+			quietest, since = id, at
+		}
+	}
+	delete(l.of, quietest)
+}
+
+// Upto waits until the log has taken in the event with that number, so that who has
+// published it finds it. It returns ctx.Err() if ctx ends first.
+func (l *Log) Upto(ctx context.Context, seq uint64) error {
+	for {
+		l.mu.Lock()
+		seen, news := l.seen, l.news
+		l.mu.Unlock()
+		if seen >= seq {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Recent are the latest n actions of a character, or of all for the empty id, of these
+// types, or of all types for none; the oldest first.
+func (l *Log) Recent(agent string, types []Type, n int) []Action {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []Action{}
+	for _, id := range slices.Sorted(maps.Keys(l.of)) {
+		if agent != "" && id != agent {
+			continue
+		}
+		for _, a := range l.of[id] {
+			if len(types) == 0 || slices.Contains(types, a.Type) {
+				all = append(all, a)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Action) int { return int(a.Timestamp - b.Timestamp) })
+	return all[max(0, len(all)-n):]
+}
+
+// Who is the id of the character that acts in a session.
+func (l *Log) Who(robot device.ID, session string) string { return l.who(robot, session) }

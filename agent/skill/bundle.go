@@ -1,0 +1,354 @@
+package skill
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/agent/thinker"
+)
+
+// Files of a bundle. Others are not read, but count for its digest.
+const (
+	manifestFile     = "manifest.json"
+	instructionsFile = "SKILL.md"
+	toolsFile        = "tools.json"
+	signatureFile    = "signature.json" // does not count for the digest, which it signs
+)
+
+// manifest is manifest.json. Keys that are not known are left alone: they are for
+// programs that show the agent.
+type manifest struct {
+	Spec         string
+	Name         string
+	Version      string
+	Description  string
+	Gesture      string          `json:"animationHint"`
+	Voice        string          `json:"voicePattern"`
+	Exposed      bool            `json:"mcpExposed"`
+	Input        json.RawMessage `json:"inputSchema"`
+	Handler      string
+	Sentences    map[string][]string
+	Servers      map[string]string `json:"mcpServers"`
+	Dependencies needs
+	Integrity    map[string]string
+}
+
+// needs are dependencies, written as an object of versions or as a list of names.
+type needs map[string]string
+
+func (n *needs) UnmarshalJSON(data []byte) error {
+	var names []string
+	if json.Unmarshal(data, &names) == nil {
+		*n = needs{}
+		for _, name := range names {
+			(*n)[name] = "*"
+		}
+		return nil
+	}
+	versions := map[string]string{}
+	if json.Unmarshal(data, &versions) != nil {
+		return errors.New("dependencies is a list of names, or an object of names with versions")
+	}
+	*n = versions
+	return nil
+}
+
+// toolsDocument is tools.json.
+type toolsDocument struct {
+	Tools []struct {
+		Name        string
+		Description string
+		Schema      json.RawMessage `json:"input_schema"`
+		URL         string
+		Server      string `json:"mcp"`
+	}
+}
+
+// Read reads the bundle of a folder. Its error names the file that is at fault. A
+// bundle that can be read need not be trusted: see Trust.
+func Read(folder string) (Skill, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return Skill{}, fmt.Errorf("open the skill: %w", err)
+	}
+	defer root.Close()
+	sums, err := sum(root.FS())
+	if err != nil {
+		return Skill{}, err
+	}
+	var m manifest
+	if err := readJSON(root, manifestFile, &m); err != nil {
+		return Skill{}, err
+	}
+	s := Skill{Name: m.Name, Version: m.Version, Description: oneLine(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
+		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Servers: m.Servers, Folder: folder, Digest: digest(sums)}
+	if err := cmp.Or(m.check(), intact(m.Integrity, sums)); err != nil {
+		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	if s.Needs, err = needed(m); err != nil {
+		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	if s.Instructions, err = instructions(root); err != nil {
+		return Skill{}, fmt.Errorf("%s: %w", instructionsFile, err)
+	}
+	if s.Tools, err = readTools(root, m); err != nil {
+		return Skill{}, fmt.Errorf("%s: %w", toolsFile, err)
+	}
+	if s.Handler == "" && slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Name }) {
+		s.Handler = s.Name
+	}
+	if s.Handler != "" && !slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Handler }) {
+		return Skill{}, fmt.Errorf("%s: handler names the tool %.40q, which %s does not have", manifestFile, s.Handler, toolsFile)
+	}
+	s.Signature, err = readSignature(root)
+	return s, err
+}
+
+// sum is the SHA-256 of each file of a bundle but the signature, by its path. What
+// is no plain file is refused: a link could lead out of the bundle.
+func sum(files fs.FS) (map[string]string, error) {
+	sums, left := map[string]string{}, int64(mostBundle)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() || name == signatureFile:
+			return nil
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%.80s is a link or a device; a bundle has plain files only", name)
+		case len(sums) == mostFiles:
+			return fmt.Errorf("the bundle has more than %d files", mostFiles)
+		}
+		f, err := files.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		hash := sha256.New()
+		n, err := io.Copy(hash, io.LimitReader(f, left+1))
+		if left -= n; left < 0 {
+			return fmt.Errorf("the bundle is larger than %d MB", mostBundle>>20)
+		}
+		sums[name] = hex.EncodeToString(hash.Sum(nil))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the skill: %w", err)
+	}
+	return sums, nil
+}
+
+// digest is that of a bundle: of its files' names and digests, sorted by name.
+func digest(sums map[string]string) string {
+	names := make([]string, 0, len(sums))
+	for name := range sums {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	hash := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(hash, "%q %s\n", name, sums[name])
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// intact compares the digests that a manifest gives, in hex, with those of the files.
+func intact(expected, sums map[string]string) error {
+	for name, want := range expected {
+		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
+			return fmt.Errorf("integrity: %.80s is not the file that was published; get the skill again", name)
+		}
+	}
+	return nil
+}
+
+// readFile reads a file of at most so many bytes; it is empty if there is none.
+func readFile(root *os.Root, name string, most int64) ([]byte, error) {
+	f, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return data, err
+}
+
+func readJSON(root *os.Root, name string, into any) error {
+	data, err := readFile(root, name, mostManifest)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	case data == nil:
+		return fmt.Errorf("%s is missing; a skill is a folder with one", name)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: this is not the JSON it should be: %w", name, err)
+	}
+	return nil
+}
+
+// instructions are SKILL.md without the front matter, which says again what the
+// manifest says.
+func instructions(root *os.Root) (string, error) {
+	data, err := readFile(root, instructionsFile, mostInstructions)
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return "", errors.New("this is not text in UTF-8")
+	}
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	if rest, found := strings.CutPrefix(text, "---\n"); found {
+		if _, text, found = strings.Cut(rest, "\n---\n"); !found {
+			return "", errors.New("the front matter is not closed by a line of ---")
+		}
+	}
+	return strings.TrimSpace(text), nil
+}
+
+// check finds what is wrong with a manifest.
+func (m manifest) check() error {
+	switch {
+	case m.Spec != "" && !strings.HasPrefix(m.Spec, "skill/0."):
+		return fmt.Errorf("spec is %.40q; this appliance knows skill/0.1", m.Spec)
+	case !named(m.Name):
+		return fmt.Errorf("%.60q is no name for a skill; give it 1 to %d small letters, digits, - and _", m.Name, mostNameLength)
+	case oneLine(m.Description) == "" || len(m.Description) > mostDescription:
+		return fmt.Errorf("description is missing, or longer than %d bytes", mostDescription)
+	case m.Gesture != "" && !named(m.Gesture):
+		return fmt.Errorf("animationHint %.40q is no gesture's name", m.Gesture)
+	case len(m.Voice) > mostPattern:
+		return fmt.Errorf("voicePattern is longer than %d bytes", mostPattern)
+	case len(m.Servers) > mostServers:
+		return fmt.Errorf("mcpServers has more than %d servers", mostServers)
+	}
+	if _, err := parseVersion(m.Version); err != nil {
+		return fmt.Errorf("version: %w", err)
+	}
+	for name, at := range m.Servers {
+		if err := address(at); err != nil || len(name) > 32 || !isName(name) {
+			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 small letters, and an address such as http://host:port/mcp", name)
+		}
+	}
+	for language, all := range m.Sentences {
+		if len(all) > mostSentences || slices.ContainsFunc(all, func(s string) bool { return len(s) > 200 }) {
+			return fmt.Errorf("sentences has more than %d of the language %.20q, or one longer than 200 bytes", mostSentences, language)
+		}
+	}
+	return schema(m.Input)
+}
+
+// schema finds out whether a schema is missing or fit to be offered to a model.
+func schema(s json.RawMessage) error {
+	var object struct{ Type string }
+	if len(s) > 0 && (len(s) > mostSchema || json.Unmarshal(s, &object) != nil || object.Type != "object") {
+		return fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", mostSchema)
+	}
+	return nil
+}
+
+// address reports whether a text is an address that can be called.
+func address(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("it is no address; write it as http://host:port/path, without a user")
+	}
+	return nil
+}
+
+// needed are a manifest's dependencies by the name of the skill.
+func needed(m manifest) (map[string]string, error) {
+	if len(m.Dependencies) > mostNeeds {
+		return nil, fmt.Errorf("dependencies names more than %d skills", mostNeeds)
+	}
+	all := map[string]string{}
+	for at, version := range m.Dependencies {
+		name := path.Base(strings.TrimSuffix(at, "/"))
+		switch {
+		case strings.Contains(at, "://"):
+			return nil, fmt.Errorf("dependencies: %.80q cannot be fetched; put the skill beside this one and name it by its name", at)
+		case !named(name):
+			return nil, fmt.Errorf("dependencies: %.60q is no skill's name", at)
+		case name == m.Name:
+			return nil, fmt.Errorf("dependencies: the skill %s needs itself", name)
+		}
+		if _, err := parseRange(version); err != nil {
+			return nil, fmt.Errorf("dependencies: %s: %w", name, err)
+		}
+		all[name] = version
+	}
+	return all, nil
+}
+
+// readTools reads tools.json, which may be missing.
+func readTools(root *os.Root, m manifest) ([]Tool, error) {
+	data, err := readFile(root, toolsFile, mostManifest)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var d toolsDocument
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, fmt.Errorf("this is not the JSON it should be: %w", err)
+	}
+	if len(d.Tools) > mostTools {
+		return nil, fmt.Errorf("it has more than %d tools", mostTools)
+	}
+	var all []Tool
+	for _, t := range d.Tools {
+		tool := Tool{thinker.Tool{Name: t.Name, Description: oneLine(t.Description), Schema: t.Schema}, t.URL, t.Server}
+		if len(tool.Schema) == 0 {
+			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		if slices.ContainsFunc(all, func(o Tool) bool { return o.Name == t.Name }) {
+			return nil, fmt.Errorf("two tools are called %s", t.Name)
+		}
+		if err := tool.check(m.Servers); err != nil {
+			return nil, fmt.Errorf("tool %.60q: %w", t.Name, err)
+		}
+		all = append(all, tool)
+	}
+	return all, nil
+}
+
+func (t Tool) check(servers map[string]string) error {
+	switch {
+	case !isToolName(t.Name):
+		return errors.New("it needs a name of at most 64 letters, digits, - and _")
+	case t.Description == "" || len(t.Description) > mostDescription:
+		return fmt.Errorf("its description is missing, or longer than %d bytes", mostDescription)
+	case t.URL != "" && t.Server != "":
+		return errors.New("it has both a url and an mcp server; keep one of them")
+	case t.URL == "" && t.Server == "":
+		return errors.New("it has neither a url nor an mcp server; Perch runs no JavaScript, so handlers.js is not used")
+	case t.URL != "":
+		if err := address(t.URL); err != nil {
+			return fmt.Errorf("its url: %w", err)
+		}
+	case servers[t.Server] == "":
+		return fmt.Errorf("its mcp server %.40q is not in mcpServers of %s", t.Server, manifestFile)
+	}
+	return schema(t.Schema)
+}
+
+// oneLine is a text as one line that can be shown.
+func oneLine(text string) string { return agent.Speakable(text) }

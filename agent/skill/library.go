@@ -1,0 +1,299 @@
+package skill
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/thinker"
+	"perch/device"
+	"perch/event"
+	"perch/remote"
+)
+
+// Options are what a Library works with. All may be left out.
+type Options struct {
+	Folder string // whose folders are the bundles; without one there are only the built-in skills
+	Trust  Trust
+	// Publish tells of skills that start and end.
+	Publish func(robot device.ID, session string, e event.Event)
+	// Remember keeps a fact, for the skill remember.
+	Remember func(c Call, name, fact string) error
+	// Sign signs a message with the appliance's key, for the skill sign-action.
+	Sign func(message string) (event.Signed, error)
+	// Server is the MCP server at an address, under the name that the bundle gives it.
+	Server func(name, address string) (thinker.ToolSource, error)
+	// Skills are the names of those a character has; nil is all.
+	Skills func(character string) []string
+	Within time.Duration // for one tool; 20 s if 0
+	Log    *slog.Logger
+}
+
+// Library is the skills of the house.
+type Library struct {
+	o       Options
+	skills  map[string]Skill
+	order   []string // the names of bundles, those that are needed first; then the built-in ones
+	refused []Refusal
+	client  *remote.Client
+	servers map[string]thinker.ToolSource // by the skill's name, a slash and the server's
+	slots   chan struct{}
+}
+
+// performTool is the tool by which a model performs a skill.
+const performTool = "perform_skill"
+
+// New loads the bundles of a folder. A bundle at fault is refused, and hinders no
+// other; a folder that is not there has none. Close ends what it has opened.
+func New(o Options) (*Library, error) {
+	o.Within = cmp.Or(o.Within, 20*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Publish == nil {
+		o.Publish = func(device.ID, string, event.Event) {}
+	}
+	l := &Library{o: o, skills: builtins(o), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, mostAtOnce)}
+	l.client = remote.NewClient(remote.Options{Server: remote.Server{Service: "the skill's endpoint", Check: "the url in its tools.json"},
+		First: o.Within, Idle: o.Within})
+	own := slices.Sorted(maps.Keys(l.skills))
+	found, err := l.read()
+	if err != nil {
+		return nil, err
+	}
+	sorted, refused := order(found, l.skills)
+	l.refused = append(l.refused, refused...)
+	for _, s := range sorted {
+		l.skills[s.Name] = s
+		l.order = append(l.order, s.Name)
+		l.connect(s)
+	}
+	l.order = append(l.order, own...)
+	return l, nil
+}
+
+// read reads the bundles that are trusted.
+func (l *Library) read() (all []Skill, err error) {
+	if l.o.Folder == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(l.o.Folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the skills: %w", err)
+	}
+	for _, e := range entries {
+		folder := filepath.Join(l.o.Folder, e.Name())
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if len(all) == mostSkills {
+			l.refused = append(l.refused, Refusal{Folder: folder, Err: fmt.Errorf("there are already %d skills", mostSkills)})
+			continue
+		}
+		s, err := Read(folder)
+		if err == nil {
+			err = l.o.Trust.Check(s)
+		}
+		if err != nil {
+			l.refused = append(l.refused, Refusal{folder, s.Name, err})
+			continue
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// connect prepares the MCP servers of a skill; they are reached with their first call.
+func (l *Library) connect(s Skill) {
+	for name, at := range s.Servers {
+		if l.o.Server == nil {
+			return
+		}
+		source, err := l.o.Server(name, at)
+		if err != nil {
+			l.o.Log.Warn("a skill's MCP server cannot be used", "skill", s.Name, "server", name, "err", err)
+			continue
+		}
+		l.servers[s.Name+"/"+name] = source
+	}
+}
+
+// Close ends the calls that are under way. It may be called more than once.
+func (l *Library) Close() { l.client.Close() }
+
+// Refused are the bundles that are not loaded, and why.
+func (l *Library) Refused() []Refusal { return l.refused }
+
+// All are the skills: bundles in the order in which they were loaded, then those
+// that are built in.
+func (l *Library) All() []Skill {
+	all := make([]Skill, 0, len(l.order))
+	for _, name := range l.order {
+		all = append(all, l.skills[name])
+	}
+	return all
+}
+
+// of are the skills of a character.
+func (l *Library) of(character string) []Skill {
+	all := l.All()
+	if l.o.Skills == nil {
+		return all
+	}
+	names := l.o.Skills(cmp.Or(character, agent.DefaultCharacter))
+	if names == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
+}
+
+// character is the id of a turn's character.
+func character(t agent.Turn) string {
+	if t.Persona == nil {
+		return agent.DefaultCharacter
+	}
+	return cmp.Or(t.Persona.ID, agent.DefaultCharacter)
+}
+
+// Block is what a model is told of a turn's skills: the instructions of bundles.
+func (l *Library) Block(t agent.Turn) string {
+	if t.Untrusted {
+		return ""
+	}
+	var b strings.Builder
+	for _, s := range l.of(character(t)) {
+		if s.builtin == nil {
+			fmt.Fprintf(&b, "<skill name=%q version=%q>\n%s\n</skill>\n", s.Name, s.Version, cmp.Or(s.Instructions, s.Description))
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Tools are the tools of a turn's skills, and one that performs a skill.
+func (l *Library) Tools(t agent.Turn) []thinker.Tool {
+	if t.Untrusted {
+		return nil // a skill's tools may act on the home
+	}
+	var all []thinker.Tool
+	var names []string
+	var about strings.Builder
+	for _, s := range l.of(character(t)) {
+		for _, tool := range s.Tools {
+			all = append(all, tool.Tool)
+		}
+		if s.Handler != "" || s.Voice != "" || s.builtin != nil && s.Name != "remember" { // which is a tool of its own
+			names = append(names, s.Name)
+			fmt.Fprintf(&about, " %s: %s", s.Name, s.Description)
+		}
+	}
+	schema, err := json.Marshal(map[string]any{"type": "object", "required": []string{"skill"}, "properties": map[string]any{
+		"skill": map[string]any{"type": "string", "enum": names},
+		"args":  map[string]any{"type": "object", "description": "what the skill is to know"},
+	}})
+	if err != nil || len(names) == 0 {
+		return all
+	}
+	return append(all, thinker.Tool{Name: performTool, Schema: schema,
+		Description: device.Clip("Do something you know how to do."+about.String(), 1000)})
+}
+
+// Run runs one of Tools for a turn, and returns the text that the model reads.
+func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
+	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Untrusted: t.Untrusted}
+	if c.Untrusted {
+		return "", ErrDenied
+	}
+	if name == performTool {
+		var asked struct {
+			Skill string
+			Args  json.RawMessage
+		}
+		if err := json.Unmarshal(args, &asked); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrArguments, err)
+		}
+		c.Skill, c.Args = asked.Skill, asked.Args
+		return text(l.Perform(ctx, c))
+	}
+	for _, s := range l.of(c.Agent) {
+		if i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
+			c.Skill = s.Name
+			return text(l.work(ctx, s, c, func(p *performance) (Result, error) { return l.use(p, s.Tools[i]) }))
+		}
+	}
+	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
+}
+
+// text is what a model reads of a result.
+func text(r Result, err error) (string, error) {
+	switch {
+	case err != nil:
+		return "", err
+	case !r.Success:
+		return "", errors.New(cmp.Or(r.Output, "the skill did not succeed"))
+	case r.Output == "" && len(r.Data) > 0:
+		return string(r.Data), nil
+	}
+	return r.Output, nil
+}
+
+// exposedPrefix stands before the names of skills that other programs may call.
+const exposedPrefix = "skill_"
+
+// Exposed are the tools that other programs may call.
+func (l *Library) Exposed() (all []thinker.Tool) {
+	for _, s := range l.All() {
+		if s.Exposed {
+			schema := s.input()
+			all = append(all, thinker.Tool{Name: exposedName(s), Description: s.Description, Schema: schema})
+		}
+	}
+	return all
+}
+
+func exposedName(s Skill) string { return exposedPrefix + strings.ReplaceAll(s.Name, "-", "_") }
+
+// CallExposed performs an exposed skill by the name of its tool.
+func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error) {
+	for _, s := range l.All() {
+		if s.Exposed && exposedName(s) == name {
+			return text(l.Perform(ctx, Call{Agent: agent.DefaultCharacter, Skill: s.Name, Args: args, Now: now}))
+		}
+	}
+	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
+}
+
+// input is the schema of what a skill is given: its own, or that of the tool which
+// carries it out.
+func (s Skill) input() json.RawMessage {
+	if len(s.Input) > 0 {
+		return s.Input
+	}
+	for _, t := range s.Tools {
+		if t.Name == s.Handler {
+			return t.Schema
+		}
+	}
+	return json.RawMessage(`{"type":"object","properties":{}}`)
+}
+
+// Sentences are what people may say in a language to have a skill done, by its
+// name. A skill whose handler must be given arguments has no use of them.
+func (l *Library) Sentences(language string) map[string][]string {
+	base, _, _ := strings.Cut(language, "-")
+	all := map[string][]string{}
+	for _, s := range l.All() {
+		if said := s.Sentences[base]; len(said) > 0 {
+			all[s.Name] = said
+		}
+	}
+	return all
+}

@@ -1,0 +1,255 @@
+package skill
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/remote"
+)
+
+// performance is a skill at work.
+type performance struct {
+	Call
+	ctx   context.Context
+	skill Skill
+	args  map[string]any
+}
+
+// unknownSentiment is how an agent feels about being asked for what it cannot do.
+const unknownSentiment = -0.3
+
+// Perform carries a skill out, and tells of its start and its end. A skill that is
+// not there is no failure of a skill: it ends with a result without success, and
+// an error that wraps ErrUnknown. The arguments and, for a skill's tool, the answer
+// are checked and bounded.
+func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
+	if err := elsewhere(c.Skill); err != nil {
+		return Result{}, err
+	}
+	i := slices.IndexFunc(l.of(c.Agent), func(s Skill) bool { return s.Name == c.Skill })
+	if i < 0 {
+		feeling := unknownSentiment
+		name := device.Clip(agent.Speakable(c.Skill), mostNameLength)
+		l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: name, Output: ErrUnknown.Error(), Sentiment: &feeling})
+		return Result{Output: ErrUnknown.Error(), Sentiment: &feeling}, fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	s := l.of(c.Agent)[i]
+	if c.Untrusted && (s.builtin == nil || s.Name == "sign-action") {
+		return Result{}, ErrDenied
+	}
+	return l.work(ctx, s, c, func(p *performance) (Result, error) {
+		if err := fits(s.input(), p.args); err != nil {
+			return Result{}, err
+		}
+		if s.builtin != nil {
+			return s.builtin(l, p)
+		}
+		for _, t := range s.Tools {
+			if t.Name == s.Handler {
+				return l.use(p, t)
+			}
+		}
+		return Result{Success: true}, nil // it is done by its gesture and its voice
+	})
+}
+
+// work does what a skill does between its start and its end.
+func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performance) (Result, error)) (Result, error) {
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	default:
+		return Result{}, ErrBusy
+	}
+	p := &performance{Call: c, ctx: ctx, skill: s}
+	var err error
+	if p.args, err = arguments(c.Args); err != nil {
+		return Result{}, err
+	}
+	written, err := json.Marshal(p.args)
+	if err != nil {
+		return Result{}, err
+	}
+	l.o.Publish(c.Robot, c.Session, event.SkillStarted{Skill: s.Name, Args: written, Gesture: s.Gesture})
+	if s.Gesture != "" {
+		l.o.Publish(c.Robot, c.Session, event.Gesture{Name: s.Gesture, By: event.BySkill, Skill: s.Name})
+	}
+	r, err := do(p)
+	if err != nil {
+		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: device.Clip(agent.Speakable(err.Error()), mostOutput)})
+		return Result{}, err
+	}
+	if r.Output == "" && s.Voice != "" {
+		r.Output = fill(s.Voice, p.args, r.Data)
+	}
+	r.Output = device.Clip(r.Output, mostOutput)
+	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment})
+	return r, nil
+}
+
+// arguments reads the arguments of a skill.
+func arguments(raw json.RawMessage) (map[string]any, error) {
+	args := map[string]any{}
+	if len(raw) == 0 || string(raw) == "null" {
+		return args, nil
+	}
+	if len(raw) > mostArguments {
+		return nil, fmt.Errorf("%w: they have more than %d bytes", ErrArguments, mostArguments)
+	}
+	if err := json.Unmarshal(raw, &args); err != nil {
+		return nil, fmt.Errorf("%w: they are no JSON object", ErrArguments)
+	}
+	return args, nil
+}
+
+// fits compares arguments with a schema: what is required is there, and what is
+// named has its type and is one of its values. The endpoint checks the rest.
+func fits(schema json.RawMessage, args map[string]any) error {
+	var s struct {
+		Required   []string
+		Properties map[string]struct {
+			Type string
+			Enum []any
+		}
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return fmt.Errorf("%w: the skill's schema cannot be read", ErrArguments)
+	}
+	for _, name := range s.Required {
+		if _, given := args[name]; !given {
+			return fmt.Errorf("%w: %.40s is missing", ErrArguments, name)
+		}
+	}
+	for name, value := range args {
+		p, known := s.Properties[name]
+		if known && p.Type != "" && !isOf(p.Type, value) {
+			return fmt.Errorf("%w: %.40s is no %.20s", ErrArguments, name, p.Type)
+		}
+		if len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
+			return fmt.Errorf("%w: %.40s is none of its values", ErrArguments, name)
+		}
+	}
+	return nil
+}
+
+// isOf reports whether a value, as it was read of JSON, is of a type of JSON Schema.
+func isOf(kind string, value any) bool {
+	switch v := value.(type) {
+	case string:
+		return kind == "string"
+	case bool:
+		return kind == "boolean"
+	case float64:
+		return kind == "number" || kind == "integer" && v == float64(int64(v))
+	case []any:
+		return kind == "array"
+	case map[string]any:
+		return kind == "object"
+	}
+	return kind == "null"
+}
+
+// fill puts values in the place of {{names}}: those of the arguments, or else of the
+// result. What is not there leaves nothing.
+func fill(pattern string, args map[string]any, data json.RawMessage) string {
+	var found map[string]any
+	_ = json.Unmarshal(data, &found) // a result that is no object has no names
+	var b strings.Builder
+	for {
+		before, rest, begun := strings.Cut(pattern, "{{")
+		b.WriteString(before)
+		name, after, ended := strings.Cut(rest, "}}")
+		if !begun || !ended {
+			break
+		}
+		name = strings.TrimSpace(name)
+		value, given := args[name]
+		if !given {
+			value, given = found[name]
+		}
+		if given && value != nil {
+			fmt.Fprint(&b, value)
+		}
+		pattern = after
+	}
+	// A name that is not there leaves no space before a sign.
+	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(b.String()))
+}
+
+// use has a tool carried out where it lives.
+func (l *Library) use(p *performance, t Tool) (Result, error) {
+	if err := fits(t.Schema, p.args); err != nil {
+		return Result{}, err
+	}
+	if t.Server != "" {
+		source := l.servers[p.skill.Name+"/"+t.Server]
+		if source == nil {
+			return Result{}, fmt.Errorf("the MCP server %s of the skill %s cannot be used here", t.Server, p.skill.Name)
+		}
+		written, err := json.Marshal(p.args)
+		if err != nil {
+			return Result{}, err
+		}
+		text, err := source.Call(p.ctx, t.Server+"."+t.Name, written)
+		return Result{Success: err == nil, Output: text}, err
+	}
+	return l.post(p, t)
+}
+
+// post has an endpoint carry a tool out. It answers with a result in JSON, or with
+// text, which is the output.
+func (l *Library) post(p *performance, t Tool) (Result, error) {
+	base, err := url.Parse(t.URL)
+	if err != nil {
+		return Result{}, err
+	}
+	body, err := json.Marshal(map[string]any{"skill": p.skill.Name, "tool": t.Name, "args": p.args,
+		"agentId": cmp.Or(p.Agent, agent.DefaultCharacter)})
+	if err != nil {
+		return Result{}, err
+	}
+	answer, err := l.client.Call(p.ctx, remote.Request{Method: http.MethodPost, Base: base, ContentType: "application/json", Body: body,
+		Within: l.o.Within})
+	if err != nil {
+		return Result{}, err
+	}
+	defer answer.Close()
+	data, err := answer.Whole(mostAnswer)
+	if err != nil {
+		return Result{}, err
+	}
+	kind, _ := answer.Kind()
+	if kind != "application/json" {
+		return Result{Success: true, Output: agent.Speakable(device.Clip(string(data), mostOutput))}, nil
+	}
+	r := Result{Success: true}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Result{}, fmt.Errorf("the endpoint of %s does not answer with {success, output, sentiment, data}", t.Name)
+	}
+	if r.Sentiment != nil {
+		limited := min(max(*r.Sentiment, -1), 1)
+		r.Sentiment = &limited
+	}
+	r.Output = agent.Speakable(device.Clip(r.Output, mostOutput))
+	return r, nil
+}
+
+// elsewhere is why a skill of the seed is not here.
+func elsewhere(name string) error {
+	if name == "present-model" || name == "validate-model" {
+		return fmt.Errorf("%w here: %s is done by the program that shows the agent's model, which a robot has not", errElsewhere, name)
+	}
+	return nil
+}
+
+var errElsewhere = errors.New("this skill is not done")

@@ -1,0 +1,606 @@
+package skill_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/skill"
+	"perch/agent/thinker"
+	"perch/device"
+	"perch/event"
+)
+
+// bundle writes a bundle below dir. files are named by their paths.
+func bundle(t *testing.T, dir, name string, files map[string]string) string {
+	t.Helper()
+	folder := filepath.Join(dir, name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// plain is the manifest of a skill, with more keys.
+func plain(name, more string) map[string]string {
+	const form = `{"spec":"skill/0.1","name":%q,"version":"1.2.0","description":"Does %s."%s}`
+	return map[string]string{"manifest.json": fmt.Sprintf(form, name, name, more)}
+}
+
+// heard keeps what a library publishes.
+type heard struct{ events []event.Event }
+
+func (h *heard) publish(_ device.ID, _ string, e event.Event) { h.events = append(h.events, e) }
+
+func (h *heard) kinds() (all []string) {
+	for _, e := range h.events {
+		all = append(all, event.Kind(e))
+	}
+	return all
+}
+
+func library(t *testing.T, o skill.Options) *skill.Library {
+	t.Helper()
+	l, err := skill.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func anyOf(dir string) skill.Options {
+	return skill.Options{Folder: dir, Trust: skill.Trust{Mode: skill.Any}}
+}
+
+// names are the skills of bundles, in their order.
+func names(l *skill.Library) (all []string) {
+	for _, s := range l.All() {
+		if s.Folder != "" {
+			all = append(all, s.Name)
+		}
+	}
+	return all
+}
+
+// refused is the only refusal of a library.
+func refused(t *testing.T, l *skill.Library) string {
+	t.Helper()
+	if len(l.Refused()) != 1 {
+		t.Fatalf("refused are %v, not one", l.Refused())
+	}
+	return l.Refused()[0].Err.Error()
+}
+
+func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
+	tool := func(text string) map[string]string {
+		files := plain("tide", `,"mcpServers":{"sea":"http://127.0.0.1:1/mcp"}`)
+		files["tools.json"] = `{"tools":[` + text + `]}`
+		return files
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no manifest":            {map[string]string{"SKILL.md": "x"}, "manifest.json is missing"},
+		"no JSON":                {map[string]string{"manifest.json": "{"}, "not the JSON"},
+		"another spec":           {map[string]string{"manifest.json": `{"spec":"skill/9","name":"a","description":"b"}`}, "spec is"},
+		"a path for a name":      {map[string]string{"manifest.json": `{"name":"../a","description":"b"}`}, "no name for a skill"},
+		"no description":         {map[string]string{"manifest.json": `{"name":"tide"}`}, "description is missing"},
+		"a long manifest":        {map[string]string{"manifest.json": strings.Repeat(" ", 10<<20)}, "larger than"},
+		"names itself":           {plain("tide", `,"dependencies":{"tide":"*"}`), "the skill tide needs itself"},
+		"names itself in a list": {plain("tide", `,"dependencies":["tide"]`), "the skill tide needs itself"},
+		"fetches":                {plain("tide", `,"dependencies":{"ipfs://bafy/base/":"^1.0.0"}`), "cannot be fetched"},
+		"no version":             {plain("tide", `,"dependencies":{"base":"new"}`), "is no version"},
+		"other dependencies":     {plain("tide", `,"dependencies":3`), "dependencies is a list"},
+		"a built-in's name":      {plain("greet", ""), "give it another"},
+		"a viewer's name":        {plain("present-model", ""), "leaves to a viewer"},
+		"no such handler":        {plain("tide", `,"handler":"x"`), "handler names the tool"},
+		"changed since":          {plain("tide", `,"integrity":{"SKILL.md":"sha256-00"}`), "integrity"},
+		"a number's schema":      {plain("tide", `,"inputSchema":{"type":"number"}`), "schema of arguments"},
+		"nobody does it":         {tool(`{"name":"a","description":"b"}`), "runs no JavaScript"},
+		"two do it":              {tool(`{"name":"a","description":"b","url":"http://x/","mcp":"sea"}`), "both a url"},
+		"another server":         {tool(`{"name":"a","description":"b","mcp":"lake"}`), "not in mcpServers"},
+		"a file for a url":       {tool(`{"name":"a","description":"b","url":"file:///etc/passwd"}`), "no address"},
+		"a key in a url":         {tool(`{"name":"a","description":"b","url":"http://me:secret@x/"}`), "without a user"},
+		"a bad tool name":        {tool(`{"name":"a b","description":"b","url":"http://x/"}`), "needs a name"},
+		"one name twice": {tool(`{"name":"a","description":"b","url":"http://x/"},{"name":"a","description":"b","url":"http://x/"}`),
+			"two tools are called a"},
+		"Perch's tool": {tool(`{"name":"perform_skill","description":"b","url":"http://x/"}`), "a tool of Perch"},
+		"open front":   {map[string]string{"manifest.json": plain("tide", "")["manifest.json"], "SKILL.md": "---\nname: tide\n"}, "not closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bundle(t, dir, "it", c.files)
+			bundle(t, dir, "other", plain("other", "")) // is not hindered by it
+			l := library(t, anyOf(dir))
+			if got := refused(t, l); !strings.Contains(got, c.want) {
+				t.Errorf("the refusal is %q, without %q", got, c.want)
+			}
+			if got := names(l); !slices.Equal(got, []string{"other"}) {
+				t.Errorf("loaded are %v", got)
+			}
+		})
+	}
+}
+
+func TestALinkOutOfABundleIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	folder := bundle(t, dir, "tide", plain("tide", ""))
+	if err := os.Symlink("/etc/passwd", filepath.Join(folder, "SKILL.md")); err != nil {
+		t.Fatal(err)
+	}
+	if got := refused(t, library(t, anyOf(dir))); !strings.Contains(got, "is a link") {
+		t.Errorf("the refusal is %q", got)
+	}
+}
+
+func TestSkillsComeAfterThoseTheyNeed(t *testing.T) {
+	dir := t.TempDir()
+	bundle(t, dir, "1", plain("boat", `,"dependencies":{"skills/tide/":"^1.0.0","greet":"*"}`))
+	bundle(t, dir, "2", plain("tide", `,"dependencies":["wind"]`))
+	bundle(t, dir, "3", plain("wind", ""))
+	bundle(t, dir, "4", plain("anchor", ""))
+	l := library(t, anyOf(dir))
+	if got := names(l); !slices.Equal(got, []string{"anchor", "wind", "tide", "boat"}) || len(l.Refused()) > 0 {
+		t.Errorf("the order is %v; refused %v", got, l.Refused())
+	}
+}
+
+func TestWhatNeedsWhatIsNotThereIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   map[string]string // more of the manifest, by name
+		want map[string]string // a part of the sentence, by name
+	}{
+		"a circle": {map[string]string{"a": `,"dependencies":["b"]`, "b": `,"dependencies":["c"]`, "c": `,"dependencies":["a"]`},
+			map[string]string{"a": "in a circle: a, b, c, a", "b": "circle", "c": "circle"}},
+		"missing": {map[string]string{"a": `,"dependencies":["b"]`}, map[string]string{"a": "needs the skill b, which is not there"}},
+		"too old": {map[string]string{"a": `,"dependencies":{"b":"^2.0.0"}`, "b": ""},
+			map[string]string{"a": "needs b ^2.0.0, and 1.2.0 is there"}},
+		"one of them is refused": {map[string]string{"a": `,"dependencies":["b"]`, "b": `,"dependencies":["c"]`},
+			map[string]string{"a": "needs the skill b", "b": "c, which"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, more := range c.of {
+				bundle(t, dir, name, plain(name, more))
+			}
+			l := library(t, anyOf(dir))
+			if len(l.Refused()) != len(c.want) {
+				t.Errorf("refused are %v", l.Refused())
+			}
+			for _, r := range l.Refused() {
+				if want := c.want[r.Name]; want == "" || !strings.Contains(r.Err.Error(), want) {
+					t.Errorf("%s is refused with %q, without %q", r.Name, r.Err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		files := plain(name, "")
+		files["tools.json"] = `{"tools":[{"name":"tide","description":"d","url":"http://127.0.0.1:1/"}]}`
+		bundle(t, dir, name, files)
+	}
+	l := library(t, anyOf(dir))
+	if got := refused(t, l); got != "its tool tide has the name of a tool of a; rename one of them" || !slices.Equal(names(l), []string{"a"}) {
+		t.Errorf("the refusal is %q, loaded are %v", got, names(l))
+	}
+}
+
+func TestVersionsThatWillDo(t *testing.T) {
+	for wanted, fits := range map[string]bool{"*": true, "1.2.0": true, "1.2": true, "1.2.1": false, "^1.0.0": true, "^1.3.0": false,
+		"^0.9.0": false, "~1.2.0": true, "~1.1.0": false, ">=1.0.0": true, ">=2": false} {
+		dir := t.TempDir()
+		bundle(t, dir, "a", plain("a", fmt.Sprintf(`,"dependencies":{"b":%q}`, wanted)))
+		bundle(t, dir, "b", plain("b", ""))
+		if got := len(names(library(t, anyOf(dir)))) == 2; got != fits {
+			t.Errorf("version 1.2.0 will do for %q is %t, not %t", wanted, got, fits)
+		}
+	}
+}
+
+func keys(t *testing.T) (ed25519.PublicKey, ed25519.PrivateKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public, private
+}
+
+func TestTrustFailsClosed(t *testing.T) {
+	public, private := keys(t)
+	_, other := keys(t)
+	signed := func(key ed25519.PrivateKey) func(*testing.T, string) {
+		return func(t *testing.T, folder string) {
+			s, err := skill.Read(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := skill.Sign(s, key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	after := func(key ed25519.PrivateKey, do func(folder string) error) func(*testing.T, string) {
+		return func(t *testing.T, folder string) {
+			signed(key)(t, folder)
+			if err := do(folder); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write := func(name, text string) func(string) error {
+		return func(folder string) error { return os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644) }
+	}
+	owned := skill.Trust{Mode: skill.OwnedOnly, Owners: []ed25519.PublicKey{public}}
+	for name, c := range map[string]struct {
+		trust  skill.Trust
+		change func(*testing.T, string)
+		want   string // empty: it is loaded
+	}{
+		"any":                       {trust: skill.Trust{Mode: skill.Any}},
+		"no mode":                   {trust: skill.Trust{}, want: "is not known"},
+		"a mode of the future":      {trust: skill.Trust{Mode: "friends"}, change: signed(private), want: "is not known"},
+		"owned, not signed":         {trust: owned, want: "nobody has signed it"},
+		"owned, signed":             {trust: owned, change: signed(private)},
+		"owned, by another key":     {trust: owned, change: signed(other), want: "no owner here"},
+		"owned, no owners":          {trust: skill.Trust{Mode: skill.OwnedOnly}, change: signed(private), want: "no owner here"},
+		"owned, a file was changed": {trust: owned, change: after(private, write("SKILL.md", "Obey me.")), want: "changed after it was signed"},
+		"owned, a file was added":   {trust: owned, change: after(private, write("x", "")), want: "changed after it was signed"},
+		"owned, the owner's key on another's signature": {trust: owned, change: after(other, func(f string) error {
+			file := filepath.Join(f, "signature.json")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			var s skill.Signature
+			if err := json.Unmarshal(text, &s); err != nil {
+				return err
+			}
+			s.Key = skill.KeyText(public)
+			text, err = json.Marshal(s)
+			return errors.Join(err, os.WriteFile(file, text, 0o644))
+		}), want: "changed after it was signed"},
+		"owned, no signature at all in the file": {trust: owned, change: after(private, write("signature.json", "{}")), want: "no public key"},
+		"whitelist, empty":                       {trust: skill.Trust{Mode: skill.Whitelist}, change: signed(private), want: "not in skills.allow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			folder := bundle(t, dir, "tide", plain("tide", ""))
+			if c.change != nil {
+				c.change(t, folder)
+			}
+			l := library(t, skill.Options{Folder: dir, Trust: c.trust})
+			if c.want == "" {
+				if len(names(l)) != 1 {
+					t.Errorf("it is refused: %v", l.Refused())
+				}
+				return
+			}
+			if got := refused(t, l); !strings.Contains(got, c.want) || !errors.Is(l.Refused()[0].Err, skill.ErrTrust) || len(names(l)) > 0 {
+				t.Errorf("the refusal is %q, without %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAWhitelistGoesByDigest(t *testing.T) {
+	dir := t.TempDir()
+	folder := bundle(t, dir, "tide", plain("tide", ""))
+	s, err := skill.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err := skill.ParseTrust(skill.Whitelist, []string{s.Digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := library(t, skill.Options{Folder: dir, Trust: trust}); len(names(l)) != 1 {
+		t.Fatalf("it is refused: %v", l.Refused())
+	}
+	bundle(t, dir, "tide", map[string]string{"SKILL.md": "Obey me."})
+	if l := library(t, skill.Options{Folder: dir, Trust: trust}); len(names(l)) != 0 {
+		t.Error("a changed bundle is loaded")
+	}
+}
+
+func TestSettingsOfTrust(t *testing.T) {
+	public, _ := keys(t)
+	if trust, err := skill.ParseTrust("", []string{skill.KeyText(public)}); err != nil || trust.Mode != skill.OwnedOnly || len(trust.Owners) != 1 {
+		t.Errorf("the default is %+v, %v", trust, err)
+	}
+	for _, allow := range []string{"", "sha256:00", "ed25519:AAAA", "tide", "sha256:" + strings.Repeat("G", 64)} {
+		if _, err := skill.ParseTrust(skill.Whitelist, []string{allow}); err == nil {
+			t.Errorf("%q is allowed", allow)
+		}
+	}
+	if _, err := skill.ParseTrust("all", nil); err == nil {
+		t.Error("a mode of trust that is none is allowed")
+	}
+}
+
+// endpoint serves a bundle tide with one tool of its name, and returns a library.
+func endpoint(t *testing.T, h *heard, answer http.HandlerFunc) *skill.Library {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	files := plain("tide", `,"animationHint":"point","voicePattern":"High water at {{place}} is at {{at}}.","mcpExposed":true,`+
+		`"sentences":{"en":["when is high water"]}`)
+	files["SKILL.md"] = "---\nname: tide\n---\nAsk for the tide before you speak of boats.\n"
+	files["tools.json"] = `{"tools":[{"name":"tide","description":"Looks up high water.","url":"` + server.URL + `/tide",` +
+		`"input_schema":{"type":"object","properties":{"place":{"type":"string","enum":["Husum","Dover"]}},"required":["place"]}}]}`
+	bundle(t, dir, "tide", files)
+	o := anyOf(dir)
+	o.Publish, o.Within = h.publish, time.Second
+	l := library(t, o)
+	if len(l.Refused()) > 0 {
+		t.Fatal(l.Refused())
+	}
+	return l
+}
+
+func TestAnEndpointCarriesASkillOut(t *testing.T) {
+	var h heard
+	var asked string
+	l := endpoint(t, &h, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = string(body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"success":true,"sentiment":7,"data":{"at":"six"}}`)
+	})
+	r, err := l.Perform(t.Context(), skill.Call{Agent: "leo", Robot: "r1", Skill: "tide", Args: json.RawMessage(`{"place":"Husum"}`)})
+	if err != nil || !r.Success || r.Output != "High water at Husum is at six." || *r.Sentiment != 1 {
+		t.Errorf("the result is %+v, %v", r, err)
+	}
+	if asked != `{"agentId":"leo","args":{"place":"Husum"},"skill":"tide","tool":"tide"}` {
+		t.Errorf("the endpoint is asked %s", asked)
+	}
+	if got := h.kinds(); !slices.Equal(got, []string{"skill_started", "gesture", "skill_done"}) {
+		t.Errorf("the events are %v", got)
+	}
+	if g := h.events[1].(event.Gesture); g != (event.Gesture{Name: "point", By: event.BySkill, Skill: "tide"}) {
+		t.Errorf("the gesture is %+v", g)
+	}
+}
+
+func TestEndpointsAtFaultFailTheSkill(t *testing.T) {
+	const dover = `{"place":"Dover"}`
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		args   string
+	}{
+		"an error": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, dover},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, dover},
+		"10 MB": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 10<<20)) }, dover},
+		"silence": {func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}, dover},
+		"another form": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte("[]"))
+		}, dover},
+		"no place": {nil, `{}`},
+		"a number": {nil, `{"place":3}`},
+		"not one":  {nil, `{"place":"Paris"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h heard
+			l := endpoint(t, &h, c.answer)
+			r, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: json.RawMessage(c.args)})
+			if err == nil || r.Success {
+				t.Fatalf("it succeeds: %+v", r)
+			}
+			if got := h.kinds(); !slices.Equal(got, []string{"skill_started", "gesture", "skill_failed"}) {
+				t.Errorf("the events are %v", got)
+			}
+		})
+	}
+}
+
+func TestAModelUsesSkills(t *testing.T) {
+	var h heard
+	l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "at six\nor so") })
+	turn := agent.Turn{Robot: "r1"}
+	var offered []string
+	for _, tool := range l.Tools(turn) {
+		offered = append(offered, tool.Name)
+	}
+	if !slices.Equal(offered, []string{"tide", "perform_skill"}) {
+		t.Errorf("the tools are %v", offered)
+	}
+	if got := l.Block(turn); got != "<skill name=\"tide\" version=\"1.2.0\">\nAsk for the tide before you speak of boats.\n</skill>" {
+		t.Errorf("the prompt has %q", got)
+	}
+	if got, err := l.Run(t.Context(), turn, "tide", json.RawMessage(`{"place":"Dover"}`)); err != nil || got != "at six or so" {
+		t.Errorf("the tool answers %q, %v", got, err)
+	}
+	greet := json.RawMessage(`{"skill":"greet","args":{"name":"Ann"}}`)
+	if got, err := l.Run(t.Context(), turn, "perform_skill", greet); err != nil || got != "Hello, Ann!" {
+		t.Errorf("the skill answers %q, %v", got, err)
+	}
+	stranger := agent.Turn{Robot: "r2", Untrusted: true}
+	if len(l.Tools(stranger)) > 0 || l.Block(stranger) != "" {
+		t.Error("a stranger is offered skills")
+	}
+	if _, err := l.Run(t.Context(), stranger, "tide", nil); !errors.Is(err, skill.ErrDenied) {
+		t.Errorf("a stranger uses a skill: %v", err)
+	}
+}
+
+func TestACharacterHasItsOwnSkills(t *testing.T) {
+	dir := t.TempDir()
+	bundle(t, dir, "a", plain("a", ""))
+	bundle(t, dir, "b", plain("b", ""))
+	o := anyOf(dir)
+	o.Skills = func(character string) []string {
+		if character == "leo" {
+			return []string{"b"}
+		}
+		return nil
+	}
+	l := library(t, o)
+	if got := l.Block(agent.Turn{Persona: &agent.Persona{ID: "leo"}}); strings.Contains(got, `"a"`) || !strings.Contains(got, `"b"`) {
+		t.Errorf("leo is told of %s", got)
+	}
+	if got := l.Block(agent.Turn{}); !strings.Contains(got, `"a"`) {
+		t.Errorf("the default character is told of %s", got)
+	}
+	if _, err := l.Perform(t.Context(), skill.Call{Agent: "leo", Skill: "a"}); !errors.Is(err, skill.ErrUnknown) {
+		t.Errorf("leo performs another's skill: %v", err)
+	}
+}
+
+func TestBuiltInSkills(t *testing.T) {
+	var h heard
+	var kept string
+	l := library(t, skill.Options{Publish: h.publish,
+		Remember: func(c skill.Call, name, fact string) error { kept = c.Agent + " " + name + ": " + fact; return nil },
+		Sign: func(m string) (event.Signed, error) {
+			return event.Signed{Message: m, Address: "ed25519:x", Signature: "y"}, nil
+		}})
+	for _, c := range []struct{ skill, args, want string }{
+		{"greet", `{}`, "Hello!"},
+		{"greet", `{"name":"Ann"}`, "Hello, Ann!"},
+		{"think", `{"thought":"What is a tide?"}`, "What is a tide?"},
+		{"help", ``, "I know how to: greet, help, remember, sign-action, think."},
+		{"remember", `{"name":"tea","content":"Ann drinks tea."}`, "I will remember that."},
+		{"sign-action", `{"message":"I was here"}`, "I have signed it."},
+	} {
+		r, err := l.Perform(t.Context(), skill.Call{Agent: "leo", Skill: c.skill, Args: json.RawMessage(c.args)})
+		if err != nil || r.Output != c.want {
+			t.Errorf("%s says %q, %v; not %q", c.skill, r.Output, err, c.want)
+		}
+	}
+	if kept != "leo tea: Ann drinks tea." {
+		t.Errorf("kept is %q", kept)
+	}
+	if !slices.Contains(h.kinds(), "signed") {
+		t.Errorf("the events are %v", h.kinds())
+	}
+	for _, name := range []string{"present-model", "validate-model"} {
+		_, err := l.Perform(t.Context(), skill.Call{Skill: name})
+		if err == nil || !strings.Contains(err.Error(), "the program that shows the agent's model") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stranger := skill.Call{Skill: "sign-action", Untrusted: true, Args: json.RawMessage(`{"message":"x"}`)}
+	if _, err := l.Perform(t.Context(), stranger); !errors.Is(err, skill.ErrDenied) {
+		t.Errorf("a stranger has something signed: %v", err)
+	}
+}
+
+func TestASkillThatIsNotThere(t *testing.T) {
+	var h heard
+	l := library(t, skill.Options{Publish: h.publish})
+	r, err := l.Perform(t.Context(), skill.Call{Skill: "fly"})
+	if !errors.Is(err, skill.ErrUnknown) || r.Success || *r.Sentiment != -0.3 {
+		t.Errorf("the result is %+v, %v", r, err)
+	}
+	if got := h.kinds(); !slices.Equal(got, []string{"skill_done"}) {
+		t.Errorf("the events are %v", got)
+	}
+}
+
+// sea is an MCP server.
+type sea struct{ called string }
+
+func (s *sea) Tools(context.Context) []thinker.Tool { return nil }
+
+func (s *sea) Call(_ context.Context, name string, args json.RawMessage) (string, error) {
+	s.called = name + string(args)
+	return "six", nil
+}
+
+func TestAnMCPServerCarriesAToolOut(t *testing.T) {
+	dir := t.TempDir()
+	files := plain("tide", `,"mcpServers":{"sea":"http://127.0.0.1:9/mcp"},"handler":"high_water"`)
+	files["tools.json"] = `{"tools":[{"name":"high_water","description":"d","mcp":"sea"}]}`
+	bundle(t, dir, "tide", files)
+	var s sea
+	o := anyOf(dir)
+	o.Server = func(name, address string) (thinker.ToolSource, error) {
+		if name != "sea" || address != "http://127.0.0.1:9/mcp" {
+			t.Errorf("the server is %s at %s", name, address)
+		}
+		return &s, nil
+	}
+	l := library(t, o)
+	r, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: json.RawMessage(`{"place":"Dover"}`)})
+	if err != nil || r.Output != "six" || s.called != `sea.high_water{"place":"Dover"}` {
+		t.Errorf("the result is %+v, %v; called is %s", r, err, s.called)
+	}
+}
+
+func TestOtherProgramsCallExposedSkills(t *testing.T) {
+	var h heard
+	l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "at six") })
+	var offered []string
+	for _, tool := range l.Exposed() {
+		offered = append(offered, tool.Name)
+	}
+	if !slices.Equal(offered, []string{"skill_tide", "skill_greet", "skill_help", "skill_think"}) {
+		t.Errorf("exposed are %v", offered)
+	}
+	if got, err := l.CallExposed(t.Context(), "skill_tide", json.RawMessage(`{"place":"Dover"}`), time.Time{}); err != nil || got != "at six" {
+		t.Errorf("it answers %q, %v", got, err)
+	}
+	if _, err := l.CallExposed(t.Context(), "skill_remember", nil, time.Time{}); !errors.Is(err, skill.ErrUnknown) {
+		t.Errorf("what is not exposed is called: %v", err)
+	}
+	if got := l.Sentences("en-GB")["tide"]; !slices.Equal(got, []string{"when is high water"}) {
+		t.Errorf("the sentences are %v", got)
+	}
+}
+
+func TestOnlySoManySkillsAreAtWork(t *testing.T) {
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	l := library(t, skill.Options{Remember: func(skill.Call, string, string) error {
+		begun <- struct{}{}
+		<-end
+		return nil
+	}})
+	call := skill.Call{Skill: "remember", Args: json.RawMessage(`{"content":"x"}`)}
+	const most = 4
+	for range most {
+		go func() {
+			_, err := l.Perform(t.Context(), call)
+			ended <- err
+		}()
+		<-begun
+	}
+	if _, err := l.Perform(t.Context(), call); !errors.Is(err, skill.ErrBusy) {
+		t.Errorf("a fifth is at work: %v", err)
+	}
+	close(end)
+	for range most {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

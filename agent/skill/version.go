@@ -1,0 +1,62 @@
+package skill
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// version is major, minor and patch.
+type version [3]int
+
+// parseVersion reads "1.2.3"; what is left out is 0.
+func parseVersion(text string) (v version, err error) {
+	if text == "" {
+		return v, nil
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) > len(v) {
+		return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 16)
+		if err != nil {
+			return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
+		}
+		v[i] = int(n)
+	}
+	return v, nil
+}
+
+func (v version) compare(o version) int {
+	return cmp.Or(cmp.Compare(v[0], o[0]), cmp.Compare(v[1], o[1]), cmp.Compare(v[2], o[2]))
+}
+
+// parseRange reads which versions will do: "*", "1.2.3", "^1.2.3" (none that breaks
+// what 1.2.3 promises), "~1.2.3" (only newer patches) or ">=1.2.3".
+func parseRange(text string) (func(version) bool, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || text == "*" {
+		return func(version) bool { return true }, nil
+	}
+	number := strings.TrimLeft(text, "^~>=")
+	least, err := parseVersion(number)
+	if err != nil || number == "" {
+		return nil, fmt.Errorf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
+	}
+	switch strings.TrimSuffix(text, number) {
+	case "":
+		return func(v version) bool { return v == least }, nil
+	case ">=":
+		return func(v version) bool { return v.compare(least) >= 0 }, nil
+	case "~":
+		return func(v version) bool { return v.compare(least) >= 0 && v[0] == least[0] && v[1] == least[1] }, nil
+	case "^":
+		// Before 1.0 the minor number is what breaks promises.
+		return func(v version) bool {
+			return v.compare(least) >= 0 && v[0] == least[0] && (v[0] > 0 || v[1] == least[1])
+		}, nil
+	}
+	return nil, fmt.Errorf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
+}

@@ -1,0 +1,250 @@
+package character
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/agent/action"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// house is a door with everything around it played.
+type house struct {
+	*Door
+	bus    *event.Bus
+	engine *gin.Engine
+	said   []string
+	facts  []event.Remembered
+}
+
+type trusted device.ID
+
+func (r trusted) Trusts(id device.ID) bool { return id == device.ID(r) }
+
+const adopted = "a0b1c2d3e4f5"
+
+// newHouse is to be made in a bubble, where time is the test's.
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{bus: event.NewBus()}
+	log := action.NewLog(func(id device.ID, session string) string {
+		switch {
+		case id != "":
+			return "cook"
+		case session == "vtb_kitchen":
+			return "butler"
+		}
+		return "default"
+	}, func(text string) float64 { return float64(strings.Count(text, "!")) })
+	h.Door = New(Options{Bus: h.bus, Log: log, Who: log.Who, Robots: trusted(adopted), Find: device.ParseID,
+		Say: func(_ context.Context, id device.ID, text string) (bool, error) {
+			h.said = append(h.said, string(id)+" "+text)
+			return false, nil
+		},
+		Remember: func(_ device.ID, _ string, fact event.Remembered) error { h.facts = append(h.facts, fact); return nil }})
+	engine, err := door.NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Routes(engine)
+	h.engine = engine
+	ctx, cancel := context.WithCancel(t.Context())
+	go h.Run(ctx)
+	go log.Run(ctx, h.bus.ReadFrom(1))
+	t.Cleanup(func() { cancel(); h.bus.Close(); synctest.Wait() })
+	return h
+}
+
+func (h *house) ask(t *testing.T, method, path, body string) (status int, answer string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.engine.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func (h *house) report(t *testing.T, body string) (status int, answer string) {
+	t.Helper()
+	return h.ask(t, http.MethodPost, "/api/agent-actions", body)
+}
+
+func (h *house) actions(t *testing.T, query string) (all []action.Action) {
+	t.Helper()
+	synctest.Wait()
+	status, answer := h.ask(t, http.MethodGet, "/api/v1/actions?"+query, "")
+	if err := json.Unmarshal([]byte(answer), &all); status != 200 || err != nil {
+		t.Fatalf("%d %s", status, answer)
+	}
+	return all
+}
+
+func bubble(t *testing.T, test func(t *testing.T, h *house)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newHouse(t)) })
+}
+
+func TestActionsAreListed(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		h.bus.Publish(adopted, "s", event.Said{Text: "Hi!"})
+		h.bus.Publish("", "vtb_kitchen", event.Gesture{Name: "bow", By: event.ByModel})
+		h.bus.Publish("", "", event.Presence{State: "online"})
+		if got := h.actions(t, ""); len(got) != 3 {
+			t.Errorf("all: %v", got)
+		}
+		got := h.actions(t, "type=speak&n=5")
+		if len(got) != 1 || got[0].Agent != "cook" || string(got[0].Payload) != `{"text":"Hi!","sentiment":1}` {
+			t.Errorf("speak: %+v", got)
+		}
+		if got := h.actions(t, "agent=butler&type=speak,gesture"); len(got) != 1 || got[0].Type != action.Gesture {
+			t.Errorf("the butler's: %v", got)
+		}
+		for _, query := range []string{"n=0", "n=201", "n=x", "type=dance"} {
+			if status, answer := h.ask(t, http.MethodGet, "/api/v1/actions?"+query, ""); status != 400 {
+				t.Errorf("%s: %d %s", query, status, answer)
+			}
+		}
+	})
+}
+
+// TestTheStreamResumes reads a stream, and another from where it ended.
+func TestTheStreamResumes(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		stream := func(query, last string) string {
+			ctx, cancel := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/actions/stream?"+query, nil)
+			r.Header.Set("Last-Event-ID", last)
+			w := httptest.NewRecorder()
+			ended := make(chan struct{})
+			go func() { defer close(ended); h.engine.ServeHTTP(w, r) }()
+			synctest.Wait()
+			if last == "" {
+				h.bus.Publish("", "", event.Presence{State: "online"})
+				h.bus.Publish("", "", event.Heard{Text: "not an action"})
+				h.bus.Publish(adopted, "s", event.Said{Text: "Hi"})
+			}
+			synctest.Wait()
+			cancel()
+			<-ended
+			return w.Body.String()
+		}
+		first := stream("type=*", "")
+		if strings.Count(first, "\nevent: ") != 2 || !strings.Contains(first, `"agentId":"cook"`) {
+			t.Errorf("the stream sends %s", first)
+		}
+		again := stream("type=speak,presence", h.bus.ID(1))
+		if strings.Count(again, "\nevent: ") != 1 || !strings.Contains(again, "event: speak") || !strings.Contains(again, "id: "+h.bus.ID(3)) {
+			t.Errorf("resumed, the stream sends %s", again)
+		}
+	})
+}
+
+// TestViewersReport holds what a viewer may do, and where.
+func TestViewersReport(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		for _, c := range []struct {
+			body   string
+			status int
+			says   string
+		}{
+			{`{"type":"load-start","payload":{"uri":"a.glb"},"session_id":"kitchen"}`, 202, `"agentId":"butler"`},
+			{`{"type":"speak","payload":{"text":"hello"},"session_id":"kitchen"}`, 202, `"outcome":"done"`},
+			{`{"type":"speak","payload":{"text":"hello"},"robot":"` + adopted + `"}`, 202, `"agentId":"cook"`},
+			{`{"type":"remember","payload":{"type":"user","content":"likes tea"}}`, 202, `"done"`},
+			{`{"type":"presence","payload":{"state":"x"},"robot":"a0b1c2d3e4f6"}`, 409, "not_adopted"},
+			{`{"type":"presence","payload":{"state":"x"},"robot":"nobody"}`, 400, "bad_robot_id"},
+			{`{"type":"presence","payload":{"state":"x"},"agentId":"butler"}`, 409, "wrong_agent"},
+			{`{"type":"perform-skill","payload":{"skill":"greet"}}`, 404, "no_skills"},
+			{`{"type":"dance"}`, 400, "bad_action"},
+			{`[]`, 400, "bad_body"},
+			{`{"type":"speak","payload":{"text":"` + strings.Repeat("a", mostBody) + `"}}`, 413, "body_too_large"},
+		} {
+			if status, answer := h.report(t, c.body); status != c.status || !strings.Contains(answer, c.says) {
+				t.Errorf("%.90s: %d %s", c.body, status, answer)
+			}
+		}
+		if got := fmt.Sprint(h.said, h.facts); got != "["+adopted+" hello] [{ user  likes tea}]" {
+			t.Errorf("said and remembered: %s", got)
+		}
+		if got := h.actions(t, "n=200"); len(got) != 2 || got[0].Type != action.LoadStart || got[1].Type != action.Speak || got[1].Agent != "butler" {
+			t.Errorf("recorded: %+v", got)
+		}
+	})
+}
+
+// TestTheRatesHold sends as a viewer does that has no measure.
+func TestTheRatesHold(t *testing.T) {
+	bubble(t, func(t *testing.T, h *house) {
+		wave := `{"type":"gesture","payload":{"name":"wave"}}`
+		refused := 0
+		for range 10_000 {
+			status, answer := h.report(t, wave)
+			if status == 429 {
+				if refused++; !strings.Contains(answer, `"rate_limited"`) || !strings.Contains(answer, `"eventType":"gesture"`) {
+					t.Fatalf("refused with %s", answer)
+				}
+			}
+		}
+		if got := h.actions(t, "type=gesture&n=200"); len(got) != 1 || refused != 9_900 {
+			t.Errorf("%d gestures, %d refused", len(got), refused)
+		}
+		for _, weight := range []string{"0.2", "0.9", "0.4"} {
+			h.report(t, `{"type":"emote","payload":{"trigger":"concern","weight":`+weight+`}}`)
+		}
+		h.report(t, `{"type":"emote","payload":{"trigger":"empathy"}}`)
+		for _, target := range []string{"user", "camera", "model"} {
+			h.report(t, `{"type":"look-at","payload":{"target":"`+target+`"}}`)
+			time.Sleep(90 * time.Millisecond)
+		}
+		if got := h.actions(t, "type=look-at"); len(got) != 0 {
+			t.Errorf("looks within 100 ms: %v", got)
+		}
+		time.Sleep(100 * time.Millisecond)
+		looks, emotes := h.actions(t, "type=look-at"), h.actions(t, "type=emote")
+		if len(looks) != 1 || !strings.Contains(string(looks[0].Payload), "model") {
+			t.Errorf("looks: %+v", looks)
+		}
+		if len(emotes) != 2 || !strings.Contains(fmt.Sprintf("%s%s", emotes[0].Payload, emotes[1].Payload), "0.9") {
+			t.Errorf("emotes: %+v", emotes)
+		}
+		if status, _ := h.report(t, wave); status != 429 {
+			t.Errorf("a gesture in the cooldown: %d", status)
+		}
+		time.Sleep(time.Second)
+		if status, answer := h.report(t, wave); status != 202 || !strings.Contains(answer, "done") {
+			t.Errorf("a gesture after it: %d %s", status, answer)
+		}
+	})
+}
+
+func TestTheBurstsOfEachType(t *testing.T) {
+	for kind, most := range map[action.Type]int{action.PerformSkill: 10, action.Emote: 20, action.Speak: 5, action.Presence: 100} {
+		rates, now := action.NewRates[int](), time.Unix(1, 0)
+		for n := range most + 1 {
+			if _, err := rates.Take(now, 0, kind, event.Presence{}); errors.Is(err, action.ErrRate) != (n == most) {
+				t.Errorf("%s, number %d: %v", kind, n+1, err)
+			}
+		}
+		if _, err := rates.Take(now, 1, kind, event.Presence{}); err != nil {
+			t.Errorf("%s at another place: %v", kind, err)
+		}
+		if _, err := rates.Take(now.Add(999*time.Millisecond), 0, kind, event.Presence{}); err == nil {
+			t.Errorf("%s passes before the second is over", kind)
+		}
+		if _, err := rates.Take(now.Add(time.Second), 0, kind, event.Presence{}); err != nil {
+			t.Errorf("%s after a second: %v", kind, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package character
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"perch/agent"
+	"perch/agent/action"
+	"perch/event"
+	"perch/gateway/door"
+)
+
+// report is an action of a viewer as it comes.
+type report struct {
+	action.Action
+	Robot   string `json:"robot"`      // a MAC address or a name
+	Session string `json:"session_id"` // of the viewer's chat
+}
+
+// reported is the answer. Outcome is one of the following.
+type reported struct {
+	OK      bool   `json:"ok"`
+	Outcome string `json:"outcome"`
+	Agent   string `json:"agentId"`
+}
+
+// What came of a report.
+const (
+	outcomeDone   = "done"
+	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have it wait, joined or dropped
+	outcomeQueued = "queued" // the robot speaks it when it can be reached
+)
+
+// rateLimited is the answer to a burst: this project's shape, with the fields of the
+// agent system's protocol-error beside it.
+type rateLimited struct {
+	Wrong struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Code      string      `json:"code"`
+	EventType action.Type `json:"eventType"`
+	Message   string      `json:"message"`
+}
+
+func newRateLimited(kind action.Type, err error) *rateLimited {
+	r := &rateLimited{Code: "rate_limited", EventType: kind, Message: err.Error()}
+	r.Wrong.Code, r.Wrong.Message = r.Code, r.Message
+	return r
+}
+
+// Error is the sentence.
+func (r *rateLimited) Error() string { return r.Message }
+
+// take carries out or publishes a viewer's action at the place it names.
+func (d *Door) take(ctx context.Context, r report, session string) (reported, error) {
+	e, err := r.Event()
+	if err != nil {
+		return reported{}, err
+	}
+	at, err := d.placeOf(r.Robot, session)
+	if err != nil {
+		return reported{}, err
+	}
+	who := d.o.Who(at.robot, at.session)
+	if r.Agent != "" && r.Agent != who && r.Agent != agent.DefaultCharacter {
+		return reported{}, &door.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
+			"the character there is %.60q, and not %.60q; leave agentId out, or name the robot or the session_id of that character", who, r.Agent)}
+	}
+	now, err := d.admit(at, r.Type, e)
+	if err != nil {
+		return reported{}, newRateLimited(r.Type, err)
+	}
+	if !now {
+		return reported{true, outcomeHeld, who}, nil
+	}
+	outcome, err := d.carryOut(ctx, at, e)
+	return reported{err == nil, outcome, who}, err
+}
+
+// carryOut does what is to be done with a viewer's event; most are only published.
+func (d *Door) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
+	switch e := e.(type) {
+	case event.Said:
+		if at.robot != "" { // which publishes what it has spoken
+			queued, err := d.o.Say(ctx, at.robot, e.Text)
+			if queued {
+				return outcomeQueued, err
+			}
+			return outcomeDone, err
+		}
+	case event.Remembered:
+		return outcomeDone, d.o.Remember(at.robot, at.session, e)
+	case event.SkillStarted:
+		if d.o.Perform == nil {
+			return "", &door.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
+		}
+		return outcomeDone, d.o.Perform(ctx, at.robot, at.session, e)
+	}
+	d.o.Bus.Publish(at.robot, at.session, e)
+	return outcomeDone, nil
+}
+
+// fit is a session's name that is taken as it is; others are hashed, as in chats.
+var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
+
+const (
+	ofRobot     = "robot:" // begins a session's name that stands for a robot
+	ofChat      = "vtb_"   // begins the name of every chat's session, so that it cannot pass for a robot's
+	mostSession = 256      // bytes
+)
+
+// placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
+// viewer's chat, or neither, which is the household's character.
+func (d *Door) placeOf(robot, session string) (place, error) {
+	if named, is := strings.CutPrefix(session, ofRobot); is && robot == "" {
+		robot, session = named, ""
+	}
+	if len(session) > mostSession {
+		return place{}, door.BadBody(fmt.Sprintf("session_id has at most %d bytes", mostSession))
+	}
+	if robot != "" {
+		id, err := d.o.Find(robot)
+		if err == nil && !d.o.Robots.Trusts(id) {
+			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+				Sentence: "this robot is not adopted by name; perch adopt ROBOT adopts it"}
+		}
+		return place{robot: id}, err
+	}
+	if session == "" {
+		return place{}, nil
+	}
+	name := strings.TrimPrefix(session, ofChat)
+	if !fit.MatchString(name) {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:12])
+	}
+	return place{session: ofChat + name}, nil
+}

@@ -1,0 +1,42 @@
+package web_test
+
+import (
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/event"
+	"perch/firmware-tools/simrobot"
+)
+
+// glad is a mood as the appliance publishes it.
+func glad() event.Mood {
+	return event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Neutral: 0.1, Celebration: 0.9},
+		Morphs: event.Morphs{MouthSmile: 0.77, MouthOpen: 0.18, CheekPuff: 0.18}, Head: event.HeadPose{Tilt: 10, Lean: 3, Yaw: -8}}
+}
+
+// mouth is the drawing of the mouth of the face that is seen.
+const mouth = `see.one("stack-chan-face").shadowRoot.querySelector(".mouth").getAttribute("d")`
+
+// seeMood: what a robot feels is said on its card and its view and drawn in its face,
+// by degrees, and it goes again; a gesture moves the head.
+func seeMood(t *testing.T, c *chromium) {
+	h := startAppliance(t)
+	h.Adopt(kitchenMAC)
+	h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.KnowsTools(kitchen)
+	b := c.browse(t)
+	b.open(local(h))
+	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}} {
+		b.view(v.hash, v.element)
+		b.sees("stack-chan-face")
+		b.until(`see.one("stack-chan-face").dataset.feels !== "celebration"`)
+		calm := value[string](b, mouth)
+		h.Bus.Publish(kitchen, "", glad())
+		b.says("[data-test=mood]", "glad")
+		b.until(`see.one("stack-chan-face").dataset.feels === "celebration" && ` + mouth + ` !== ` + quote(calm))
+		b.axe("a mood in #/" + v.hash)
+		h.Bus.Publish(kitchen, "", event.Mood{Dominant: "neutral", Face: "neutral", Feelings: event.Feelings{Neutral: 1}})
+		b.says("[data-test=mood]", "calm")
+		b.until(mouth + ` === ` + quote(calm))
+	}
+}
