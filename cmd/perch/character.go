@@ -65,7 +65,8 @@ func charactersCommand() *cobra.Command {
 			var list []characterLine
 			return r.ask(c, http.MethodGet, charactersAt, nil, &list, func(out io.Writer) {
 				for _, l := range list {
-					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", device.Plain(l.ID), device.Plain(l.Name), l.From, device.Plain(strings.Join(l.Robots, ", ")))
+					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", device.Plain(l.ID),
+						device.Plain(l.Name), l.From, device.Plain(strings.Join(l.Robots, ", ")))
 				}
 			})
 		},

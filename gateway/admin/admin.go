@@ -220,7 +220,8 @@ func (d *Door) devices(now time.Time) []Device {
 func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
-		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: d.o.Characters.Who(r.ID, ""), Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
+		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: d.o.Characters.Who(r.ID, ""),
+		Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
 		Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,

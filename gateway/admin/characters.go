@@ -1,15 +1,6 @@
 package admin
 
-import (
-	"encoding/json"
-	"io"
-	"net/http"
-
-	"github.com/gin-gonic/gin"
-
-	"perch/device"
-	"perch/gateway/door"
-)
+import "perch/device"
 
 // Character is one as it is shown.
 type Character struct {
@@ -39,22 +30,3 @@ type casting interface {
 
 // mostManifest bounds a manifest, in bytes.
 const mostManifest = 1 << 20
-
-// characterRoutes mounts the characters. A manifest is larger than other bodies.
-func (d *Door) characterRoutes(r gin.IRouter) {
-	r.GET("/characters", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Characters.List(), nil }))
-	r.GET("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		m, err := d.o.Characters.Export(c.Param("id"))
-		return json.RawMessage(m), err
-	}))
-	r.POST("/characters", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
-		data, err := io.ReadAll(c.Request.Body)
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		if len(data) == 0 {
-			return nil, door.BadBody("the manifest of a character is needed")
-		}
-		return d.o.Characters.Import(c.Query("id"), data)
-	}))
-}

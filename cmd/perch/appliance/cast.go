@@ -24,7 +24,7 @@ type casting struct {
 
 // List is every character there is, the household's first.
 func (k casting) List() []admin.Character {
-	all := []admin.Character{k.shown(character{Cast: config.Cast{Persona: k.persona}, from: fromHouse})}
+	all := []admin.Character{k.shown(castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHouse})}
 	for _, name := range k.Names() {
 		if own, known := k.named(name); known {
 			all = append(all, k.shown(own))
@@ -61,7 +61,7 @@ func (k *characters) Names() []string {
 	return all
 }
 
-func (k casting) shown(own character) admin.Character {
+func (k casting) shown(own castCharacter) admin.Character {
 	shown := admin.Character{ID: own.ID, Name: own.Name, Description: own.manifest.Description, From: own.from, Brain: own.First,
 		Language: own.Language, Voice: own.Voice, Tools: own.Tools, MemoryTokens: own.MemoryTokens, Skills: []string{}, Remarks: own.Remarks,
 		Robots: []string{}}
@@ -114,7 +114,7 @@ func (k casting) Import(id string, data []byte) (admin.Character, error) {
 
 // Export is a character as a manifest of one file.
 func (k casting) Export(id string) ([]byte, error) {
-	own := character{Cast: config.Cast{Persona: k.persona}, from: fromHouse}
+	own := castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHouse}
 	if id != agent.DefaultCharacter {
 		if !k.Known(id) {
 			return nil, &door.Fault{Word: "unknown_character", HTTP: http.StatusNotFound,

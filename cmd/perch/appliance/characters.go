@@ -35,12 +35,12 @@ type characters struct {
 	persona agent.Persona   // the household's
 
 	mu       sync.RWMutex
-	known    map[string]character // as settings call them
-	sessions map[string]string    // the characters of skins' talks
+	known    map[string]castCharacter // as settings call them
+	sessions map[string]string        // the characters of skins' talks
 }
 
-// character is one of them.
-type character struct {
+// castCharacter is one of them.
+type castCharacter struct {
 	config.Cast
 	manifest manifest.Manifest // of one that came as a manifest
 	from     string
@@ -73,7 +73,7 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		return nil, err
 	}
 	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person,
-		known: map[string]character{}, sessions: map[string]string{}}
+		known: map[string]castCharacter{}, sessions: map[string]string{}}
 	k.fromFile(log)
 	fixed, err := k.fixed()
 	if err != nil {
@@ -115,7 +115,7 @@ func (k *characters) fixed() (map[device.ID]device.Settings, error) {
 			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
 		}
 		p.ID = strings.TrimSuffix(filepath.Base(r.Persona), filepath.Ext(r.Persona))
-		k.known[r.Persona] = character{Cast: config.Cast{Persona: p}, from: fromFile}
+		k.known[r.Persona] = castCharacter{Cast: config.Cast{Persona: p}, from: fromFile}
 	}
 	return fixed, nil
 }
@@ -157,8 +157,8 @@ func (k *characters) load(ctx context.Context, one config.Character) (manifest.M
 }
 
 // cast makes a character of a manifest.
-func (k *characters) cast(id string, m manifest.Manifest, from string) character {
-	return character{k.config.Cast(id, m, k.persona, CheckPart), m, from}
+func (k *characters) cast(id string, m manifest.Manifest, from string) castCharacter {
+	return castCharacter{k.config.Cast(id, m, k.persona, CheckPart), m, from}
 }
 
 // directory holds the personas that commands name.
@@ -190,21 +190,21 @@ func (k *characters) read(name string) error {
 }
 
 // stored reads one of a file.
-func (k *characters) stored(name string) (character, error) {
+func (k *characters) stored(name string) (castCharacter, error) {
 	m, err := manifest.Read(context.Background(), nil, filepath.Join(k.imports(), name+".json")) // which asks nobody
 	if err == nil {
 		return k.cast(name, m, fromImport), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return character{}, err
+		return castCharacter{}, err
 	}
 	p, err := config.RobotPersona(filepath.Join(k.directory(), name+".md"))
 	if errors.Is(err, os.ErrNotExist) {
-		return character{}, fmt.Errorf("there is no character %q: import one with perch character import, or put a persona into %s", name,
+		return castCharacter{}, fmt.Errorf("there is no character %q: import one with perch character import, or put a persona into %s", name,
 			filepath.Join(k.directory(), name+".md"))
 	}
 	p.ID = name
-	return character{Cast: config.Cast{Persona: p}, from: fromPersonas}, err
+	return castCharacter{Cast: config.Cast{Persona: p}, from: fromPersonas}, err
 }
 
 // check refuses a change that nothing could come of.
@@ -229,7 +229,7 @@ func (k *characters) check(c device.Change) error {
 }
 
 // named is a character as settings call it.
-func (k *characters) named(name string) (character, bool) {
+func (k *characters) named(name string) (castCharacter, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	own, has := k.known[name]

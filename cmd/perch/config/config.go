@@ -106,6 +106,7 @@ func Default() Config {
 	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
 	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
+	c.Characters = []Character{}
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Web.Enabled = true
