@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/program": {},
 	// A character: what it feels, does, is told to be, knows how to do and has done.
-	"agent/mood":     {"agent", "event"},
+	"agent/mood":     {"agent", "device", "event"},
 	"agent/action":   {"agent", "agent/mood", "device", "event"},
 	"agent/diary":    {"agent", "agent/action", "device", "event"},
 	"agent/manifest": {"agent"},

@@ -48,11 +48,13 @@ type Priority int
 
 // Priorities, the lowest first.
 const (
-	Idly     Priority = iota + 1 // looking around
-	ToASound                     // a sound came from a side
-	ToACall                      // its wake word came from a side
-	AsTold                       // a rule of its owner's
-	InATalk                      // its brain is moving it, or a client of a door
+	Feeling   Priority = iota + 1 // what its agent feels shows
+	Idly                          // looking around
+	ToASound                      // a sound came from a side
+	ToACall                       // its wake word came from a side
+	Gesturing                     // a gesture, or a look, was asked for
+	AsTold                        // a rule of its owner's
+	InATalk                       // its brain is moving it, or a client of a door
 )
 
 // head owns where a robot's head turns.
@@ -61,9 +63,11 @@ type head struct {
 	until time.Time // no other turns it before
 }
 
-// grant reports whether a turn may be made, and if so gives it the head.
+// grant reports whether a turn may be made, and if so gives it the head. A gesture has
+// several turns: one does not keep the next off.
 func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
-	if now.Before(h.until) && by <= h.by {
+	goesOn := by == h.by && (by == Gesturing || by == Feeling)
+	if now.Before(h.until) && by <= h.by && !goesOn {
 		return false
 	}
 	h.by, h.until = by, now.Add(hold)

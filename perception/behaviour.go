@@ -27,6 +27,9 @@ type moment struct {
 	greeted time.Time // a face was last greeted
 	played  time.Time // a sound was last played
 	quiet   bool      // the quiet hours are on
+	poses   time.Time // a gesture is under way until then
+	told    bool      // an agent or a client has last turned the head
+	lit     time.Time // somebody has lit the lights: a rule, an agent or a client
 }
 
 // perceived is the name of what was sensed, and nothing for any other moment.
@@ -46,7 +49,7 @@ func (m moment) passed(since time.Time, d time.Duration) bool {
 }
 
 // behaviours are those that are enabled, in the order in which they are asked.
-func behaviours(t Tuning) []behaviour {
+func behaviours(t Tuning, known Gestures) []behaviour {
 	var on []behaviour
 	add := func(b behaviour, wanted bool) {
 		if wanted {
@@ -62,6 +65,7 @@ func behaviours(t Tuning) []behaviour {
 	add(&purrPlayer{PurrTuning: t.Purr}, t.Purr.On)
 	add(&danceReflector{DanceTuning: t.Dance}, t.Dance.On)
 	add(&idleGazer{GazeTuning: t.Gaze}, t.Gaze.On)
+	on = append(on, &looker{}, &gesturer{known: known}, &wearer{})
 	return on
 }
 

@@ -18,6 +18,7 @@ type creature struct {
 	head       head
 	greeted    time.Time
 	played     time.Time
+	lit        time.Time // the lights, by somebody who is no mood and no gesture
 }
 
 // deed is an act, and who wants it.
@@ -29,7 +30,7 @@ type deed struct {
 }
 
 func newCreature(o Options) *creature {
-	return &creature{tuning: o.Tuning, zone: o.Zone, behaviours: append(behaviours(o.Tuning), ruled(o.Rules)...)}
+	return &creature{tuning: o.Tuning, zone: o.Zone, behaviours: append(behaviours(o.Tuning, o.Gestures), ruled(o.Rules)...)}
 }
 
 // talkHolds is how long a head belongs to the brain or client that moved it.
@@ -39,6 +40,19 @@ const talkHolds = 10 * time.Second
 func movesHead(tool string) bool {
 	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
+}
+
+// lightsUp reports whether a tool may change the robot's lights.
+func lightsUp(tool string) bool {
+	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	return slices.ContainsFunc(words, func(w string) bool { return w == "led" || w == "light" || w == "lights" || w == "lamp" })
+}
+
+// litAt gives the lights to a client that lit them then; the zero time is none.
+func (c *creature) litAt(at time.Time) {
+	if at.After(c.lit) {
+		c.lit = at
+	}
 }
 
 // movedAt gives the head to a client that moved it then; the zero time is none.
@@ -54,25 +68,42 @@ func (c *creature) take(e event.Envelope) []deed {
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
 		c.movedAt(e.At, e.At)
 	}
+	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && lightsUp(t.Name) {
+		c.lit = e.At
+	}
 	return c.step(e.At, e.Event)
 }
 
 // step returns the acts for an event, or those that are due if it is nil.
 func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
+	m.poses = c.poses()
+	m.told = c.head.by == InATalk
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)
 	for _, b := range c.behaviours {
 		if due := b.due(); e == nil && (due.IsZero() || now.Before(due)) {
 			continue
 		}
-		m.greeted, m.played = c.greeted, c.played
-		_, patient := b.(*rule)
-		for _, a := range b.step(m) {
+		m.greeted, m.played, m.lit = c.greeted, c.played, c.lit
+		acts := b.step(m)
+		patient := isRule(b)
+		asked := false // it knows of the quiet hours itself
+		switch b.(type) {
+		case *gesturer:
+			m.poses = c.poses()
+			asked, patient = true, m.poses.IsZero() // the robot is to be as it was, if late
+		case *looker, *wearer:
+			asked = true
+		}
+		for _, a := range acts {
 			if n, is := a.(Notify); is && m.quiet {
 				n.Silent = true
 				a = n
 			}
-			if c.may(m, a) {
+			if _, lights := a.(Lights); lights && isRule(b) {
+				c.lit = now
+			}
+			if c.may(m, a, asked) {
 				deeds = append(deeds, deed{b.name(), a, patient})
 			}
 		}
@@ -80,10 +111,25 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	return deeds
 }
 
+// poses is when the gesture that is under way ends, and the zero time where none is.
+func (c *creature) poses() time.Time {
+	for _, b := range c.behaviours {
+		if g, is := b.(*gesturer); is {
+			return g.ends()
+		}
+	}
+	return time.Time{}
+}
+
+func isRule(b behaviour) bool {
+	_, is := b.(*rule)
+	return is
+}
+
 // may reports whether to carry out an act, and notes it. A robot with a closed
 // channel cannot be reached, and an act that is meant for now must not wait.
-func (c *creature) may(m moment, a Act) bool {
-	if m.quiet && silences(a) {
+func (c *creature) may(m moment, a Act, asked bool) bool {
+	if m.quiet && silences(a) && !asked {
 		return false
 	}
 	switch a.(type) {

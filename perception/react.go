@@ -26,10 +26,11 @@ type robots interface {
 
 // Options are what behaviours need.
 type Options struct {
-	Tuning Tuning
-	Rules  []Rule         // the owner's own; nil is none
-	Zone   *time.Location // time zone of the hours; nil is the machine's
-	Bus    *event.Bus
+	Tuning   Tuning
+	Rules    []Rule         // the owner's own; nil is none
+	Gestures Gestures       // those that are known
+	Zone     *time.Location // time zone of the hours; nil is the machine's
+	Bus      *event.Bus
 	// Outside carries out what rules do elsewhere; nil can do none of that.
 	Outside outside
 	Log     *slog.Logger
@@ -43,6 +44,7 @@ type Behaviours struct {
 
 	mu    sync.Mutex
 	moved map[device.ID]time.Time // a head, by somebody who is no behaviour
+	lit   map[device.ID]time.Time // the lights, the same
 }
 
 // NewBehaviours checks the tuning and the rules and returns behaviours that
@@ -56,7 +58,8 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{}}, nil
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{},
+		lit: map[device.ID]time.Time{}}, nil
 }
 
 // Run reacts until ctx ends or the bus is closed, and all acts are done.
@@ -82,7 +85,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 		case <-timer.C:
 			now := time.Now()
 			for id, c := range b.herd {
-				c.movedAt(now, b.lastMoved(id))
+				b.tell(c, id, now)
 				hands.do(ctx, id, now, c.step(now, nil))
 			}
 		}
@@ -112,28 +115,34 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 		c = newCreature(b.o)
 		b.herd[e.Robot] = c
 	}
-	c.movedAt(e.At, b.lastMoved(e.Robot))
+	b.tell(c, e.Robot, e.At)
 	hands.do(ctx, e.Robot, e.At, c.take(e))
 }
 
 // Moves reports that a client is about to call a robot's tool: a client of a door,
-// say. A head that it moves is theirs for a while, as it is its brain's. It may be
+// say. A head that it moves, and lights that it lights, are theirs for a while, as they are its brain's. It may be
 // called from any goroutine, and never waits.
 func (b *Behaviours) Moves(id device.ID, tool string) {
-	if !movesHead(tool) {
-		return
-	}
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
-	b.moved[id] = now
+	if movesHead(tool) {
+		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
+		b.moved[id] = now
+	}
+	if lightsUp(tool) {
+		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= lightsAreOther })
+		b.lit[id] = now
+	}
 }
 
-func (b *Behaviours) lastMoved(id device.ID) time.Time {
+// tell tells a creature what somebody who is no behaviour has done to its robot.
+func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.moved[id]
+	moved, lit := b.moved[id], b.lit[id]
+	b.mu.Unlock()
+	c.movedAt(now, moved)
+	c.litAt(lit)
 }
 
 // makeRoom gives up a robot that has sensed nothing yet.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 			if err := tuning.Check(); err != nil {
 				t.Fatal(err)
 			}
-			c := newCreature(Options{Tuning: tuning, Zone: time.UTC})
+			c := newCreature(Options{Tuning: tuning, Zone: time.UTC, Gestures: HouseGestures()})
 			c.behaviours = slices.DeleteFunc(c.behaviours, func(b behaviour) bool { return !slices.Contains(on, b.name()) })
 			if got := play(t, c, s.begin, s.script); got != s.want {
 				t.Errorf("%s\n     done: %s\nshould be: %s", s.script, got, s.want)
@@ -118,6 +119,21 @@ func happening(t *testing.T, word string) event.Event {
 		return sensed(petStarted, "{}")
 	case "mode":
 		return sensed(stateChanged, `{"state":%q}`, rest)
+	case "gesture", "felt", "pressed": // by the model, the mood and the owner
+		by := map[string]string{"gesture": event.ByModel, "felt": event.ByMood, "pressed": event.ByOwner}[name]
+		return event.Gesture{Name: rest, By: by}
+	case "look":
+		return event.LookAt{Target: rest, By: event.ByModel}
+	case "seems":
+		return event.Expression{Preset: rest, Intensity: 1, By: event.ByModel}
+	case "cut":
+		return event.TurnEnded{End: event.EndCancelled}
+	case "glad": // 0 to 1
+		return gladness(t, rest)
+	case "lights":
+		return event.ToolStatus{ID: "1", Name: "self_robot_set_led_color", Status: event.ToolRunning}
+	case "shows":
+		return event.Emotion{Name: rest}
 	case "heard":
 		return event.Heard{Text: rest}
 	case "speaks":
@@ -145,7 +161,12 @@ func shown(a Act) string {
 	case Abort:
 		return "abort"
 	case TurnHead:
+		if a.Priority == Feeling || a.Priority == Gesturing {
+			return fmt.Sprintf("head %d %d", a.Yaw, *a.Pitch)
+		}
 		return fmt.Sprintf("turn %d", a.Yaw)
+	case Feel:
+		return "face " + a.Emotion
 	case Play:
 		return "play " + a.Sound
 	case RefreshFace:
@@ -156,6 +177,20 @@ func shown(a Act) string {
 		return fmt.Sprintf("lights %d %d %d", a.Red, a.Green, a.Blue)
 	}
 	return fmt.Sprintf("%T", a)
+}
+
+// gladness is a mood of celebration.
+func gladness(t *testing.T, n string) event.Event {
+	t.Helper()
+	felt, err := strconv.ParseFloat(n, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: felt}, Head: event.HeadPose{Yaw: 10 * felt}}
+	if felt == 0 {
+		m.Dominant, m.Face = "neutral", "neutral"
+	}
+	return m
 }
 
 func nightly(t *Tuning) { t.Quiet.Hours = Hours{From: 22 * time.Hour, To: 7 * time.Hour} }

@@ -239,7 +239,10 @@ func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
 func (s State) perceive(p event.Perceived, at time.Time) State {
 	if p.Name == headTurn { // our own doing
 		f := field(p.Data)
-		s.Head = Head{at, f.Yaw, f.Pitch}
+		s.Head = Head{at, f.Yaw, s.Head.Pitch}
+		if f.Pitch != nil { // else it stays as it is
+			s.Head.Pitch = *f.Pitch
+		}
 		return s
 	}
 	if s.stale(at) {
@@ -323,7 +326,8 @@ type fields struct {
 	State     string  `json:"state"`
 	Listening bool    `json:"listening"`
 	Yaw       int     `json:"yaw"`
-	Pitch     int     `json:"pitch"`
+	Pitch     *int    `json:"pitch"`
+	By        string  `json:"by"`
 }
 
 // field reads an event's data. A value of another type is left out.

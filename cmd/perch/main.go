@@ -52,7 +52,8 @@ may be written without the word robot.`,
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, notification,
-		characterCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()),
+		characterCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(),
+		command.Alias("devices", listCommand()),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
 		root.AddCommand(command.Alias(earlier.Name(), earlier))

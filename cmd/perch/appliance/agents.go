@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/thinker"
 	"perch/event"
@@ -26,6 +27,7 @@ type agents struct {
 	Engines    *engines
 	Mind       *agent.Mind
 	Characters *characters
+	moods      *mood.Moods // nil where they are off
 	sounds     *sounds.Library
 }
 
@@ -58,6 +60,7 @@ func (a *Appliance) newAgents() (err error) {
 		return err
 	}
 	a.Mind.Complete(a.Characters.Complete)
+	a.newMoods()
 	return nil
 }
 

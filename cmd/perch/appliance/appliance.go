@@ -52,6 +52,7 @@ type basics struct {
 type robots struct {
 	Talk       *robot.Server
 	behaviours *perception.Behaviours
+	gestures   perception.Gestures
 	Firmware   *ota.Firmware
 	ota        *ota.Service
 	robotMQTT  robotMQTT

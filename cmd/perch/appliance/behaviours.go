@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"perch/agent/notice"
@@ -14,12 +15,25 @@ import (
 
 // newBehaviours makes what reacts to the robots' senses.
 func (a *Appliance) newBehaviours() (err error) {
+	a.gestures, err = perception.HouseGestures().WithOwners(a.gesturesDirectory(), isFace)
+	if err != nil {
+		a.Log.Warn("some gestures of the owner's are left out", "err", err)
+	}
 	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has reported them
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, Zone: a.zone, Bus: a.Bus, Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
+		Tuning: a.Config.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus,
+		Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
 		Log: a.Log,
 	})
 	return err
+}
+
+// gesturesDirectory holds the owner's own gestures.
+func (b basics) gesturesDirectory() string { return filepath.Join(b.Data, "gestures") }
+
+func isFace(name string) bool {
+	_, known := config.EmotionNamed(name)
+	return known
 }
 
 // robotControl are the robots as the doors act on them: a head that a client moves is
@@ -49,7 +63,10 @@ func (o ruleActions) Feel(ctx context.Context, id device.ID, emotion string) err
 	if err != nil {
 		return err
 	}
-	face, _ := config.EmotionNamed(emotion) // checked with the configuration
+	face, known := config.EmotionNamed(emotion) // checked with the configuration
+	if !known {
+		return fmt.Errorf("%.40q is no emotion of robots", emotion)
+	}
 	return o.robots.Talk.Feel(ctx, id, face.On(robot.Board))
 }
 

@@ -76,6 +76,7 @@ type Config struct {
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
+	Mood       string            `yaml:"mood"`
 	Behaviours perception.Tuning `yaml:"behaviours"`
 	Rules      []Rule            `yaml:"rules"`
 	Web        Web               `yaml:"web"`
@@ -111,6 +112,7 @@ func Default() Config {
 	c.Memory.HistoryTokens = 3000
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
+	c.Mood = "on"
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}
 	c.Bridge = Bridge{TimeoutShort: Duration(5 * time.Second), TimeoutLong: Duration(30 * time.Second)}

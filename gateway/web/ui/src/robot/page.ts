@@ -6,6 +6,7 @@ import type { State as FaceState } from "../face/face.js";
 import { base } from "../lib/ui.js";
 import { clock, languageChanged, languageTarget } from "../lib/words.js";
 import { Drag } from "./drag.js";
+import { Feelings } from "./feelings.js";
 import "./inspector.js";
 import "./panels.js";
 import { Robot, type Line } from "./robot.js";
@@ -21,6 +22,8 @@ export class WebRobot extends LitElement {
   readonly robot = new Robot(() => words("drawnNote"));
   private lines: (Line & { at: Date })[] = [];
   private drag = new Drag(this.robot.body, () => this.act());
+  private feelings = new Feelings(() => this.renderRoot.querySelector("stack-chan-face"));
+  private followed = false;
   private asleep = false;
   private sleepTimer = 0;
   private held = false; // Space or the button
@@ -46,6 +49,8 @@ export class WebRobot extends LitElement {
     document.removeEventListener("keyup", this.key);
     window.removeEventListener("blur", this.letGo);
     this.robot.hangUp();
+    this.feelings.stop();
+    this.followed = false;
   }
 
   private readonly again = (): void => {
@@ -121,6 +126,10 @@ export class WebRobot extends LitElement {
   protected updated(): void {
     const log = this.renderRoot.querySelector(".log");
     if (log) log.scrollTop = log.scrollHeight;
+    if (!this.followed && this.robot.state === "idle") { // a server has taken it
+      this.followed = true;
+      this.feelings.follow(this.robot.keeper.flash.mac.replaceAll(":", ""));
+    }
     const face = this.renderRoot.querySelector("stack-chan-face")!;
     face.held = this.drag.moving;
     face.leds = this.leds();

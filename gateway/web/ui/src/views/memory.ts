@@ -22,6 +22,7 @@ interface Entry {
   source?: string;
   created: string;
   expires?: string;
+  score?: number; // the higher, the sooner a model is told of it
 }
 
 interface Edit {
@@ -33,6 +34,8 @@ interface Edit {
 const debounce = 200; // ms after the last key
 const atOnce = 100; // entries that are drawn; the memory holds 2000
 
+const mostTags = 100; // to choose from
+
 const kinds = ["user", "feedback", "project", "reference"] as const;
 
 export class MemoryView extends View {
@@ -43,12 +46,14 @@ export class MemoryView extends View {
   declare private busy: boolean;
   private robots: Device[] = [];
   private query = "";
+  private kind = ""; // one of kinds that is shown alone
+  private tag = "";
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
   static styles = [View.styles, list, css`
     .editor { flex: 1 1 100%; display: grid; gap: 0.6rem; }
     .add { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; }
-    .add p-field { flex: 1 1 16rem; }
+    .add p-field { flex: 1 1 16rem; } .add p-field.narrow { flex: 1 1 8rem; }
   `];
 
   constructor() {
@@ -71,7 +76,8 @@ export class MemoryView extends View {
     ]);
     if (asked !== this.query) return this.load(); // words were typed meanwhile
     this.robots = robots;
-    this.entries = (entries ?? []).reverse(); // the newest first
+    const found = entries ?? [];
+    this.entries = found.some((e) => e.score !== undefined) ? found : found.reverse(); // the best first, or the newest
   }
 
   disconnectedCallback(): void {
@@ -79,24 +85,49 @@ export class MemoryView extends View {
     clearTimeout(this.timer_);
   }
 
+  // chosen are the entries of the type and the tag that were chosen.
+  private chosen(): Entry[] {
+    return this.entries.filter((e) => (this.kind === "" || e.type === this.kind) && (this.tag === "" || e.tags?.includes(this.tag)));
+  }
+
+  private choose(kind: string, tag: string): void {
+    [this.kind, this.tag, this.shown] = [kind, tag, atOnce];
+    this.requestUpdate();
+  }
+
+  // filters are shown where there is something to choose between.
+  private filters(): unknown {
+    const tags = [...new Set(this.entries.flatMap((e) => e.tags ?? []))].sort().slice(0, mostTags);
+    const picked = (e: Event) => (e.target as HTMLSelectElement).value;
+    return html`<div class="add">
+      <p-field label=${t("type")}><select data-test="memory-type" @change=${(e: Event) => this.choose(picked(e), this.tag)}>
+        ${["", ...kinds].map((k) => html`<option value=${k} ?selected=${k === this.kind}>${k === "" ? t("all") : t(k as (typeof kinds)[number])}</option>`)}</select></p-field>
+      ${tags.length === 0 ? nothing : html`<p-field label=${t("tag")}><select data-test="memory-tag" @change=${(e: Event) => this.choose(this.kind, picked(e))}>
+        ${["", ...tags].map((tag) => html`<option value=${tag} ?selected=${tag === this.tag}>${tag || t("all")}</option>`)}</select></p-field>`}</div>`;
+  }
+
   protected content(): unknown {
-    const searching = this.query.trim() !== "";
+    const searching = this.query.trim() !== "" || this.kind !== "" || this.tag !== "";
+    const chosen = this.chosen();
     return html`<div class="stack">
       <p class="lead">${t("about")}</p>
       <p-card>
         <form class="add" @submit=${this.add} id="add">
           <p-field label=${t("add")}><input name="text" required maxlength="2000" autocomplete="off" data-test="memory-text" /></p-field>
+          <p-field class="narrow" label=${t("type")}><select name="type" data-test="memory-new-type">${kinds.map((k) => html`<option value=${k}>${t(k)}</option>`)}</select></p-field>
+          <p-field class="narrow" label=${t("tags")}><input name="tags" maxlength="200" autocomplete="off" data-test="memory-tags" /></p-field>
           <p-button kind="main" type="submit" ?busy=${this.busy} data-test="memory-add">${t("addButton")}</p-button>
         </form>
       </p-card>
       <p-card>
         <p-field label=${t("search")}><input type="search" id="search" autocomplete="off" .value=${this.query} @input=${this.search} /></p-field>
-        <p class="meta" role="status" id="count">${t(searching ? "found" : "count", { n: this.entries.length })}</p>
+        ${this.filters()}
+        <p class="meta" role="status" id="count">${t(searching ? "found" : "count", { n: chosen.length })}</p>
         ${this.edit && !this.entries.some((e) => e.id === this.edit?.id) ? html`<div class="editor">${this.editor(undefined)}</div>` : nothing}
-        ${this.entries.length === 0
+        ${chosen.length === 0
           ? html`<p-empty heading=${t(searching ? "noneFound" : "none")}>${t(searching ? "noneFoundHint" : "noneHint")}</p-empty>`
-          : html`<ul class="items" id="memories">${repeat(this.entries.slice(0, this.shown), (e) => e.id, (e) => this.item(e))}</ul>`}
-        ${this.entries.length > this.shown
+          : html`<ul class="items" id="memories">${repeat(chosen.slice(0, this.shown), (e) => e.id, (e) => this.item(e))}</ul>`}
+        ${chosen.length > this.shown
           ? html`<p-button @click=${() => (this.shown += atOnce)}>${t("more")}</p-button>`
           : nothing}
       </p-card>
@@ -170,14 +201,18 @@ export class MemoryView extends View {
 
   private async add(e: Event): Promise<void> {
     e.preventDefault();
-    const input = (e.target as HTMLFormElement).elements.namedItem("text") as HTMLInputElement;
+    const fields = (e.target as HTMLFormElement).elements;
+    const input = fields.namedItem("text") as HTMLInputElement;
+    const words = fields.namedItem("tags") as HTMLInputElement;
+    const type = (fields.namedItem("type") as HTMLSelectElement).value;
+    const tags = words.value.split(/[\s,#]+/).filter(Boolean);
     const text = input.value.trim();
     if (text === "" || this.busy) return;
     this.busy = true;
-    const done = await this.act(() => send("POST", "api/v1/memory", { text }), t("added"));
+    const done = await this.act(() => send("POST", "api/v1/memory", { text, ...(type !== kinds[0] ? { type } : {}), ...(tags.length > 0 ? { tags } : {}) }), t("added"));
     this.busy = false;
     if (!done) return;
-    input.value = "";
+    input.value = words.value = "";
     this.reload();
   }
 

@@ -4,6 +4,7 @@ export const t = catalogue({
   en: {
     title: "Memory",
     about: "What you and your robots asked Perch to remember. Brains read it when they answer.",
+    type: "Kind", tag: "Tag", tags: "Tags, with spaces between", all: "All",
     search: "Search the memory",
     count: "{n} {n, one: memory, other: memories}",
     found: "{n} {n, one: memory, other: memories} found",
@@ -39,6 +40,7 @@ export const t = catalogue({
   de: {
     title: "Gedächtnis",
     about: "Was Perch sich auf Wunsch von dir und deinen Robotern merkt. Die KI-Modelle lesen es beim Antworten.",
+    type: "Art", tag: "Schlagwort", tags: "Schlagwörter, mit Leerzeichen dazwischen", all: "Alle",
     search: "Im Gedächtnis suchen",
     count: "{n} {n, one: Eintrag, other: Einträge}",
     found: "{n} {n, one: Eintrag, other: Einträge} gefunden",
@@ -74,6 +76,7 @@ export const t = catalogue({
   ja: {
     title: "記憶",
     about: "あなたやロボットが Perch に覚えさせたことです。AI モデルが答えるときに参照します。",
+    type: "種類", tag: "タグ", tags: "タグ（空白で区切る）", all: "すべて",
     search: "記憶を検索",
     count: "{n} 件の記憶",
     found: "{n} 件見つかりました",
@@ -109,6 +112,7 @@ export const t = catalogue({
   zh: {
     title: "记忆",
     about: "你和机器人让 Perch 记住的内容。AI 模型回答时会参考。",
+    type: "类型", tag: "标签", tags: "标签（用空格分隔）", all: "全部",
     search: "搜索记忆",
     count: "{n} 条记忆",
     found: "找到 {n} 条记忆",

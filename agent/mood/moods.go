@@ -1,0 +1,231 @@
+package mood
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// Bounds of Moods.
+const (
+	every     = 100 * time.Millisecond // a mood is told at most this often
+	mostMoods = 500                    // agents that are remembered; the one that nothing has happened to for longest gives way
+	mostTools = 32                     // tool calls of one agent at a time that are known to run
+	mostSince = time.Hour              // as good as for ever: by then every feeling has faded
+
+	visible        = .02 // of a feeling or a morph
+	visibleDegrees = 1
+)
+
+// Options are what Moods works with.
+type Options struct {
+	Bus   *event.Bus
+	Words Words
+	// Language is what a robot speaks by preference: "de". Nil knows none.
+	Language func(device.ID) string
+}
+
+// Moods keeps the mood of every robot, and of every session without one, and publishes
+// it while it changes. It computes only then.
+type Moods struct {
+	Options
+	agents map[string]*agent
+	moving map[string]*agent
+}
+
+// New returns moods that feel nothing yet.
+func New(o Options) *Moods {
+	return &Moods{Options: o, agents: map[string]*agent{}, moving: map[string]*agent{}}
+}
+
+// agent is one that feels.
+type agent struct {
+	robot   device.ID
+	session string // its latest
+
+	state    State
+	at       time.Time // of state
+	touched  time.Time // when something last happened to it
+	told     event.Mood
+	speaking bool
+	tools    []string // ids of calls that run
+}
+
+// Run reads the bus until ctx ends or the bus is closed.
+func (m *Moods) Run(ctx context.Context) {
+	inner, stop := context.WithCancel(ctx)
+	events := make(chan event.Envelope)
+	go m.Bus.ReadFrom(1).Pump(inner, events)
+	defer func() {
+		stop()
+		for range events { // until the pump has ended
+		}
+	}()
+	next := time.NewTimer(every)
+	next.Stop()
+	runs := false
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			m.take(e)
+		case now := <-next.C:
+			runs = false
+			m.tick(now)
+		}
+		if !runs && len(m.moving) > 0 {
+			next.Reset(every)
+			runs = true
+		}
+	}
+}
+
+// take lets an event happen to the agent that it is about.
+func (m *Moods) take(e event.Envelope) {
+	key := cmp.Or(string(e.Robot), e.Session)
+	if _, gone := e.Event.(event.RobotForgotten); gone {
+		delete(m.agents, key)
+		delete(m.moving, key)
+	}
+	if key == "" {
+		return
+	}
+	a := m.agents[key]
+	if a == nil {
+		a = &agent{robot: e.Robot, session: e.Session, at: e.At, told: State{}.Mood()}
+	}
+	s, moves := m.stimulus(a, e.Event)
+	if !moves {
+		return
+	}
+	if e.Session != "" {
+		a.session = e.Session
+	}
+	a.touched = e.At
+	m.keep(key, a)
+	m.step(a, e.At, []Stimulus{s})
+	m.moving[key] = a
+}
+
+// keep remembers an agent, in place of another where there are too many.
+func (m *Moods) keep(key string, a *agent) {
+	if m.agents[key] == nil && len(m.agents) >= mostMoods {
+		oldest := ""
+		for k, other := range m.agents {
+			if oldest == "" || other.touched.Before(m.agents[oldest].touched) {
+				oldest = k
+			}
+		}
+		delete(m.agents, oldest)
+		delete(m.moving, oldest)
+	}
+	m.agents[key] = a
+}
+
+// stimulus is what an event does to an agent, and what the agent remembers of it.
+func (m *Moods) stimulus(a *agent, e event.Event) (Stimulus, bool) {
+	switch e := e.(type) {
+	case event.Said:
+		a.speaking = true
+		return Spoken(m.Words.Analyse(e.Text, m.language(a.robot)), TalkFor(CountWords(e.Text))), true
+	case event.ToolStatus:
+		return a.tool(e)
+	case event.TurnEnded:
+		interrupted := a.speaking && e.End == event.EndCancelled
+		a.speaking, a.tools = false, nil
+		if interrupted {
+			return Interrupted(), true
+		}
+	}
+	return Of(e)
+}
+
+func (m *Moods) language(robot device.ID) string {
+	if m.Language == nil || robot == "" {
+		return ""
+	}
+	return m.Language(robot)
+}
+
+// tool is a tool call, which is told of more than once.
+func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
+	at := slices.Index(a.tools, e.ID)
+	if e.Status == event.ToolRunning {
+		if at >= 0 || len(a.tools) >= mostTools {
+			return Stimulus{}, false
+		}
+		a.tools = append(a.tools, e.ID)
+		return Started(), true
+	}
+	if at >= 0 {
+		a.tools = slices.Delete(a.tools, at, at+1)
+	}
+	switch e.Status {
+	case event.ToolDone:
+		return Done(nil), true
+	case event.ToolFailed:
+		return Failed(), true
+	}
+	return Stimulus{}, false
+}
+
+// tick lets time pass for those who move, and tells what has changed.
+func (m *Moods) tick(now time.Time) {
+	for key, a := range m.moving {
+		m.step(a, now, nil)
+		still := a.state.Still()
+		if still {
+			delete(m.moving, key)
+		}
+		mood := a.state.Mood()
+		if differs(mood, a.told) || still && mood != a.told {
+			a.told = mood
+			m.Bus.Publish(a.robot, a.session, mood)
+		}
+	}
+}
+
+// step brings an agent to a time, at which that happened.
+func (m *Moods) step(a *agent, now time.Time, happened []Stimulus) {
+	since := min(max(0, now.Sub(a.at)), mostSince)
+	if now.After(a.at) {
+		a.at = now
+	}
+	a.state = Step(a.state, happened, since.Seconds())
+	if g := a.state.Gesture(); g.Name != "" {
+		m.Bus.Publish(a.robot, a.session, event.Gesture{Name: g.Name, Duration: int64(g.Seconds * 1000), By: event.ByMood})
+	}
+}
+
+// differs reports whether somebody would see the difference.
+func differs(a, b event.Mood) bool {
+	if a.Dominant != b.Dominant || a.Face != b.Face {
+		return true
+	}
+	x, y := feelingsOf(a.Feelings), feelingsOf(b.Feelings)
+	for i := range x {
+		if math.Abs(x[i]-y[i]) >= visible {
+			return true
+		}
+	}
+	v, w := weightsOf(a.Morphs), weightsOf(b.Morphs)
+	for i := range v {
+		if math.Abs(v[i]-w[i]) >= visible {
+			return true
+		}
+	}
+	return math.Abs(a.Head.Tilt-b.Head.Tilt) >= visibleDegrees || math.Abs(a.Head.Lean-b.Head.Lean) >= visibleDegrees ||
+		math.Abs(a.Head.Yaw-b.Head.Yaw) >= visibleDegrees
+}
+
+// feelingsOf is the inverse of State.Feelings.
+func feelingsOf(f event.Feelings) [feelings]float64 {
+	return [feelings]float64{f.Concern, f.Celebration, f.Patience, f.Curiosity, f.Empathy, f.Uncertain}
+}

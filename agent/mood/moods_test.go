@@ -1,0 +1,202 @@
+package mood
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/device"
+	"perch/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func words(t testing.TB) Words {
+	w, err := ReadWords("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// feeling runs f beside moods that feel what is on a bus, with virtual time.
+func feeling(t *testing.T, f func(bus *event.Bus, m *Moods)) {
+	synctest.Test(t, func(t *testing.T) {
+		bus, ended := event.NewBus(), make(chan struct{})
+		m := New(Options{Bus: bus, Words: words(t)})
+		go func() { m.Run(t.Context()); close(ended) }()
+		f(bus, m)
+		bus.Close()
+		<-ended
+	})
+}
+
+// seen are the events of a kind that are on the bus.
+func seen[E event.Event](bus *event.Bus) (all []event.Envelope) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	r := bus.ReadFrom(1)
+	for last := bus.Seq(); last > 0; {
+		e, err := r.Next(ctx)
+		if err != nil {
+			break
+		}
+		if _, is := e.Event.(E); is {
+			all = append(all, e)
+		}
+		if e.Seq == last {
+			break
+		}
+	}
+	return all
+}
+
+// A mood is told at most ten times a second, only while it changes, and to the end.
+func TestAMoodIsHeardSeenAndFades(t *testing.T) {
+	feeling(t, func(bus *event.Bus, _ *Moods) {
+		bus.Publish("r1", "s1", event.Said{Text: "Great, it worked!"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		moods := seen[event.Mood](bus)
+		if len(moods) < 10 {
+			t.Fatalf("only %d moods", len(moods))
+		}
+		for i, e := range moods {
+			if e.Robot != "r1" || e.Session != "s1" {
+				t.Errorf("a mood of %q, %q", e.Robot, e.Session)
+			}
+			if i > 0 && e.At.Sub(moods[i-1].At) < every {
+				t.Errorf("two moods within %s", e.At.Sub(moods[i-1].At))
+			}
+		}
+		if got := moods[0].Event.(event.Mood); got.Dominant != "celebration" || got.Face != "happy" {
+			t.Errorf("it begins with %+v", got)
+		}
+		if got := moods[len(moods)-1].Event.(event.Mood); got != (State{}).Mood() {
+			t.Errorf("it ends with %+v", got)
+		}
+		before := bus.Seq()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if bus.Seq() != before {
+			t.Error("something is published while nothing happens")
+		}
+	})
+}
+
+// A tool call is told of more than once, and begins and ends once.
+func TestToolCalls(t *testing.T) {
+	feeling(t, func(bus *event.Bus, _ *Moods) {
+		for range 3 {
+			bus.Publish("", "s", event.ToolStatus{ID: "1", Status: event.ToolRunning})
+		}
+		time.Sleep(every + 1)
+		synctest.Wait()
+		if got := seen[event.Mood](bus)[0].Event.(event.Mood).Feelings.Patience; got < .39 || got > .4 {
+			t.Errorf("patience is %v", got)
+		}
+		for i := range 3 {
+			bus.Publish("", "s", event.ToolStatus{ID: fmt.Sprint(i), Status: event.ToolFailed})
+		}
+		time.Sleep(every)
+		synctest.Wait()
+		moods := seen[event.Mood](bus)
+		if got := moods[len(moods)-1].Event.(event.Mood); got.Feelings.Empathy < .98 || got.Dominant != "concern" {
+			t.Errorf("three failures are %+v", got)
+		}
+	})
+}
+
+func TestWhoIsInterrupted(t *testing.T) {
+	for end, want := range map[string]float64{event.EndCancelled: .5, event.EndDone: 0} {
+		feeling(t, func(bus *event.Bus, m *Moods) {
+			bus.Publish("r", "s", event.TurnEnded{End: event.EndCancelled}) // said nothing: nobody is interrupted
+			bus.Publish("r", "s", event.Said{Text: "The"})
+			bus.Publish("r", "s", event.TurnEnded{End: end})
+			synctest.Wait()
+			if got := m.agents["r"].state.feelings[Curiosity]; got < want-.01 || got > want+.01 {
+				t.Errorf("%s: curiosity is %v, not %v", end, got, want)
+			}
+		})
+	}
+}
+
+func TestAGestureIsPublished(t *testing.T) {
+	feeling(t, func(bus *event.Bus, _ *Moods) {
+		bus.Publish("r", "s", event.SkillFailed{})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		made := seen[event.Gesture](bus)
+		if len(made) != 1 || made[0].Event != (event.Gesture{Name: "concern", Duration: 2000, By: event.ByMood}) {
+			t.Errorf("the gestures are %v", made)
+		}
+	})
+}
+
+// A forgotten robot feels nothing, and there is a bound to those who feel.
+func TestWhoIsRemembered(t *testing.T) {
+	feeling(t, func(bus *event.Bus, m *Moods) {
+		bus.Publish("gone", "s", event.SkillFailed{})
+		bus.Publish("gone", "", event.RobotForgotten{})
+		bus.Publish("", "", event.SkillFailed{}) // of nobody
+		synctest.Wait()
+		if len(m.agents)+len(m.moving) != 0 {
+			t.Error("a forgotten robot still feels")
+		}
+		for i := range mostMoods + 10 {
+			bus.Publish(device.ID(fmt.Sprint(i)), "s", event.SkillStarted{})
+			synctest.Wait()
+			time.Sleep(1)
+		}
+		synctest.Wait()
+		if len(m.agents) != mostMoods || len(m.moving) > mostMoods || m.agents["0"] != nil {
+			t.Errorf("%d agents feel, %d of them move", len(m.agents), len(m.moving))
+		}
+	})
+}
+
+// BenchmarkFiftyInMood is a second in which 50 robots are moved and fade: the share of
+// one core that they take.
+func BenchmarkFiftyInMood(b *testing.B) {
+	bus := event.NewBus()
+	defer bus.Close()
+	m := New(Options{Bus: bus, Words: words(b)})
+	now := time.Now()
+	for b.Loop() {
+		for i := range 50 {
+			m.take(event.Envelope{At: now, Robot: device.ID(fmt.Sprint(i)), Session: "s", Event: event.SkillFailed{}})
+		}
+		for range 10 {
+			now = now.Add(every)
+			m.tick(now)
+		}
+	}
+	b.ReportMetric(100*b.Elapsed().Seconds()/float64(b.N), "%core")
+}
+
+// BenchmarkIdle is a second in which nothing happens to 50 robots that have felt: there
+// is no timer, and what is published is nothing.
+func BenchmarkIdle(b *testing.B) {
+	bus := event.NewBus()
+	defer bus.Close()
+	m := New(Options{Bus: bus, Words: words(b)})
+	now := time.Now()
+	for i := range 50 {
+		m.take(event.Envelope{At: now, Robot: device.ID(fmt.Sprint(i)), Session: "s", Event: event.SkillFailed{}})
+	}
+	for range 1000 {
+		now = now.Add(every)
+		m.tick(now)
+	}
+	before := bus.Seq()
+	for b.Loop() {
+		if len(m.moving) > 0 || bus.Seq() != before {
+			b.Fatal("an idle house computes")
+		}
+	}
+	b.ReportMetric(float64(len(m.moving)), "moving")
+}

@@ -1,0 +1,136 @@
+package mood
+
+import "perch/event"
+
+// Indexes of the morph targets, in the order of event.Morphs.
+const (
+	mouthSmile = iota
+	mouthOpen
+	mouthFrown
+	mouthPressLeft
+	mouthPressRight
+	jawOpen
+	browInnerUp
+	browOuterUpLeft
+	browOuterUpRight
+	browDownLeft
+	browDownRight
+	eyeSquintLeft
+	eyeSquintRight
+	eyeWideLeft
+	eyeWideRight
+	eyesClosed
+	cheekPuff
+	cheekSquintLeft
+	cheekSquintRight
+	mouthFrownLeft
+	mouthFrownRight
+	noseSneerLeft
+	noseSneerRight
+	morphTargets // their number
+)
+
+// morphs are the weights of all morph targets, each from 0 to 1.
+type morphs [morphTargets]float64
+
+// wanted are the weights that the feelings go to.
+func (s State) wanted() (m morphs) {
+	concern, celebration, curiosity := s.feelings[Concern], s.feelings[Celebration], s.feelings[Curiosity]
+	empathy, uncertain := s.feelings[Empathy], s.feelings[Uncertain]
+	m[mouthSmile] = celebration * .85
+	m[mouthOpen] = celebration * .2
+	m[mouthFrown] = concern * .55
+	m[mouthPressLeft], m[mouthPressRight] = uncertain*.35, uncertain*.35
+	m[browInnerUp] = max(concern*.6, uncertain*.45, empathy*.5)
+	m[browOuterUpLeft], m[browOuterUpRight] = curiosity*.7, curiosity*.5
+	m[eyeSquintLeft], m[eyeSquintRight] = empathy*.4, empathy*.4
+	m[eyesClosed] = s.feelings[Patience] * .15
+	m[cheekPuff] = celebration * .2
+	m[noseSneerLeft], m[noseSneerRight] = concern*.15, concern*.15
+	if s.startle > 0 {
+		m[browInnerUp], m[mouthOpen] = max(m[browInnerUp], startledBrow), max(m[mouthOpen], startledJaw)
+	}
+	return m
+}
+
+// shown are the weights of the feelings, with the expression over them and the mouth of
+// one who talks. An expression covers feelings and leaves them as they are.
+func (s State) shown() (m morphs) {
+	for i := range m {
+		m[i] = s.morphs[i]*(1-s.cover) + s.layer[i]*s.cover
+	}
+	m[mouthOpen] = min(1, m[mouthOpen]+s.mouth)
+	return m
+}
+
+func (m morphs) event() event.Morphs {
+	return event.Morphs{
+		MouthSmile: m[mouthSmile], MouthOpen: m[mouthOpen], MouthFrown: m[mouthFrown], MouthPressLeft: m[mouthPressLeft],
+		MouthPressRight: m[mouthPressRight], JawOpen: m[jawOpen], BrowInnerUp: m[browInnerUp], BrowOuterUpLeft: m[browOuterUpLeft],
+		BrowOuterUpRight: m[browOuterUpRight], BrowDownLeft: m[browDownLeft], BrowDownRight: m[browDownRight],
+		EyeSquintLeft: m[eyeSquintLeft], EyeSquintRight: m[eyeSquintRight], EyeWideLeft: m[eyeWideLeft], EyeWideRight: m[eyeWideRight],
+		EyesClosed: m[eyesClosed], CheekPuff: m[cheekPuff], CheekSquintLeft: m[cheekSquintLeft], CheekSquintRight: m[cheekSquintRight],
+		MouthFrownLeft: m[mouthFrownLeft], MouthFrownRight: m[mouthFrownRight], NoseSneerLeft: m[noseSneerLeft],
+		NoseSneerRight: m[noseSneerRight],
+	}
+}
+
+// weightsOf is the inverse of morphs.event.
+func weightsOf(e event.Morphs) morphs {
+	return morphs{e.MouthSmile, e.MouthOpen, e.MouthFrown, e.MouthPressLeft, e.MouthPressRight, e.JawOpen, e.BrowInnerUp,
+		e.BrowOuterUpLeft, e.BrowOuterUpRight, e.BrowDownLeft, e.BrowDownRight, e.EyeSquintLeft, e.EyeSquintRight, e.EyeWideLeft,
+		e.EyeWideRight, e.EyesClosed, e.CheekPuff, e.CheekSquintLeft, e.CheekSquintRight, e.MouthFrownLeft, e.MouthFrownRight,
+		e.NoseSneerLeft, e.NoseSneerRight}
+}
+
+// Preset is an expression that can be asked for. The zero value takes the expression
+// away, and what is felt shows again.
+type Preset int
+
+// The presets.
+const (
+	Plain Preset = iota // "neutral"
+	Happy
+	Sad
+	Surprised
+	Confused
+	Focused
+	presets // their number
+)
+
+// String is the preset's name in events.
+func (p Preset) String() string {
+	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "focused"}[p]
+}
+
+// PresetNamed is the preset of that name. ok is false for any other name.
+func PresetNamed(name string) (p Preset, ok bool) {
+	for p = range presets {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return Plain, false
+}
+
+// face is the firmware's emotion for a preset.
+func (p Preset) face() string {
+	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "thinking"}[p]
+}
+
+// morphs are the weights of a preset.
+func (p Preset) morphs() (m morphs) {
+	switch p {
+	case Happy:
+		m[mouthSmile], m[browInnerUp], m[cheekSquintLeft], m[cheekSquintRight] = 1, .3, .4, .4
+	case Sad:
+		m[mouthFrownLeft], m[mouthFrownRight], m[browDownLeft], m[browDownRight] = .8, .8, .6, .6
+	case Surprised:
+		m[jawOpen], m[eyeWideLeft], m[eyeWideRight], m[browInnerUp] = .5, .8, .8, .9
+	case Confused:
+		m[browInnerUp], m[browOuterUpLeft], m[mouthPressLeft], m[mouthPressRight] = .5, .4, .3, .3
+	case Focused:
+		m[browDownLeft], m[browDownRight], m[eyeSquintLeft], m[eyeSquintRight] = .4, .4, .3, .3
+	}
+	return m
+}

@@ -1,0 +1,265 @@
+package mood
+
+import (
+	"math"
+
+	"perch/event"
+)
+
+// Stimulus is what one happening does to an agent. Those of one step add up, in any
+// order.
+type Stimulus struct {
+	raises   [feelings]float64 // by how much each feeling rises
+	calms    bool              // patience is over, before anything is raised
+	failures int               // how many more of a streak
+	ends     bool              // the streak is over
+
+	startles bool
+	meets    bool    // a face is there
+	hushes   bool    // the agent is not talking any more
+	talk     float64 // seconds that it talks, at least
+	busy     float64 // seconds that a gesture takes
+
+	expresses bool
+	preset    Preset
+	intensity float64 // from 0 to 1
+
+	looks bool
+	yaw   float64 // degrees
+}
+
+func raised(f Feeling, by float64) (s Stimulus) {
+	s.raises[f] = by
+	return s
+}
+
+// and is a stimulus that raises another feeling, too.
+func (s Stimulus) and(f Feeling, by float64) Stimulus {
+	s.raises[f] += by
+	return s
+}
+
+// Spoken is a sentence of the agent that takes that many seconds to say.
+func Spoken(m Sentiment, seconds float64) (s Stimulus) {
+	switch {
+	case m.Valence > .3:
+		s = raised(Celebration, .7*m.Valence)
+	case m.Valence < -.2:
+		s = raised(Concern, -.8*m.Valence)
+	}
+	if m.Arousal > .5 {
+		s = s.and(Curiosity, .5*m.Arousal)
+	}
+	if m.Uncertain > 0 {
+		s = s.and(Uncertain, min(.4*m.Uncertain, .8))
+	}
+	s.talk, s.looks = seconds, true
+	return s
+}
+
+// TalkFor is for how many seconds the mouth moves for a sentence of that many words.
+func TalkFor(words int) float64 { return max(1.5, .3*float64(words)) }
+
+// Started is a tool or a skill that begins.
+func Started() Stimulus { return raised(Patience, .4) }
+
+// Done is a tool or a skill that has done its work. Sentiment is from -1 to 1, or nil
+// where it says nothing about that.
+func Done(sentiment *float64) (s Stimulus) {
+	switch {
+	case sentiment == nil:
+		s = raised(Celebration, .4)
+	case *sentiment > .3:
+		s = raised(Celebration, .8*min(1, *sentiment))
+	case *sentiment < -.2:
+		s = raised(Concern, .7*min(1, -*sentiment))
+	}
+	s.ends = true
+	return s
+}
+
+// Failed is a tool or a skill that has failed. The more in a row, the more empathy.
+func Failed() Stimulus {
+	s := raised(Concern, .7)
+	s.failures = 1
+	return s
+}
+
+// loadStarted, loadEnded and validated are what a viewer does with a model.
+func loadStarted() Stimulus { return raised(Patience, .6).and(Curiosity, .3) }
+
+func loadEnded(failed bool) Stimulus {
+	if failed {
+		return raised(Concern, .8)
+	}
+	return raised(Celebration, .7).and(Curiosity, .5)
+}
+
+func validated(errors, warnings int) Stimulus {
+	switch {
+	case errors > 0:
+		return raised(Concern, min(.4+.1*float64(errors), .95))
+	case warnings > 0:
+		return raised(Concern, .3)
+	}
+	return raised(Celebration, .85)
+}
+
+// DefaultWeight is that of an emote that names none.
+const DefaultWeight = .7
+
+// emoted is a viewer's wish. Weight 0 is DefaultWeight.
+func emoted(trigger string, weight float64) (Stimulus, bool) {
+	f, ok := Named(trigger)
+	if !ok || math.IsNaN(weight) {
+		return Stimulus{}, false
+	}
+	if weight == 0 {
+		weight = DefaultWeight
+	}
+	return raised(f, within(max(0, weight), 1)), true
+}
+
+// Interrupted is a person who talks while the agent does.
+func Interrupted() Stimulus {
+	s := raised(Curiosity, .5)
+	s.calms, s.startles, s.hushes, s.looks = true, true, true, true
+	return s
+}
+
+// FaceSeen is a person's face. Only the first one that an agent sees moves it.
+func FaceSeen() Stimulus { return Stimulus{meets: true} }
+
+// Addressed is a sign of a person that turns to the agent: a word, a key.
+func Addressed() Stimulus {
+	s := raised(Curiosity, .07)
+	s.looks = true
+	return s
+}
+
+// Express is an expression that is asked for.
+func Express(p Preset, intensity float64) Stimulus {
+	return Stimulus{expresses: true, preset: p, intensity: min(1, max(0, intensity))}
+}
+
+// Of is what an event does to an agent by itself. ok is false for one that does
+// nothing. Speech and tool calls need more than the event: see Spoken, Started, Done
+// and Failed.
+func Of(e event.Event) (s Stimulus, ok bool) {
+	switch e := e.(type) {
+	case event.SkillStarted:
+		return Started(), true
+	case event.SkillDone:
+		return Done(e.Sentiment), true
+	case event.SkillFailed:
+		return Failed(), true
+	case event.LoadStarted:
+		return loadStarted(), true
+	case event.LoadEnded:
+		return loadEnded(e.Error != ""), true
+	case event.Validated:
+		return validated(e.Errors, e.Warnings), true
+	case event.Emote:
+		return emoted(e.Trigger, e.Weight)
+	case event.LookAt:
+		s = raised(Curiosity, .3)
+		s.looks = true
+		return s, true
+	case event.Expression:
+		p, known := PresetNamed(e.Preset)
+		return Express(p, e.Intensity), known
+	case event.Gesture:
+		return Stimulus{busy: gestureSeconds(e)}, e.By != event.ByMood
+	case event.ThinkingStarted:
+		return Stimulus{looks: true, yaw: thinkingYaw}, true
+	case event.Heard:
+		return Addressed(), true
+	case event.ListeningStarted, event.TurnEnded:
+		return Stimulus{looks: true}, true
+	case event.Perceived:
+		return FaceSeen(), e.Name == "face_detected" || e.Name == "face_recognized"
+	}
+	return Stimulus{}, false
+}
+
+// gestureSeconds is how long a gesture of somebody else takes.
+func gestureSeconds(e event.Gesture) float64 {
+	if e.Duration <= 0 {
+		return 1.5
+	}
+	return min(float64(e.Duration)/1000, 10)
+}
+
+// feel takes in all that happened. Each part of it is a sum, an "or" or a maximum, so
+// that no order is left in it.
+func (s *State) feel(happened []Stimulus) {
+	all := merged(happened)
+	if all.calms {
+		s.feelings[Patience] = 0
+	}
+	for i := range all.failures {
+		all.raises[Empathy] += min(.25*float64(s.streak+i+1), .9)
+	}
+	s.streak = min(s.streak+all.failures, 1000)
+	if all.ends {
+		s.streak = 0
+	}
+	for i := range all.raises {
+		s.raise(Feeling(i), all.raises[i])
+	}
+	if all.startles {
+		s.startle = startleFor
+	}
+	if all.hushes {
+		s.talk = 0
+	}
+	s.talk, s.busy = max(s.talk, all.talk), max(s.busy, all.busy)
+	if all.meets && !s.met {
+		s.met, s.meeting = true, meetingAfter
+	}
+	if all.looks {
+		s.gaze = within(all.yaw, mostYaw)
+	}
+	if all.expresses {
+		s.wear(all.preset, all.intensity)
+	}
+}
+
+// merged is one stimulus for all. Of two expressions the stronger wins, of two looks
+// the wider.
+func merged(happened []Stimulus) (all Stimulus) {
+	for i := range happened {
+		one := &happened[i]
+		for f := range one.raises {
+			all.raises[f] += one.raises[f]
+		}
+		all.failures += one.failures
+		all.calms, all.ends = all.calms || one.calms, all.ends || one.ends
+		all.startles, all.meets, all.hushes = all.startles || one.startles, all.meets || one.meets, all.hushes || one.hushes
+		all.talk, all.busy = max(all.talk, one.talk), max(all.busy, one.busy)
+		if one.expresses && (!all.expresses || all.intensity < one.intensity || all.intensity == one.intensity && all.preset < one.preset) {
+			all.expresses, all.preset, all.intensity = true, one.preset, one.intensity
+		}
+		if one.looks && (!all.looks || wider(one.yaw, all.yaw)) {
+			all.looks, all.yaw = true, one.yaw
+		}
+	}
+	return all
+}
+
+func wider(a, b float64) bool {
+	return math.Abs(a) > math.Abs(b) || math.Abs(a) == math.Abs(b) && a > b
+}
+
+// wear puts an expression over the feelings. From one to another the face moves, and
+// from none it begins where the feelings are.
+func (s *State) wear(p Preset, intensity float64) {
+	if p == Plain {
+		s.express = 0 // the face of the one before fades
+		return
+	}
+	if s.cover == 0 {
+		s.layer = p.morphs()
+	}
+	s.preset, s.covers, s.express = p, intensity, expressFor
+}

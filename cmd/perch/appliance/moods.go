@@ -1,0 +1,30 @@
+package appliance
+
+import (
+	"context"
+	"path/filepath"
+
+	"perch/agent/mood"
+	"perch/device"
+)
+
+// newMoods makes what characters feel, where that is on. An owner's list of words that
+// cannot be read is logged, and the others are used.
+func (a *Appliance) newMoods() {
+	if a.Config.Mood == "off" {
+		return
+	}
+	words, err := mood.ReadWords(filepath.Join(a.Data, "words"))
+	if err != nil {
+		a.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
+	}
+	a.moods = mood.New(mood.Options{Bus: a.Bus, Words: words,
+		Language: func(id device.ID) string { return a.Characters.Of(id).Speech.Language }})
+}
+
+// runMoods feels until ctx ends.
+func (a *Appliance) runMoods(ctx context.Context) {
+	if a.moods != nil {
+		a.moods.Run(ctx)
+	}
+}

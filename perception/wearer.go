@@ -1,0 +1,215 @@
+package perception
+
+import (
+	"math"
+	"time"
+
+	"perch/device"
+	"perch/event"
+)
+
+// How a mood is worn.
+const (
+	wearEvery      = time.Second      // no change follows another sooner
+	wearAfter      = time.Second      // a turn: the firmware takes the face off when it listens again
+	wearSpeed      = 120              // of the head
+	wearLeast      = 3                // degrees: less is not worth a servo's noise
+	wearYaw        = 30               // degrees to either side
+	facesAreOthers = time.Minute      // after somebody else has asked for a face
+	lightsAreOther = 10 * time.Minute // after somebody else has lit the lights
+	ownFaceWithin  = 2 * time.Second  // the event of a face that was asked for here has come by then
+	expressionFor  = 8 * time.Second  // an expression lies over the mood
+)
+
+// wearer has a robot show what its agent feels while nobody talks with it: by its face,
+// by where the head points, and by a glow. Whoever else asks for any of these has it.
+type wearer struct {
+	mood      event.Mood
+	felt      bool // there is a mood
+	over      string
+	overUntil time.Time
+
+	next   time.Time // zero is not at all
+	last   time.Time // something was last changed
+	rests  time.Time // nothing is shown before it
+	yields time.Time // the face is somebody else's until then
+	asked  time.Time // a face was asked for, and its event has not come
+
+	base  Head // where somebody else has turned the head
+	face  string
+	light [3]int
+	dark  bool // a gesture may have put the light out
+	pose  Head // from base
+}
+
+func (*wearer) name() string     { return "mood" }
+func (w *wearer) due() time.Time { return w.next }
+
+func (w *wearer) step(m moment) []Act {
+	changed := w.take(m)
+	if !changed && (w.next.IsZero() || m.now.Before(w.next)) {
+		return nil
+	}
+	w.next = time.Time{}
+	switch {
+	case !w.felt && w.overUntil.IsZero():
+		return nil
+	case !w.may(m):
+		return w.off(m)
+	}
+	for _, from := range []time.Time{w.rests, m.poses, w.last.Add(wearEvery)} {
+		if m.now.Before(from) && w.next.Before(from) {
+			w.next = from
+		}
+	}
+	if !w.next.IsZero() {
+		return nil
+	}
+	if m.now.Before(w.overUntil) {
+		w.next = w.overUntil
+	} else {
+		w.overUntil = time.Time{}
+	}
+	acts := w.wear(m)
+	if len(acts) > 0 {
+		w.last = m.now
+	}
+	return acts
+}
+
+// may reports whether a mood is shown at all. Speech, sleep and the quiet hours have none.
+func (w *wearer) may(m moment) bool {
+	s := m.state
+	return s.Online && !m.quiet && !s.asleep() && !s.Dancing && m.free(0)
+}
+
+// off puts a glow out where the robot is to be dark.
+func (w *wearer) off(m moment) []Act {
+	if w.light == ([3]int{}) || !m.quiet && !m.state.asleep() {
+		return nil
+	}
+	w.light = [3]int{}
+	return []Act{Lights{}}
+}
+
+// take brings in what has happened, and reports whether to look at what is worn.
+func (w *wearer) take(m moment) (changed bool) {
+	switch e := m.event.(type) {
+	case event.Mood:
+		w.mood, w.felt = e, true
+		return w.next.IsZero()
+	case event.Expression:
+		w.over, w.overUntil = expressionFace(e), m.now.Add(expressionFor)
+		return true
+	case event.TurnEnded, event.ListeningStarted:
+		w.face, w.rests = "", m.now.Add(wearAfter)
+		return true
+	case event.RobotOnline:
+		w.face, w.rests = "", m.now.Add(wearAfter)
+		return true
+	case event.RobotSeen: // it has booted
+		w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
+	case event.Emotion:
+		w.shown(m)
+	case event.Gesture:
+		w.face, w.dark = "", true
+		return true
+	case event.Perceived:
+		if f := field(e.Data); e.Name == headTurn && f.By != w.name() && f.By != (&gesturer{}).name() {
+			w.base, w.pose = m.state.Head, Head{}
+		}
+	}
+	return false
+}
+
+// shown notes that the robot has been given a face: its own, a gesture's, or another's.
+func (w *wearer) shown(m moment) {
+	switch {
+	case !w.asked.IsZero() && m.now.Sub(w.asked) < ownFaceWithin:
+		w.asked = time.Time{}
+	case !m.now.Before(m.poses) && m.free(0):
+		w.face, w.yields = "", m.now.Add(facesAreOthers)
+	}
+}
+
+// expressionFace is the firmware's emotion for an expression; one that is hardly there
+// is none.
+func expressionFace(e event.Expression) string {
+	const least = 0.2
+	switch {
+	case e.Intensity < least:
+		return neutralFace
+	case e.Preset == "focused":
+		return "thinking"
+	}
+	return e.Preset
+}
+
+// wear returns what has changed.
+func (w *wearer) wear(m moment) (acts []Act) {
+	face := w.mood.Face
+	if m.now.Before(w.overUntil) {
+		face = w.over
+	}
+	if face == "" {
+		face = neutralFace
+	}
+	bare := w.face == "" && face == neutralFace
+	if face != w.face && !bare && !m.now.Before(w.yields) {
+		w.face, w.asked = face, m.now
+		acts = append(acts, Feel{face})
+	}
+	light := glow(w.mood)
+	if relit := w.dark && light != [3]int{}; (light != w.light || relit) && m.passed(m.lit, lightsAreOther) {
+		w.light, w.dark = light, false
+		acts = append(acts, Lights{light[0], light[1], light[2]})
+	}
+	return append(acts, w.turn(m)...)
+}
+
+// turn is the head's, from where somebody else has turned it. A head that an agent or a
+// client has turned is where nobody here knows.
+func (w *wearer) turn(m moment) []Act {
+	h := w.mood.Head
+	// A robot's head has no way to the shoulder: half of that shows as a turn aside.
+	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -wearYaw), wearYaw))), Pitch: int(math.Round(-h.Lean))}
+	far := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
+	if m.told || far < wearLeast && (pose != Head{} || w.pose == Head{}) {
+		return nil
+	}
+	w.pose = pose
+	base := w.base.Pitch
+	if base < device.MinHeadPitch {
+		base = restPitch
+	}
+	pitch := min(max(base+pose.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
+	yaw := min(max(w.base.Yaw+pose.Yaw, -mostYaw), mostYaw)
+	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: wearSpeed, Priority: Feeling}}
+}
+
+// glow is the lights' colour for a mood, in steps, so that a fading feeling changes it
+// a few times and not all the time.
+func glow(m event.Mood) [3]int {
+	const steps = 4
+	var colour [3]int // at its brightest: a glow, and no lamp
+	var felt float64
+	switch f := m.Feelings; m.Dominant {
+	case "concern":
+		colour, felt = [3]int{64, 20, 0}, f.Concern
+	case "celebration":
+		colour, felt = [3]int{56, 48, 0}, f.Celebration
+	case "patience":
+		colour, felt = [3]int{0, 12, 56}, f.Patience
+	case "curiosity":
+		colour, felt = [3]int{0, 52, 52}, f.Curiosity
+	case "empathy":
+		colour, felt = [3]int{60, 8, 36}, f.Empathy
+	case "uncertain":
+		colour, felt = [3]int{36, 0, 56}, f.Uncertain
+	}
+	step := math.Ceil(min(max(felt, 0), 1) * steps)
+	for i := range colour {
+		colour[i] = int(float64(colour[i]) * step / steps)
+	}
+	return colour
+}
