@@ -32,17 +32,20 @@ type Entry struct {
 	Type        string    `json:"type"`
 	Body        string    `json:"body"`
 	Tags        []string  `json:"tags,omitempty"`
+	Important   bool      `json:"important,omitempty"` // it has the greatest salience
 	Robot       device.ID `json:"robot,omitempty"`
 	Source      string    `json:"source,omitempty"` // of the fact: "reflex", "bridge"
 	Created     time.Time `json:"created"`
 	Used        time.Time `json:"used,omitzero"`
 	Expires     time.Time `json:"expires,omitzero"`
+	Session     string    `json:"-"` // in which it is remembered, for who is told of it
 }
 
 // Bounds of one entry, in bytes, and of the memory.
 const (
 	mostBody    = 4000
 	mostEntries = 2000
+	mostPruned  = 100 // at one write, each of which is on the disk before it ends
 )
 
 // Errors of the memory.
@@ -66,11 +69,13 @@ type entries interface {
 
 // Memory is what agents remember. Any goroutine may call its methods.
 type Memory struct {
-	kept      entries
-	most      int
-	mu        sync.Mutex // one change at a time, so that a key has one entry
-	strangers map[device.ID]*stranger
-	changed   func(id string) // is told of each change; nil tells nobody
+	kept       entries
+	most       int
+	index      index
+	mu         sync.Mutex // one change at a time, so that a key has one entry
+	strangers  map[device.ID]*stranger
+	changed    func(id string) // is told of each change; nil tells nobody
+	remembered func(Entry)     // is told of each entry that is remembered; nil tells nobody
 }
 
 // NewMemory returns the memory kept in a table.
@@ -78,10 +83,18 @@ func NewMemory(kept entries) *Memory {
 	return &Memory{kept: kept, most: mostEntries, strangers: map[device.ID]*stranger{}}
 }
 
+// Bound has the memory hold at most so many entries, in place of 2000. It is called
+// before any other method is.
+func (m *Memory) Bound(most int) { m.most = most }
+
 // Watch has a function told the id of each entry that is remembered, edited or
 // forgotten from now on, by whomever. It is called before any other method is, and
 // never told of what a stranger has remembered. The function must not call the memory.
 func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
+
+// Announce has a function told each entry that is remembered from now on, by whomever
+// but a stranger, as Watch has. The function must not call the memory.
+func (m *Memory) Announce(remembered func(Entry)) { m.remembered = remembered }
 
 // tell tells of a change, under the lock, so that two are told in their order.
 func (m *Memory) tell(id string) {
@@ -91,31 +104,62 @@ func (m *Memory) tell(id string) {
 }
 
 // Remember stores an entry durably and returns it with its id. It replaces an
-// entry of the same key. If the memory is full, the entry that was used least
-// recently is deleted.
+// entry of the same key. Of a full memory it deletes what has expired, and then
+// the entries of the lowest rank. Errors wrap ErrTooMuch or ErrEntry for an entry
+// that cannot be remembered.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.fits() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(e.Body))
 	}
-	e.Type = cmp.Or(e.Type, MemoryUser)
+	if err := e.check(now); err != nil {
+		return Entry{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	stale, same, count := m.survey(e.Key)
-	e.ID, e.Created = same, now
-	if same == "" {
+	e.ID, e.Created = m.index.of(m.kept, e.Key), now
+	if e.ID == "" {
 		e.ID = rand.Text()[:12]
-		if count >= m.most {
-			if err := m.kept.Delete(stale); err != nil {
-				return Entry{}, fmt.Errorf("make room in memory: %w", err)
-			}
+		if err := m.makeRoom(now); err != nil {
+			return Entry{}, fmt.Errorf("make room in memory: %w", err)
 		}
 	}
-	if err := m.kept.Put(e.ID, e); err != nil {
+	if err := m.put(e); err != nil {
 		return Entry{}, fmt.Errorf("remember: %w", err)
 	}
 	m.tell(e.ID)
+	if m.remembered != nil {
+		m.remembered(e)
+	}
 	return e, nil
+}
+
+// put stores an entry durably.
+func (m *Memory) put(e Entry) error {
+	if err := m.kept.Put(e.ID, e); err != nil {
+		return err
+	}
+	m.index.put(e)
+	return nil
+}
+
+// remove deletes an entry durably.
+func (m *Memory) remove(id string) error {
+	if err := m.kept.Delete(id); err != nil {
+		return err
+	}
+	m.index.remove(id)
+	return nil
+}
+
+// makeRoom deletes what a full memory can best do without, so that one more entry fits.
+func (m *Memory) makeRoom(now time.Time) error {
+	for _, id := range m.index.least(m.kept, m.most-1, now) {
+		if err := m.remove(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Edit replaces the text of an entry durably and returns the entry, of which all else
@@ -137,7 +181,7 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	if e.Body = text; !e.fits() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
 	}
-	if err := m.kept.Put(id, e); err != nil {
+	if err := m.put(e); err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	m.tell(id)
@@ -147,21 +191,6 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 // fits reports whether an entry has a text, and is within the bounds of one.
 func (e Entry) fits() bool {
 	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= mostBody
-}
-
-// survey finds the entry of a key and the one used least recently.
-func (m *Memory) survey(key string) (stale, same string, count int) {
-	var oldest time.Time
-	for id, e := range m.kept.All() {
-		count++
-		if key != "" && e.Key == key {
-			same = id
-		}
-		if last := e.LastUsed(); stale == "" || last.Before(oldest) {
-			stale, oldest = id, last
-		}
-	}
-	return stale, same, count
 }
 
 // LastUsed is when an entry was last recalled, or else when it was created.
@@ -176,26 +205,24 @@ func (e Entry) LastUsed() time.Time {
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id, e := range m.kept.All() {
-		if e.Key == key && !e.expired(now) {
-			e.Used = now
-			m.kept.PutSoon(id, e)
-			return e, true
-		}
+	id := m.index.of(m.kept, key)
+	e, there, err := m.kept.Get(id)
+	if id == "" || err != nil || !there || e.expired(now) {
+		return Entry{}, false
 	}
-	return Entry{}, false
+	e.Used = now
+	m.kept.PutSoon(id, e)
+	m.index.put(e)
+	return e, true
 }
 
 // Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
-	words := strings.Fields(strings.ToLower(query))
 	found := []Entry{}
-	for _, e := range m.kept.All() {
-		if !e.expired(now) && e.holds(words) {
-			found = append(found, e)
-		}
+	for _, r := range m.index.find(m.kept, Query{Text: query}, now) {
+		found = append(found, r.Entry)
 	}
-	slices.SortStableFunc(found, func(a, b Entry) int { return a.Created.Compare(b.Created) })
+	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	return found
 }
 
@@ -213,7 +240,7 @@ func (m *Memory) Forget(id string) error {
 	if !there {
 		return ErrForgotten
 	}
-	if err := m.kept.Delete(id); err != nil {
+	if err := m.remove(id); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
 	m.tell(id)
@@ -221,16 +248,6 @@ func (m *Memory) Forget(id string) error {
 }
 
 func (e Entry) expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
-
-func (e Entry) holds(words []string) bool {
-	text := strings.ToLower(e.Key + " " + e.Name + " " + e.Description + " " + e.Body + " " + strings.Join(e.Tags, " "))
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
-}
 
 // Bounds of the strangers' memories: robots, and entries of each.
 const (

@@ -272,7 +272,7 @@ func (s *sink) pass(r Reply) error {
 		s.spoke = true
 		return s.out(r)
 	case Note:
-		s.mind.note(r.Text, s.turn)
+		s.mind.note(r, s.turn)
 		return nil
 	case ToolStatus:
 		s.mind.publish(s.turn, r.ToolStatus)
@@ -289,18 +289,23 @@ func (m *Mind) publish(t Turn, e event.Event) {
 }
 
 // marker asks that a fact be remembered, for brains without a thinker's Speech.
-var marker = regexp.MustCompile(`(?i)\[REMEMBER:\s*([^\]]{1,300})\]`)
+var marker = regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`)
 
 func (m *Mind) takeMarkers(text string, t Turn) string {
-	for _, found := range marker.FindAllStringSubmatch(text, -1) {
-		m.note(found[1], t)
-	}
-	return strings.TrimSpace(marker.ReplaceAllString(text, ""))
+	return strings.TrimSpace(marker.ReplaceAllStringFunc(text, func(found string) string {
+		note, is := ReadNote(found[1 : len(found)-1])
+		if !is {
+			return found
+		}
+		m.note(note, t)
+		return ""
+	}))
 }
 
 // note remembers a fact that was taken out of an answer.
-func (m *Mind) note(text string, t Turn) {
-	fact := Entry{Name: text, Body: text, Robot: t.Robot, Source: "marker"}
+func (m *Mind) note(n Note, t Turn) {
+	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
+		Robot: t.Robot, Session: t.Session, Source: "marker"}
 	if _, err := m.memory.Of(t).Remember(fact, t.Now); err != nil {
 		m.log.Warn("a fact was not remembered", "robot", t.Robot, "session", t.Session, "err", err)
 	}

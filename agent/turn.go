@@ -73,7 +73,12 @@ type Cue struct {
 }
 
 // Note is a fact to remember. The Mind remembers it and does not pass it on.
-type Note struct{ Text string }
+type Note struct {
+	Text      string
+	Type      string // user, feedback, project or reference; empty is user
+	Tags      string // words with a space between
+	Important bool
+}
 
 // Ask is a question whose answer the turn waits for. The receiver of the reply
 // returns only after it has called Answer, exactly once.

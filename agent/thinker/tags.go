@@ -17,11 +17,11 @@ func (s *Speech) bracket(end bool) bool {
 	if n >= 0 {
 		content = inner[:n]
 	}
-	if fact, is := noteOf(content); is {
-		return s.remember(at, n, fact, end)
+	if note, is := agent.ReadNote(content); is {
+		return s.remember(at, n, note, end)
 	}
 	switch {
-	case n < 0 && isNoteBegun(content):
+	case n < 0 && agent.NoteBegun(content):
 		if end {
 			s.taken(at, len(s.held))
 		}
@@ -56,37 +56,18 @@ func (s *Speech) taken(at, to int) {
 	s.gap = true
 }
 
-// noteOf reads "REMEMBER: ...".
-func noteOf(content string) (fact string, is bool) {
-	content = strings.TrimLeft(content, " *_`")
-	if len(content) < len(noteWord) || !strings.EqualFold(content[:len(noteWord)], noteWord) {
-		return "", false
-	}
-	return strings.TrimSpace(content[len(noteWord):]), true
-}
-
-// isNoteBegun reports whether the bracket may become a note.
-func isNoteBegun(content string) bool {
-	content = strings.TrimLeft(content, " *_`")
-	return content != "" && len(content) < len(noteWord) && strings.EqualFold(content, noteWord[:len(content)])
-}
-
-// A note is what stands in [REMEMBER: ...].
-const (
-	noteWord = "remember:"
-	mostNote = 300 // bytes
-)
+const mostNote = 300 // bytes of what stands in [REMEMBER: ...]
 
 // remember emits a fact once its bracket is closed. A fact that is too long or has
 // no end is neither spoken nor kept.
-func (s *Speech) remember(at, n int, fact string, end bool) bool {
+func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
 		s.taken(at, at+1+n+1)
-		if s.notes++; fact != "" && s.notes <= mostNotes {
-			s.out = append(s.out, agent.Note{Text: strings.Join(strings.Fields(fact), " ")})
+		if s.notes++; note.Text != "" && s.notes <= mostNotes {
+			s.out = append(s.out, note)
 		}
-	case len(fact) > mostNote:
+	case len(note.Text) > mostNote:
 		s.taken(at, len(s.held))
 		s.enter(modeNote)
 	case end:

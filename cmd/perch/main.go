@@ -45,10 +45,11 @@ may be written without the word robot.`,
 			perch robot say kitchen "dinner is ready"`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
-	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(), setCommand(),
+	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(),
+		setCommand(), gestureCommand(),
 		rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
-	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand())
+	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, notification,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,21 +21,47 @@ import (
 const memoryAt = "/api/v1/memory"
 
 func memoriesCommand() *cobra.Command {
-	r := &target{}
-	return r.register(&cobra.Command{
+	r, query := &target{}, url.Values{}
+	var kind string
+	var tags []string
+	command := r.register(&cobra.Command{
 		Use:   "list [WORD]...",
-		Short: "List what the agent remembers, oldest first; with words, only the entries that contain each of them",
+		Short: "List what the agent remembers, the most important first; with words, only the entries that contain each of them",
 		Example: `perch memory list
-			perch memory list green tea`,
+			perch memory list green tea
+			perch memory list --type feedback --tag lamp`,
 		RunE: func(c *cobra.Command, args []string) error {
-			var list []agent.Entry
-			path := memoryAt + "?q=" + url.QueryEscape(strings.Join(args, " "))
-			return r.ask(c, http.MethodGet, path, nil, &list, func(out io.Writer) {
+			var list []agent.Ranked
+			query["q"], query["type"], query["tag"] = []string{strings.Join(args, " ")}, []string{kind}, tags
+			return r.ask(c, http.MethodGet, memoryAt+"?"+query.Encode(), nil, &list, func(out io.Writer) {
 				if len(list) == 0 {
 					fmt.Fprintln(out, "nothing is remembered")
 				}
 				for _, e := range list {
 					fmt.Fprintf(out, "%s  %s  %s\n", device.Plain(e.ID), e.Created.Local().Format(time.DateTime), device.Plain(cmp.Or(e.Body, e.Name)))
+				}
+			})
+		},
+	})
+	command.Flags().StringVar(&kind, "type", "", "only entries of this type: "+strings.Join(agent.MemoryTypes(), ", "))
+	command.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag; given several times, with all of them")
+	return command
+}
+
+// memoryStatsCommand counts what is remembered.
+func memoryStatsCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "stats",
+		Short: "Count what the agent remembers, by type and tag",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var s agent.MemoryStats
+			return r.ask(c, http.MethodGet, memoryAt+"/stats", nil, &s, func(out io.Writer) {
+				fmt.Fprintf(out, "%d of at most %d entries, %d important\n", s.Entries, s.Most, s.Important)
+				for _, counts := range []map[string]int{s.Types, s.Tags} {
+					for _, name := range slices.Sorted(maps.Keys(counts)) {
+						fmt.Fprintf(out, "%6d  %s\n", counts[name], device.Plain(name))
+					}
 				}
 			})
 		},
@@ -68,8 +95,15 @@ func writeEntry(out io.Writer, e agent.Entry) {
 		}
 		return t.Local().Format(time.DateTime)
 	}
+	yes := func(is bool) string {
+		if is {
+			return "yes"
+		}
+		return ""
+	}
 	writeLines(out, [][2]string{
 		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
+		{"important", yes(e.Important)},
 		{"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
 	})
 }

@@ -17,20 +17,25 @@ func TestMemoryCommands(t *testing.T) {
 		t.Errorf("an empty memory: %q", out)
 	}
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
-	tea, err := h.Memory.Remember(agent.Entry{Name: "tea", Type: "fact", Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
+	tea, err := h.Memory.Remember(agent.Entry{
+		Name: "tea", Type: agent.MemoryFeedback, Tags: []string{"Drinks"}, Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, err := h.Memory.Remember(agent.Entry{Name: "cat", Type: "fact", Body: "the cat is called Miso"}, at.Add(time.Second))
+	cat, err := h.Memory.Remember(agent.Entry{
+		Name: "cat", Type: agent.MemoryProject, Important: true, Body: "the cat is called Miso"}, at.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	teaLine := tea.ID + "  2026-11-22 12:00:00  Anna drinks[2J green tea\n"
 	for line, want := range map[string]string{
-		"memory list":           teaLine + cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n",
-		"memory list green tea": teaLine,
-		"memory list coffee":    "nothing is remembered\n",
-		"memory show " + cat.ID: "id        " + cat.ID + "\nname      cat\ntype      fact\ntext      the cat is called Miso\ncreated   2026-11-22 12:00:01\n",
+		"memory list":                              cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n" + teaLine,
+		"memory list green tea":                    teaLine,
+		"memory list --type feedback --tag drinks": teaLine,
+		"memory list --type user":                  "nothing is remembered\n",
+		"memory stats":                             "2 of at most 2000 entries, 1 important\n     1  feedback\n     1  project\n     1  drinks\n",
+		"memory list coffee":                       "nothing is remembered\n",
+		"memory show " + cat.ID:                    "id        " + cat.ID + "\nname      cat\ntype      project\ntext      the cat is called Miso\nimportant yes\ncreated   2026-11-22 12:00:01\n",
 	} {
 		if out := h.command(line, 0); out != want {
 			t.Errorf("%s prints\n%q, want\n%q", line, out, want)

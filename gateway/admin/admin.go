@@ -16,6 +16,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/ota"
+	"perch/perception"
 )
 
 // registry knows the robots.
@@ -72,6 +73,7 @@ type Options struct {
 	Archives   archives
 	Board      *agent.Board
 	Bus        *event.Bus
+	Gestures   perception.Gestures                                    // that robots can be asked for
 	Notify     func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
 	Notices    func(now time.Time) []notice.Notification              // those that are open
 	// Acknowledge ends a notification that was noted.

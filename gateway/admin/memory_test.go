@@ -72,6 +72,37 @@ func TestAnOwnerEditsTheMemory(t *testing.T) {
 	}
 }
 
+// TestAnOwnerSaysWhatAFactIs: its type, tags and when it expires, by which it is found.
+func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
+	h := newAppliance(t)
+	for body, want := range map[string]int{
+		`{"text":"no bright light","type":"feedback","tags":["#Lamp","evening"],"important":true}`: http.StatusCreated,
+		`{"text":"x","type":"fact"}`:                            http.StatusBadRequest,
+		`{"text":"x","tags":["two words"]}`:                     http.StatusBadRequest,
+		`{"text":"x","expires":"9999-12-31T00:00:00Z"}`:         http.StatusBadRequest,
+		`{"text":"x","expires":"2001-01-01T00:00:00Z"}`:         http.StatusBadRequest,
+		`{"text":"a place","type":"reference","tags":["lamp"]}`: http.StatusCreated,
+	} {
+		if status, answer := h.ask(http.MethodPost, "/api/v1/memory", body); status != want {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	for query, want := range map[string]int{"?type=feedback": 1, "?tag=lamp": 2, "?tag=lamp&tag=evening": 1, "?n=1": 1, "?type=user": 0} {
+		got := get[[]agent.Ranked](t, h, "/api/v1/memory"+query)
+		if len(got) != want || query == "?n=1" && (got[0].Body != "no bright light" || got[0].Score < 0.99) {
+			t.Errorf("memory%s: %+v, want %d", query, got, want)
+		}
+	}
+	for _, query := range []string{"?n=0", "?n=x", "?n=10001", "?type=fact", "?tag=two+words"} {
+		if status, body := h.ask(http.MethodGet, "/api/v1/memory"+query, ""); status != http.StatusBadRequest {
+			t.Errorf("memory%s: %d %s", query, status, body)
+		}
+	}
+	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats"); s.Entries != 2 || s.Important != 1 || s.Tags["lamp"] != 2 {
+		t.Errorf("stats: %+v", s)
+	}
+}
+
 // TestAnOwnerAcknowledges ends a notification.
 func TestAnOwnerAcknowledges(t *testing.T) {
 	h := newAppliance(t)

@@ -37,6 +37,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
+	api.GET("/gestures", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Gestures.All(), nil }))
 	api.GET("/refused", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Refused(), nil }))
 	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := d.forgetStrangers(c.Request.Context())
@@ -106,8 +107,9 @@ func (d *Door) Routes(r gin.IRouter) {
 // memoryRoutes mounts what is remembered.
 func (d *Door) memoryRoutes(api gin.IRouter) {
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		return d.o.Memory.Search(c.Query("q"), time.Now()), d.o.Memory.Err()
+		return d.recall(c.Request.URL.Query(), time.Now())
 	}))
+	api.GET("/memory/stats", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Memory.Stats(time.Now()), d.o.Memory.Err() }))
 	api.POST("/memory", body(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return d.remember(f) }))
 	api.PUT("/memory/:id", body(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return d.edit(c.Param("id"), f) }))
 	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
@@ -336,6 +338,9 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
 	}))
+	r.POST("/gesture", withBody(d, http.StatusAccepted, false, func(_ *gin.Context, robot device.Robot, g gesture) (any, error) {
+		return d.gesture(robot, g)
+	}))
 	r.POST("/identify", d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return d.identify(c.Request.Context(), robot)
 	}))
@@ -461,6 +466,7 @@ func fault(err error) error {
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
 		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrEntry, Word: "bad_memory", HTTP: http.StatusBadRequest},
 		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
 		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},

@@ -166,5 +166,6 @@ func fault(err error) error {
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 	})
 }

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"time"
+
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/door"
@@ -20,8 +22,12 @@ type done struct {
 
 // fact is the body of POST /api/voice/remember.
 type fact struct {
-	Fact      string `json:"fact"`
-	SessionID string `json:"session_id"`
+	Fact      string    `json:"fact"`
+	SessionID string    `json:"session_id"`
+	Type      string    `json:"type"`
+	Tags      []string  `json:"tags"`
+	Important bool      `json:"important"`
+	Expires   time.Time `json:"expires"`
 }
 
 // remember keeps a fact for good. The client need not wait for the answer: the
@@ -35,8 +41,12 @@ func (d *Door) remember(body []byte) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
+	if err := agent.CheckMemoryType(f.Type); err != nil {
+		return done{}, err
+	}
 	id, _ := d.robotOf(f.SessionID) // none where the talk is elsewhere
-	_, err = d.o.Memory.Remember(agent.Entry{Name: text, Body: text, Robot: id, Source: "bridge"}, d.now())
+	_, err = d.o.Memory.Remember(agent.Entry{Name: text, Body: text, Type: f.Type, Tags: f.Tags, Important: f.Important, Expires: f.Expires,
+		Robot: id, Source: "bridge"}, d.now())
 	return done{err == nil}, err
 }
 

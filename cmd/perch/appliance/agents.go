@@ -43,6 +43,9 @@ func (a *Appliance) newAgents() (err error) {
 		}
 	}
 	a.Memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
+	a.Memory.Announce(func(e agent.Entry) {
+		bus.Publish(e.Robot, e.Session, event.Remembered{ID: e.ID, Type: e.Type, Name: e.Name, Body: e.Body})
+	})
 	a.Timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
 	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses}

@@ -153,7 +153,8 @@ func (a *Appliance) newAdmin() {
 	shown := admin.Options{
 		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Engines: tries{a.Engines, a.Characters.common.Speech, a.zone}, Board: a.board, Bus: a.Bus,
-		Senses: a.Senses.Senses, Characters: casting{a.Characters, a.Bus},
+		Gestures: a.gestures,
+		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.Bus},
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused: a.ota.Refused, Connections: a.connections, Find: a.newFinder().find,

@@ -78,6 +78,7 @@ func (k *kept) read(b basics) error {
 		b.Log.Warn("robots that are not adopted may only talk; perch devices lists them", "count", n)
 	}
 	k.Memory = agent.NewMemory(store.NewTable[agent.Entry](k.DB, "memory"))
+	k.Memory.Bound(b.Config.Memory.Most)
 	k.Notices = notice.NewStore(store.NewTable[notice.Notification](k.DB, "notifications"))
 	k.Timers = notice.NewTimers(store.NewTable[agent.Timer](k.DB, "timers"), nil)
 	k.Records = robot.NewRecords(store.NewTable[robot.SessionRecord](k.DB, "sessions"),

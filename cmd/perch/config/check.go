@@ -34,6 +34,7 @@ func (k *checker) check(c *Config) error {
 	if c.Wyoming.Listen != "" {
 		k.listen("wyoming.listen", c.Wyoming.Listen)
 	}
+	k.between("memory.most", c.Memory.Most, 10, 2000)
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
 	k.mqtt(c)

@@ -70,6 +70,7 @@ type Config struct {
 	} `yaml:"persona"`
 	Characters []Character `yaml:"characters"`
 	Memory     struct {
+		Most          int `yaml:"most"`
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
 	} `yaml:"memory"`
@@ -108,6 +109,7 @@ func Default() Config {
 	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
 	c.Characters = []Character{}
+	c.Memory.Most = 2000
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Web.Enabled = true

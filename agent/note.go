@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// The marker of a fact: [REMEMBER: the fact], or with what it is, such as
+// [REMEMBER feedback #lamp important: no bright light in the evening].
+const (
+	noteWord  = "remember"
+	important = "important"
+	mostHead  = 100 // bytes of what stands before the colon
+)
+
+// ReadNote reads the content of the square brackets around a fact.
+func ReadNote(content string) (n Note, is bool) {
+	head, fact, found := strings.Cut(content, ":")
+	words, begun := noteHead(head)
+	if !found || !begun {
+		return Note{}, false
+	}
+	var tags []string
+	for _, w := range words {
+		tag, tagged := strings.CutPrefix(w, "#")
+		switch {
+		case tagged && len(tags) < mostTags:
+			tags = append(tags, tag)
+		case tagged:
+		case w == important:
+			n.Important = true
+		case slices.Contains(MemoryTypes(), w):
+			n.Type = w
+		default:
+			return Note{}, false
+		}
+	}
+	n.Text, n.Tags = strings.Join(strings.Fields(fact), " "), strings.Join(tags, " ")
+	return n, true
+}
+
+// NoteBegun reports whether the beginning of a bracket's content may become a note.
+func NoteBegun(content string) bool {
+	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
+	if content != "" && len(content) < len(noteWord) {
+		return strings.HasPrefix(noteWord, content)
+	}
+	words, begun := noteHead(content)
+	for i, w := range words {
+		open := i == len(words)-1 && strings.HasSuffix(content, w)
+		if !noteWordOf(w, open) {
+			return false
+		}
+	}
+	return begun
+}
+
+// noteHead are the words between REMEMBER and the colon, in lower case.
+func noteHead(head string) (words []string, begun bool) {
+	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
+	rest, begun := strings.CutPrefix(head, noteWord)
+	if !begun || len(rest) > mostHead || rest != "" && rest[0] != ' ' {
+		return nil, false
+	}
+	words = strings.Fields(rest)
+	for _, w := range words {
+		if tag, tagged := strings.CutPrefix(w, "#"); tagged && tag != "" && (len(tag) > mostTag || CheckWord(tag) != nil) {
+			return nil, false
+		}
+	}
+	return words, true
+}
+
+// noteWordOf reports whether a word may stand before the colon, or may begin such a
+// word if it is open.
+func noteWordOf(word string, open bool) bool {
+	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
+		return w == word || open && strings.HasPrefix(w, word)
+	})
+}

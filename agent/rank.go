@@ -1,0 +1,303 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What an entry is worth. Its salience is from 0 to 1; its score is the salience, of
+// which half is left after each half-life without use.
+const (
+	leastSalience = 0.5
+	tagBonus      = 0.05
+	mostTagBonus  = 0.2
+	ln2           = 0.693
+	halfLife      = 7 * 24 * time.Hour
+)
+
+// Bounds of what is said of an entry.
+const (
+	mostTags   = 8
+	mostTag    = 40 // bytes
+	mostExpiry = 10 * 365 * 24 * time.Hour
+)
+
+// ErrEntry is wrapped by Remember for an entry that says of itself what cannot be.
+var ErrEntry = errors.New("cannot be remembered so")
+
+// MemoryTypes are the kinds of memory.
+func MemoryTypes() []string {
+	return []string{MemoryUser, MemoryFeedback, MemoryProject, MemoryReference}
+}
+
+// CheckMemoryType accepts a kind of memory, and none. An error wraps ErrEntry.
+func CheckMemoryType(kind string) error {
+	if kind != "" && !slices.Contains(MemoryTypes(), kind) {
+		return fmt.Errorf("%w: type is one of %s, not %.40q", ErrEntry, strings.Join(MemoryTypes(), ", "), kind)
+	}
+	return nil
+}
+
+// check completes an entry: its type, and its tags in lower case, each once.
+func (e *Entry) check(now time.Time) error {
+	e.Type = cmp.Or(e.Type, MemoryUser)
+	var err error
+	if e.Tags, err = tagsOf(e.Tags); err != nil {
+		return err
+	}
+	if e.Expires.After(now.Add(mostExpiry)) {
+		return fmt.Errorf("%w: it may expire within ten years; leave that out for a fact that stays", ErrEntry)
+	}
+	return nil
+}
+
+// tagsOf are tags as they are compared: in lower case, each once, without a "#".
+func tagsOf(given []string) (tags []string, err error) {
+	for _, tag := range given {
+		tag = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
+		if len(tag) > mostTag || CheckWord(tag) != nil {
+			return nil, fmt.Errorf("%w: a tag is one word of at most %d bytes, of letters, digits, - and _, not %.60q", ErrEntry, mostTag, tag)
+		}
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	if len(tags) > mostTags {
+		return nil, fmt.Errorf("%w: an entry has at most %d tags", ErrEntry, mostTags)
+	}
+	return tags, nil
+}
+
+// Salience is how much an entry matters while it is new, from 0 to 1.
+func (e Entry) Salience() float64 {
+	if e.Important {
+		return 1
+	}
+	bonus := 0.0
+	switch e.Type {
+	case MemoryFeedback:
+		bonus = 0.3
+	case MemoryUser:
+		bonus = 0.2
+	case MemoryProject:
+		bonus = 0.1
+	}
+	return min(leastSalience+bonus+min(tagBonus*float64(len(e.Tags)), mostTagBonus), 1)
+}
+
+// Score is what an entry is worth now. Its age counts from when it was last used.
+func (e Entry) Score(now time.Time) float64 {
+	age := max(now.Sub(e.LastUsed()), 0)
+	return e.Salience() * math.Exp(-ln2*age.Seconds()/halfLife.Seconds())
+}
+
+// Query is what is looked for. An empty query is for all.
+type Query struct {
+	Type string
+	Tags []string // an entry has all of them
+	Text string   // an entry contains each of the words
+	N    int      // of the best; 0 is all
+}
+
+// Ranked is an entry with its score.
+type Ranked struct {
+	Entry
+	Score float64 `json:"score"` // from 0 to 1
+}
+
+// Query returns what is found, the best first. An error wraps ErrEntry for a type or
+// tag that no entry can have.
+func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
+	if err := CheckMemoryType(q.Type); err != nil {
+		return nil, err
+	}
+	tags, err := tagsOf(q.Tags)
+	if err != nil {
+		return nil, err
+	}
+	q.Tags = tags
+	found := m.index.find(m.kept, q, now)
+	slices.SortFunc(found, func(a, b hit) int {
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+	})
+	if q.N > 0 {
+		found = found[:min(len(found), q.N)]
+	}
+	ranked := make([]Ranked, len(found))
+	for i, h := range found {
+		ranked[i] = Ranked{h.Entry, h.score}
+	}
+	return ranked, nil
+}
+
+// MemoryStats are the numbers of entries.
+type MemoryStats struct {
+	Entries   int            `json:"entries"`
+	Most      int            `json:"most"` // that are kept
+	Important int            `json:"important"`
+	Types     map[string]int `json:"types"`
+	Tags      map[string]int `json:"tags"`
+}
+
+// Stats counts the entries that have not expired.
+func (m *Memory) Stats(now time.Time) MemoryStats {
+	s := MemoryStats{Most: m.most, Types: map[string]int{}, Tags: map[string]int{}}
+	for _, e := range m.index.find(m.kept, Query{}, now) {
+		s.Entries++
+		s.Types[e.Type]++
+		if e.Important {
+			s.Important++
+		}
+		for _, tag := range e.Tags {
+			s.Tags[tag]++
+		}
+	}
+	return s
+}
+
+// index is the entries in memory, so that a search reads and decodes nothing. It has
+// what the table has once it has been read without an error.
+type index struct {
+	mu    sync.RWMutex
+	known map[string]*indexed // by id; nil before it is read
+}
+
+// indexed is an entry with the text that words are looked for in.
+// It does not change once it is made.
+type indexed struct {
+	Entry
+	text string
+}
+
+// hit is an entry that a query has found.
+type hit struct {
+	*indexed
+	score float64
+}
+
+func newIndexed(e Entry) *indexed {
+	e.Session = ""
+	return &indexed{e, strings.ToLower(e.Key + " " + e.Name + " " + e.Description + " " + e.Body + " " + strings.Join(e.Tags, " "))}
+}
+
+// entries are those of the table. The caller holds the lock for reading.
+func (x *index) entries(kept entries) map[string]*indexed {
+	if x.known != nil {
+		return x.known
+	}
+	read := map[string]*indexed{}
+	for id, e := range kept.All() {
+		e.ID = id
+		read[id] = newIndexed(e)
+	}
+	return read
+}
+
+// load reads the table, unless it has been read.
+func (x *index) load(kept entries) {
+	x.mu.RLock()
+	loaded := x.known != nil
+	x.mu.RUnlock()
+	if loaded {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if read := x.entries(kept); kept.Err() == nil {
+		x.known = read
+	}
+}
+
+func (x *index) put(e Entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.known != nil {
+		x.known[e.ID] = newIndexed(e)
+	}
+}
+
+func (x *index) remove(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.known, id)
+}
+
+// of is the id of a key's entry, or empty.
+func (x *index) of(kept entries, key string) string {
+	x.load(kept)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if key == "" {
+		return ""
+	}
+	for id, e := range x.entries(kept) {
+		if e.Key == key {
+			return id
+		}
+	}
+	return ""
+}
+
+// find returns what a query is for, in no order.
+func (x *index) find(kept entries, q Query, now time.Time) (found []hit) {
+	x.load(kept)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	words := strings.Fields(strings.ToLower(q.Text))
+	for _, e := range x.entries(kept) {
+		if !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags) && e.holds(words) {
+			found = append(found, hit{e, e.Score(now)})
+		}
+	}
+	return found
+}
+
+// least are the ids of the entries to delete until at most so many are left: first
+// those that have expired, then those of the lowest score.
+func (x *index) least(kept entries, most int, now time.Time) []string {
+	x.load(kept)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	all := x.entries(kept)
+	if len(all) <= most {
+		return nil
+	}
+	worth := make(map[string]float64, len(all))
+	for id, e := range all {
+		if worth[id] = e.Score(now); e.expired(now) {
+			worth[id] = -1
+		}
+	}
+	ids := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(worth[a], worth[b]), all[a].Created.Compare(all[b].Created))
+	})
+	return ids[:min(len(all)-most, mostPruned)]
+}
+
+func (e *indexed) tagged(tags []string) bool {
+	for _, tag := range tags {
+		if !slices.Contains(e.Tags, tag) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *indexed) holds(words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(e.text, w) {
+			return false
+		}
+	}
+	return true
+}
