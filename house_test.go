@@ -84,8 +84,8 @@ var arrows = map[string][]string{
 		"store", "store/*", "voice", "voice/*", "cmd/perch/config", "cmd/perch/appliance", "cmd/perch/doctor"},
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
-	// The sample has what is said of the keys.
-	"cmd/perch/config": {"agent", "agent/reflex", "agent/skill", "device", "packaging", "perception", "voice"},
+	// The sample has what is said of the configuration's keys.
+	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "voice"},
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
 	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},

@@ -68,6 +68,7 @@ var doorLocks = map[lock][]string{
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
 		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures",
+		"GET /api/v1/characters", "GET /api/v1/characters/:id", "POST /api/v1/characters",
 		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "POST /api/v1/engines/try",
 		"GET /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "POST /api/v1/config/check",
 		"POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),

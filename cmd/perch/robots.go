@@ -16,7 +16,7 @@ import (
 
 // robotKeys are those of robot set.
 func robotKeys() []string {
-	return []string{"name", "persona", "voice", "brain", "language", "transport"}
+	return []string{"name", "persona", "character", "voice", "brain", "language", "transport"}
 }
 
 // robotAt is where the admin API has a robot.

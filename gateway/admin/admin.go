@@ -62,19 +62,20 @@ type talk interface {
 
 // Options are what the door shows and acts on.
 type Options struct {
-	Robots    registry
-	Talk      talk
-	Memory    memory
-	Timers    timers
-	Engines   engines
-	Questions questions
-	Firmware  firmware
-	Archives  archives
-	Board     *agent.Board
-	Bus       *event.Bus
-	Gestures  perception.Gestures                                    // that robots can be asked for
-	Notify    func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
-	Notices   func(now time.Time) []notice.Notification              // those that are open
+	Robots     registry
+	Talk       talk
+	Memory     memory
+	Timers     timers
+	Engines    engines
+	Questions  questions
+	Characters casting
+	Firmware   firmware
+	Archives   archives
+	Board      *agent.Board
+	Bus        *event.Bus
+	Gestures   perception.Gestures                                    // that robots can be asked for
+	Notify     func(notice.Notification) (notice.Notification, error) // takes one for people, and delivers it
+	Notices    func(now time.Time) []notice.Notification              // those that are open
 	// Acknowledge ends a notification that was noted.
 	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
@@ -160,6 +161,7 @@ type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
 	device.Settings
+	Character string             `json:"character"`                 // the id of it
 	Given     device.Transport   `json:"transport_given,omitempty"` // at its last boot
 	Board     string             `json:"board,omitempty"`
 	Firmware  string             `json:"firmware,omitempty"`
@@ -222,7 +224,8 @@ func (d *Door) devices(now time.Time) []Device {
 func (d *Door) show(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
-		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
+		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: d.o.Characters.Who(r.ID, ""),
+		Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
 		Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: d.o.Robots.Code(r, now),
 		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,

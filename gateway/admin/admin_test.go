@@ -78,7 +78,7 @@ func TestDevices(t *testing.T) {
 	want := admin.Device{
 		ID: robotA, MAC: "a0:b1:c2:d3:e4:f5", Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "192.168.1.40",
 		FirstSeen: met, LastSeen: met,
-		Waiting: "it is new here; adopt it", Code: a.Code, State: agent.Idle, Emotion: "neutral",
+		Waiting: "it is new here; adopt it", Code: a.Code, State: agent.Idle, Emotion: "neutral", Character: "default",
 		Senses: []string{"a face in front of it since 3 s"},
 	}
 	for _, spelling := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5", "a0-b1-c2-d3-e4-f5"} {

@@ -182,7 +182,8 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	t.Cleanup(folding.Wait)
 	t.Cleanup(h.bus.Close)
 	o := admin.Options{
-		Robots: h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
+		Characters: oneCharacter{},
+		Robots:     h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
 		Engines: h.engines, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
 		Acknowledge: notifier{h.notices}.Acknowledge,
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(name string) string { return "😊 " + name },

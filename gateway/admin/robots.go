@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"perch/agent"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -50,13 +51,25 @@ func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
 
 // readChange reads what is to be set for a robot. An unknown key is an error, for
 // nothing would come of it.
-func readChange(body io.Reader) (c device.Change, err error) {
+// A character is a persona's newer name.
+func readChange(body io.Reader) (device.Change, error) {
+	var c struct {
+		device.Change
+		Character *string `json:"character"`
+	}
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return c, unreadable(err)
+		return device.Change{}, unreadable(err)
 	}
-	return c, nil
+	if c.Character != nil && c.Persona != nil {
+		return device.Change{}, door.BadBody("character and persona are the same setting: send one of them")
+	}
+	if c.Character != nil && strings.TrimSpace(*c.Character) == agent.DefaultCharacter {
+		*c.Character = ""
+	}
+	c.Persona = cmp.Or(c.Character, c.Persona)
+	return c.Change, nil
 }
 
 // alert is the body of alert: a line for the top of the robot's screen, a text

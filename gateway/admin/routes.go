@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -48,6 +49,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.archiveRoutes(large, api)
 	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
 	d.settingsRoutes(large, api)
+	d.characterRoutes(r.Group("/api/v1", door.Limit(mostManifest)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code string
@@ -120,6 +122,25 @@ func (d *Door) memoryRoutes(api gin.IRouter) {
 	api.PUT("/memory/:id", body(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return d.edit(c.Param("id"), f) }))
 	api.DELETE("/memory/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.o.Memory.Forget(c.Param("id"))
+	}))
+}
+
+// characterRoutes mounts the characters. A manifest is larger than other bodies.
+func (d *Door) characterRoutes(r gin.IRouter) {
+	r.GET("/characters", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Characters.List(), nil }))
+	r.GET("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		m, err := d.o.Characters.Export(c.Param("id"))
+		return json.RawMessage(m), err
+	}))
+	r.POST("/characters", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
+		data, err := io.ReadAll(c.Request.Body)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		if len(data) == 0 {
+			return nil, door.BadBody("the manifest of a character is needed")
+		}
+		return d.o.Characters.Import(c.Query("id"), data)
 	}))
 }
 

@@ -62,6 +62,9 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: time.Now().In(d.o.Zone), Language: d.o.Language, History: q.history}
 	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
+	if d.o.Characters != nil && turn.Robot == "" {                      // a robot's talk is that of its own character
+		d.o.Characters.Play(&turn, q.character, q.system)
+	}
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""

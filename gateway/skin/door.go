@@ -54,6 +54,15 @@ type mind interface {
 	Forget(conversation string) error
 }
 
+// characters are who may answer a skin.
+type characters interface {
+	Names() []string
+	Known(name string) bool
+	// Play has a turn answered by a character; an empty name is the household's. system
+	// is what the skin's client says of it besides.
+	Play(t *agent.Turn, name, system string)
+}
+
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
@@ -68,6 +77,8 @@ type Options struct {
 	Find func(robot string) (device.ID, error)
 
 	Questions  questions
+	Characters characters // nil is the household's alone
+	System     bool       // a system message is heard
 	Words      *agent.Words
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
 	QueryToken bool             // the key may come as ?token= where a WebSocket is opened

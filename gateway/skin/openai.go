@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
+	"perch/agent"
 	"perch/gateway/door"
 )
 
@@ -95,6 +97,12 @@ func (d *Door) models() models {
 	for _, v := range d.o.Words.Vocabularies() {
 		list.Data = append(list.Data, d.model(usualModel+"/"+string(v)))
 	}
+	if d.o.Characters == nil {
+		return list
+	}
+	for _, name := range d.o.Characters.Names() {
+		list.Data = append(list.Data, d.model(name))
+	}
 	return list
 }
 
@@ -107,8 +115,14 @@ func (d *Door) oneModel(id string) (model, error) {
 			return m, nil
 		}
 	}
+	if name, words, is := strings.Cut(id, "/"); is && d.known(name) && d.o.Words.Knows(agent.Vocabulary(words)) {
+		return d.model(id), nil
+	}
 	return model{}, noModel(id)
 }
+
+// known reports whether a name is that of a character.
+func (d *Door) known(name string) bool { return d.o.Characters != nil && d.o.Characters.Known(name) }
 
 func noModel(id string) error {
 	return &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,

@@ -84,6 +84,9 @@ type question struct {
 	talk    talk
 	text    string
 	history []agent.Exchange
+
+	character string // that the model's name chooses; empty is the household's
+	system    string // what the client says that the agent is; empty unless that is heard
 }
 
 // talk is the conversation that a question belongs to.
@@ -117,8 +120,12 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	}
 	q := question{model: r.Model, stream: r.Stream, words: d.o.Vocabulary}
 	q.model = cmp.Or(q.model, usualModel)
-	if name, is := strings.CutPrefix(q.model, usualModel+"/"); is {
-		if q.words = agent.Vocabulary(name); !d.o.Words.Knows(q.words) {
+	name, words, faces := strings.Cut(q.model, "/")
+	if d.known(name) {
+		q.character = name
+	}
+	if faces && (name == usualModel || q.character != "") {
+		if q.words = agent.Vocabulary(words); !d.o.Words.Knows(q.words) {
 			return question{}, noModel(r.Model)
 		}
 	}
@@ -140,13 +147,32 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 		return question{}, badChat("the last message of the user has %d bytes, more than %d", len(q.text), mostQuestion)
 	}
 	q.history = exchanges(r.Messages[:last])
+	if d.o.System {
+		q.system = device.Clip(system(r.Messages), mostQuestion)
+	}
 	var err error
-	q.talk, err = d.talkOf(session, r.User)
+	if q.talk, err = d.talkOf(session, r.User); q.character != "" && q.talk.robot == "" {
+		q.talk.conversation = ofCharacter + q.character + "/" + q.talk.conversation // each remembers its own
+	}
 	return q, err
 }
 
+// ofCharacter begins the key of a conversation with a character of the skin's choice.
+const ofCharacter = "as:"
+
+// system is what the client says that the agent is.
+func system(messages []message) string {
+	var all []string
+	for _, m := range messages {
+		if m.Role == "system" || m.Role == "developer" {
+			all = append(all, plain(m.Content.text))
+		}
+	}
+	return strings.TrimSpace(strings.Join(all, "\n\n"))
+}
+
 // exchanges are the turns that a client remembers. The agent's character is the
-// owner's to set, so system messages are not among them.
+// owner's to set: system messages are not among them.
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {

@@ -157,8 +157,8 @@ func (a *Appliance) newAdmin() {
 	shown := admin.Options{
 		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Engines: tries{a.Engines, a.Characters.common.Speech, a.zone}, Board: a.board, Bus: a.Bus,
-		Gestures:  a.gestures,
-		Senses:    a.Senses.Senses,
+		Gestures: a.gestures,
+		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.Bus},
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Diary:  func(n int) any { return a.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Diary.Verify() },

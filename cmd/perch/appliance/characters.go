@@ -2,22 +2,31 @@ package appliance
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"perch/agent"
+	"perch/agent/manifest"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/robot"
+	"perch/store"
 	"perch/voice"
 )
 
-// characters are what single robots have of their own.
+// characters are the characters of this house, and which robot and which skin's talk
+// has which.
 type characters struct {
 	config  *config.Config
 	robots  *device.Registry
@@ -26,10 +35,33 @@ type characters struct {
 	persona agent.Persona   // the household's
 
 	mu       sync.RWMutex
-	personas map[string]agent.Persona // as settings call them
+	known    map[string]castCharacter // as settings call them
+	sessions map[string]string        // the characters of skins' talks
 }
 
-// newCharacters reads the personas of robots. One that is stored and cannot be
+// castCharacter is one of them.
+type castCharacter struct {
+	config.Cast
+	manifest manifest.Manifest // of one that came as a manifest
+	from     string
+}
+
+// Where characters come from.
+const (
+	fromHouse    = "household"
+	fromFile     = "configuration"
+	fromImport   = "import"
+	fromPersonas = "persona"
+)
+
+// Bounds of characters.
+const (
+	mostCharacters = 100 // that are imported
+	mostCast       = 500 // talks of skins whose character is known
+	fetchWithin    = 5 * time.Second
+)
+
+// newCharacters reads the characters of robots. One that is stored and cannot be
 // read is logged, and the household's is used instead.
 func newCharacters(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
 	speech, err := config.Speech(c)
@@ -41,20 +73,11 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		return nil, err
 	}
 	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person,
-		personas: map[string]agent.Persona{}}
-	fixed := map[device.ID]device.Settings{}
-	for i, r := range c.Robots.Each {
-		id, err := device.ParseID(r.Robot)
-		if err != nil {
-			return nil, fmt.Errorf("robots.each.%d.robot: %w", i, err)
-		}
-		fixed[id] = r.Settings()
-		if r.Persona == "" {
-			continue
-		}
-		if k.personas[r.Persona], err = config.PersonaFile(r.Persona); err != nil {
-			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
-		}
+		known: map[string]castCharacter{}, sessions: map[string]string{}}
+	k.fromFile(log)
+	fixed, err := k.fixed()
+	if err != nil {
+		return nil, err
 	}
 	for _, hidden := range robots.Fix(fixed) {
 		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
@@ -62,9 +85,9 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 	}
 	for _, r := range robots.List() {
 		if name := r.Settings.Persona; name != "" {
-			if _, read := k.personas[name]; !read {
+			if _, read := k.known[name]; !read {
 				if err := k.read(name); err != nil {
-					log.Warn("a robot's persona cannot be read; the household's is used", "robot", r.ID, "name", name, "err", err)
+					log.Warn("a robot's character cannot be read; the household's is used", "robot", r.ID, "name", name, "err", err)
 				}
 			}
 		}
@@ -75,24 +98,113 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 	return k, nil
 }
 
+// fixed are the settings of the file, whose personas are read.
+func (k *characters) fixed() (map[device.ID]device.Settings, error) {
+	fixed := map[device.ID]device.Settings{}
+	for i, r := range k.config.Robots.Each {
+		id, err := device.ParseID(r.Robot)
+		if err != nil {
+			return nil, fmt.Errorf("robots.each.%d.robot: %w", i, err)
+		}
+		fixed[id] = r.Settings()
+		if r.Persona == "" || r.Character != "" {
+			continue
+		}
+		p, err := config.PersonaFile(r.Persona)
+		if err != nil {
+			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
+		}
+		p.ID = strings.TrimSuffix(filepath.Base(r.Persona), filepath.Ext(r.Persona))
+		k.known[r.Persona] = castCharacter{Cast: config.Cast{Persona: p}, from: fromFile}
+	}
+	return fixed, nil
+}
+
+// fromFile reads the characters that the configuration names. What cannot be read or
+// fetched is logged; the next start tries again.
+func (k *characters) fromFile(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchWithin)
+	defer cancel()
+	for _, one := range k.config.Characters {
+		m, err := k.load(ctx, one)
+		if err != nil {
+			log.Warn("a character of the configuration cannot be read; robots that have it have the household's", "name", one.Name, "err", err)
+			continue
+		}
+		own := k.cast(one.Name, m, fromFile)
+		k.known[one.Name] = own
+		for _, text := range own.Remarks {
+			log.Info("a character does not get all that its manifest asks for", "name", one.Name, "reason", text)
+		}
+	}
+}
+
+// load reads one, which is fetched once and kept.
+func (k *characters) load(ctx context.Context, one config.Character) (manifest.Manifest, error) {
+	if !one.Remote() {
+		return manifest.Read(ctx, nil, one.Manifest)
+	}
+	sum := sha256.Sum256([]byte(one.Manifest))
+	path := filepath.Join(k.imports(), one.Name+"."+hex.EncodeToString(sum[:8])+".json") // no id has a dot
+	if m, err := manifest.Read(ctx, nil, path); !errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	}
+	m, err := manifest.Fetch(ctx, http.DefaultClient, one.Manifest)
+	if err != nil {
+		return m, err
+	}
+	return m, keepManifest(path, m)
+}
+
+// cast makes a character of a manifest.
+func (k *characters) cast(id string, m manifest.Manifest, from string) castCharacter {
+	return castCharacter{k.config.Cast(id, m, k.persona, CheckPart), m, from}
+}
+
 // directory holds the personas that commands name.
 func (k *characters) directory() string { return filepath.Join(k.data, "personas") }
 
-// read takes over a persona of the directory.
+// imports holds the characters that were imported.
+func (k *characters) imports() string { return filepath.Join(k.data, "characters") }
+
+// read takes over a character that was imported, or a persona of the directory.
 func (k *characters) read(name string) error {
 	if !config.PersonaName.MatchString(name) {
-		return fmt.Errorf("a persona is the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _", k.directory())
+		return fmt.Errorf("a character is one that perch character list shows, or the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _",
+			k.directory())
+	}
+	k.mu.RLock()
+	of := k.known[name].from
+	k.mu.RUnlock()
+	if of == fromFile {
+		return nil
+	}
+	read, err := k.stored(name)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.known[name] = read
+	k.mu.Unlock()
+	return nil
+}
+
+// stored reads one of a file.
+func (k *characters) stored(name string) (castCharacter, error) {
+	m, err := manifest.Read(context.Background(), nil, filepath.Join(k.imports(), name+".json")) // which asks nobody
+	if err == nil {
+		return k.cast(name, m, fromImport), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return castCharacter{}, err
 	}
 	p, err := config.RobotPersona(filepath.Join(k.directory(), name+".md"))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("there is no persona %q: put it into %s", name, filepath.Join(k.directory(), name+".md"))
+		return castCharacter{}, fmt.Errorf("there is no character %q: import one with perch character import, or put a persona into %s", name,
+			filepath.Join(k.directory(), name+".md"))
 	}
-	if err == nil {
-		k.mu.Lock()
-		k.personas[name] = p
-		k.mu.Unlock()
-	}
-	return err
+	p.ID = name
+	return castCharacter{Cast: config.Cast{Persona: p}, from: fromPersonas}, err
 }
 
 // check refuses a change that nothing could come of.
@@ -116,23 +228,29 @@ func (k *characters) check(c device.Change) error {
 	return nil
 }
 
+// named is a character as settings call it.
+func (k *characters) named(name string) (castCharacter, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	own, has := k.known[name]
+	return own, has
+}
+
 // Of is what a robot has of its own. It does not block.
 func (k *characters) Of(id device.ID) robot.Character {
 	s, c := k.robots.Settings(id), k.common
 	if s == (device.Settings{}) {
 		return c
 	}
-	c.Name, c.Brain = s.Name, s.Brain
-	k.mu.RLock()
-	own, has := k.personas[s.Persona]
-	k.mu.RUnlock()
+	own, has := k.named(s.Persona)
+	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, own.First)
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice)}
 	if !has {
-		own = k.persona
+		own.Persona = k.persona
 	}
 	if has || s.Language != "" {
 		own.Language = cmp.Or(s.Language, own.Language)
-		c.Persona = &own
+		c.Persona = &own.Persona
 	}
 	return c
 }
@@ -148,9 +266,77 @@ func (k *characters) Complete(t *agent.Turn) {
 
 // Who is the id of the character that acts in a session: a robot's own, or that of the
 // skin's talk. It does not block.
-func (k *characters) Who(id device.ID, _ string) string {
+func (k *characters) Who(id device.ID, session string) string {
 	if id == "" {
-		return agent.DefaultCharacter
+		k.mu.RLock()
+		defer k.mu.RUnlock()
+		return cmp.Or(k.sessions[session], agent.DefaultCharacter)
 	}
-	return cmp.Or(k.robots.Settings(id).Persona, agent.DefaultCharacter)
+	own, _ := k.named(k.robots.Settings(id).Persona)
+	return cmp.Or(own.ID, agent.DefaultCharacter)
+}
+
+// Known reports whether a skin may choose a character by that name.
+func (k *characters) Known(name string) bool {
+	if config.CheckCharacter(name) != nil {
+		return false
+	}
+	_, known := k.named(name)
+	return known || k.read(name) == nil
+}
+
+// Play has a skin's turn answered by a character; an empty name is the household's.
+// What the skin's own system message says comes after the character's text.
+func (k *characters) Play(t *agent.Turn, name, system string) {
+	own, has := k.named(name)
+	if !has {
+		own.Persona = k.persona
+	}
+	k.enter(t.Session, own.ID)
+	if system != "" {
+		own.Text += "\n\n" + system
+	}
+	if has || system != "" {
+		t.Persona, t.Brain, t.Language = &own.Persona, own.First, cmp.Or(own.Language, t.Language)
+	}
+}
+
+// enter notes whose a session is.
+func (k *characters) enter(session, id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.sessions, session)
+	if id == "" {
+		return
+	}
+	for old := range k.sessions { // any of them: they are shown, and nothing rests on them
+		if len(k.sessions) < mostCast {
+			break
+		}
+		delete(k.sessions, old)
+	}
+	k.sessions[session] = id
+}
+
+// keepManifest writes a manifest that is there whole or not at all.
+func keepManifest(path string, m manifest.Manifest) error {
+	data, err := m.Export()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("keep a character: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path))
+	if err != nil {
+		return fmt.Errorf("keep a character: %w", err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("keep a character: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return store.SyncDirectory(filepath.Dir(path))
 }

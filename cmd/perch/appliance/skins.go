@@ -42,8 +42,9 @@ func (a *Appliance) newSkins() error {
 	})
 	a.skins = skin.New(skin.Options{
 		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
-		Questions: questions{a.hooks, a.Talk},
-		Words:     words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
+		Questions:  questions{a.hooks, a.Talk},
+		Characters: a.Characters, System: c.Skins.System,
+		Words: words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
 		Language: c.Language, Zone: a.zone, Log: a.Log,
 	})
 	return nil

@@ -45,6 +45,7 @@ func (k *checker) check(c *Config) error {
 	k.behaviours(c)
 	k.skins(c)
 	k.skills(c)
+	k.characters(c)
 	_, err := c.Web.Proxies()
 	k.failed("web.ingress", err)
 	_, err = c.Firmware.Signer()

@@ -69,7 +69,8 @@ type Config struct {
 		Name string `yaml:"name"`
 		File string `yaml:"file"`
 	} `yaml:"persona"`
-	Memory struct {
+	Characters []Character `yaml:"characters"`
+	Memory     struct {
 		Most          int `yaml:"most"`
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
@@ -112,6 +113,7 @@ func Default() Config {
 	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
 	c.Brains = []Brain{{Kind: "reflex"}}
 	c.Persona.Name = "Chan"
+	c.Characters = []Character{}
 	c.Memory.Most = 2000
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000

@@ -37,6 +37,7 @@ type Skins struct {
 	Key        string           `yaml:"key"`
 	KeyFile    string           `yaml:"key_file"`
 	QueryToken bool             `yaml:"query_token"`
+	System     bool             `yaml:"system"` // a skin's system message is heard
 	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
 	// Vocabularies are more, or other words of those there are.
 	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`

@@ -17,19 +17,21 @@ import (
 
 // Robot is what one robot has of its own.
 type Robot struct {
-	Robot    string `yaml:"robot"` // its MAC address
-	Name     string `yaml:"name"`
-	Persona  string `yaml:"persona"` // a file
-	Voice    string `yaml:"voice"`
-	Brain    string `yaml:"brain"`
-	Language string `yaml:"language"`
+	Robot   string `yaml:"robot"` // its MAC address
+	Name    string `yaml:"name"`
+	Persona string `yaml:"persona"` // a file
+	// Character is the id of one of characters, or of one that was imported.
+	Character string `yaml:"character"`
+	Voice     string `yaml:"voice"`
+	Brain     string `yaml:"brain"`
+	Language  string `yaml:"language"`
 
 	Transport string `yaml:"transport"` // websocket or mqtt
 }
 
 // Settings are the same in the form of the registry.
 func (r Robot) Settings() device.Settings {
-	return device.Settings{Name: r.Name, Persona: r.Persona, Voice: r.Voice, Brain: r.Brain, Language: r.Language,
+	return device.Settings{Name: r.Name, Persona: cmp.Or(r.Character, r.Persona), Voice: r.Voice, Brain: r.Brain, Language: r.Language,
 		Transport: device.Transport(r.Transport)}
 }
 
@@ -102,7 +104,12 @@ func (k *checker) robots(c *Config) {
 		for _, u := range c.Unfit(r.Settings(), k.Check) {
 			k.fault(at+"."+u.Key, "%s", u.Err)
 		}
-		if r.Persona != "" {
+		switch {
+		case r.Persona != "" && r.Character != "":
+			k.fault(at+".character", "a robot has a persona or a character, not both")
+		case r.Character != "":
+			k.failed(at+".character", CheckCharacter(r.Character))
+		case r.Persona != "":
 			if _, err := PersonaFile(r.Persona); err != nil {
 				k.fault(at+".persona", "%s", err)
 			}

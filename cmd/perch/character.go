@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/agent"
+	"perch/agent/manifest"
+	"perch/command"
+	"perch/device"
+)
+
+// charactersAt is where the admin API has the characters.
+const charactersAt = "/api/v1/characters"
+
+// characterCommand is the commands of characters.
+func characterCommand() *cobra.Command {
+	c := &cobra.Command{Use: "character", Short: "Import and export characters, and give them to robots"}
+	c.AddCommand(charactersCommand(), importCharacterCommand(), exportCharacterCommand(), useCharacterCommand(), checkCharacterCommand())
+	return c
+}
+
+// characterLine is a character as the appliance shows it.
+type characterLine struct {
+	ID           string   `json:"id"`
+	Name         string   `json:"name"`
+	Description  string   `json:"description,omitempty"`
+	From         string   `json:"from,omitempty"`
+	Brain        string   `json:"brain,omitempty"`
+	Language     string   `json:"language,omitempty"`
+	Voice        string   `json:"voice,omitempty"`
+	Tools        []string `json:"tools"`
+	MemoryTokens int      `json:"memory_tokens,omitempty"`
+	Skills       []string `json:"skills"`
+	Remarks      []string `json:"remarks"`
+	Robots       []string `json:"robots"`
+}
+
+func (l characterLine) write(out io.Writer) {
+	tools := "all"
+	if l.Tools != nil {
+		tools = cmp.Or(strings.Join(l.Tools, ", "), "none")
+	}
+	writeLines(out, [][2]string{{"id", l.ID}, {"name", l.Name}, {"about", l.Description}, {"brain", l.Brain}, {"language", l.Language},
+		{"voice", l.Voice}, {"tools", tools}, {"skills", strings.Join(l.Skills, ", ")}, {"robots", strings.Join(l.Robots, ", ")}})
+	for _, text := range l.Remarks {
+		writeLines(out, [][2]string{{"note", text}})
+	}
+}
+
+func charactersCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "list",
+		Short: "List the characters of this house, and the robots that have them",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []characterLine
+			return r.ask(c, http.MethodGet, charactersAt, nil, &list, func(out io.Writer) {
+				for _, l := range list {
+					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", device.Plain(l.ID),
+						device.Plain(l.Name), l.From, device.Plain(strings.Join(l.Robots, ", ")))
+				}
+			})
+		},
+	})
+}
+
+func importCharacterCommand() *cobra.Command {
+	r, name := &target{}, ""
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import a character from a manifest",
+		Long: "FILE is an agent manifest (agent-manifest/0.1 or 0.2), a folder or zip with a manifest.json, or an https address, which this " +
+			"command fetches once.",
+		Example: `perch character import leo.json
+			perch character import https://example.com/leo/manifest.json --name leo`,
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := readManifest(c, args[0])
+			if err != nil {
+				return err
+			}
+			data, err := m.Export()
+			if err != nil {
+				return err
+			}
+			var l characterLine
+			if err := r.do(c, http.MethodPost, charactersAt+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
+				return err
+			}
+			for _, text := range m.Remarks { // those that its bundle explains
+				if !strings.Contains(strings.Join(l.Remarks, "\n"), text) {
+					l.Remarks = append(l.Remarks, text)
+				}
+			}
+			return r.print(c, l, func(out io.Writer) { l.write(out) })
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "`NAME` by which commands know it; without it, one made of its own")
+	return r.register(c)
+}
+
+// readManifest reads one of this machine or of an address.
+func readManifest(c *cobra.Command, place string) (manifest.Manifest, error) {
+	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, place)
+}
+
+func exportCharacterCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:     "export CHARACTER",
+		Short:   "Print a character as a manifest of one file, with all that it was imported with",
+		Example: "perch character export leo >leo.json",
+		RunE: func(c *cobra.Command, args []string) error {
+			var m json.RawMessage
+			return r.ask(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0]), nil, &m, func(out io.Writer) {
+				_ = command.WriteJSON(out, m) // as a print is written
+			})
+		},
+	})
+}
+
+func useCharacterCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "use ROBOT CHARACTER",
+		Short: "Give a robot a character; default is the household's",
+		Example: `perch character use kitchen leo
+			perch character use kitchen default`,
+		RunE: func(c *cobra.Command, args []string) error {
+			var d deviceLine
+			return r.ask(c, http.MethodPut, robotAt(args[0]), map[string]string{"character": args[1]}, &d, func(out io.Writer) {
+				fmt.Fprintf(out, "%s is %s now\n", device.Plain(cmp.Or(d.Name, d.ID)), device.Plain(cmp.Or(d.Persona, agent.DefaultCharacter)))
+			})
+		},
+	})
+}
+
+func checkCharacterCommand() *cobra.Command {
+	o := &output{}
+	return o.register(&cobra.Command{
+		Use:     "check FILE",
+		Short:   "Say what is wrong with a manifest, and what of it no house can give",
+		Example: "perch character check leo.json",
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := readManifest(c, args[0])
+			if err != nil {
+				return err
+			}
+			l := characterLine{ID: m.ID(), Name: m.Name, Description: m.Description, Brain: m.Brain.Provider, Language: m.Language,
+				Voice: m.Voice.ID, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Skills: []string{}, Remarks: m.Remarks, Robots: []string{}}
+			for _, s := range m.Skills {
+				l.Skills = append(l.Skills, s.URI)
+			}
+			return o.print(c, l, func(out io.Writer) { l.write(out) })
+		},
+	})
+}

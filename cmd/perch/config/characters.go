@@ -1,0 +1,154 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/agent/manifest"
+	"perch/device"
+)
+
+// Character is a character that the file names, by its manifest.
+type Character struct {
+	Name     string `yaml:"name"`
+	Manifest string `yaml:"manifest"` // a file, a folder or an https address
+}
+
+// Remote reports whether the manifest has to be fetched.
+func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
+
+// CheckCharacter checks the id of a character.
+func CheckCharacter(id string) error {
+	if !PersonaName.MatchString(id) {
+		return fmt.Errorf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
+	}
+	if id == agent.DefaultCharacter || id == "perch" {
+		return fmt.Errorf("%q is the household's own character; choose another", id)
+	}
+	return nil
+}
+
+// characters finds what is no character.
+func (k *checker) characters(c *Config) {
+	seen := map[string]bool{}
+	for i, one := range c.Characters {
+		at := fmt.Sprintf("characters.%d", i)
+		err := CheckCharacter(one.Name)
+		if err == nil && seen[one.Name] {
+			err = fmt.Errorf("%s stands here twice", one.Name)
+		}
+		k.failed(at+".name", err)
+		seen[one.Name] = true
+		if one.Remote() {
+			if !strings.HasPrefix(one.Manifest, "https://") {
+				k.fault(at+".manifest", "an address of a manifest begins with https://; a file of this machine is better yet")
+			}
+			continue
+		}
+		_, err = manifest.Read(context.Background(), nil, one.Manifest) // which asks nobody
+		k.failed(at+".manifest", err)
+	}
+}
+
+// Cast is a character as this house can have it.
+type Cast struct {
+	agent.Persona
+	First   string   // the brain that is asked first; empty is the household's
+	Remarks []string // what it asks for and does not get, a sentence each
+}
+
+// Cast gives a character the engines of this house.
+func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, try PartCheck) Cast {
+	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens},
+		Remarks: slices.Clone(m.Remarks)}
+	say := func(format string, args ...any) { cast.Remarks = append(cast.Remarks, fmt.Sprintf(format, args...)) }
+	if cast.Text == "" {
+		cast.Text = household.Text
+	}
+	if unfit := c.Unfit(device.Settings{Language: m.Language}, try); len(unfit) > 0 {
+		say("Its language is not understood here: %s.", unfit[0].Err)
+	} else {
+		cast.Language = m.Language
+	}
+	c.castVoice(&cast, m.Voice, try, say)
+	c.castBrain(&cast, m.Brain, say)
+	return cast
+}
+
+// castVoice gives it its voice, where the first synthesizer has it.
+func (c *Config) castVoice(cast *Cast, v manifest.Voice, try PartCheck, say func(string, ...any)) {
+	if v.ID == "" || v.Provider == "browser" || v.Provider == manifest.None {
+		return
+	}
+	if len(c.Speech.Synthesizers) == 0 || c.Speech.Synthesizers[0].Kind != v.Provider {
+		say("The first synthesizer of this house is not %s: it speaks with the household's voice.", v.Provider)
+		return
+	}
+	if unfit := c.Unfit(device.Settings{Voice: v.ID}, try); len(unfit) > 0 {
+		say("It speaks with the household's voice: %s.", unfit[0].Err)
+		return
+	}
+	cast.Voice = v.ID
+}
+
+// castBrain finds the brain that is meant: of the provider's kind, and better with
+// the same model.
+func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any)) {
+	if b.Provider == manifest.None {
+		cast.First = manifest.None
+		return
+	}
+	if b.Provider == "" {
+		return
+	}
+	names, best := c.brainNames(), -1
+	for i, own := range c.Brains {
+		if providerOf(own) != b.Provider {
+			continue
+		}
+		if best < 0 || own.Model == b.Model && c.Brains[best].Model != b.Model {
+			best = i
+		}
+	}
+	if best < 0 {
+		say("This house has no brain of the provider %s: its own answer; brains in the configuration adds one.", b.Provider)
+		return
+	}
+	cast.First = names[best]
+	own := c.Brains[best]
+	if b.Model != "" && own.Kind != "reflex" && own.Model != b.Model {
+		say("It asked for the model %s; the brain %s of this house has another.", b.Model, cast.First)
+	}
+	if b.Temperature != nil || b.MaxTokens > 0 {
+		say("temperature and maxTokens are those of the brain %s of this house, which all share.", cast.First)
+	}
+}
+
+// providerOf is a brain's kind as manifests call it; empty is none of theirs.
+func providerOf(b Brain) string {
+	switch b.Kind {
+	case "anthropic":
+		return manifest.Anthropic
+	case "reflex":
+		return manifest.Local
+	case "openai":
+		if u, err := url.Parse(b.URL); err == nil && ofHousehold(u.Hostname()) {
+			return manifest.Local
+		}
+		return manifest.OpenAI
+	}
+	return ""
+}
+
+// ofHousehold reports whether a host is this machine or on its network.
+func ofHousehold(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return host != "" && !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".lan")
+}

@@ -1,0 +1,32 @@
+package admin
+
+import "perch/device"
+
+// Character is one as it is shown.
+type Character struct {
+	ID           string   `json:"id"`
+	Name         string   `json:"name"`
+	Description  string   `json:"description,omitempty"`
+	From         string   `json:"from"`            // household, configuration, import or persona
+	Brain        string   `json:"brain,omitempty"` // that is asked first; none never answers
+	Language     string   `json:"language,omitempty"`
+	Voice        string   `json:"voice,omitempty"`
+	Tools        []string `json:"tools"` // null is all
+	MemoryTokens int      `json:"memory_tokens,omitempty"`
+	Skills       []string `json:"skills"`
+	Remarks      []string `json:"remarks"` // what it asks for and does not get
+	Robots       []string `json:"robots"`  // that have it
+}
+
+// casting is what an owner does with characters.
+type casting interface {
+	List() []Character
+	// Import keeps a manifest; an empty id is that of its name.
+	Import(id string, manifest []byte) (Character, error)
+	Export(id string) ([]byte, error)
+	// Who is the id of a robot's.
+	Who(robot device.ID, session string) string
+}
+
+// mostManifest bounds a manifest, in bytes.
+const mostManifest = 1 << 20
