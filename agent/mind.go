@@ -277,9 +277,17 @@ func (s *sink) pass(r Reply) error {
 	case ToolStatus:
 		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)
+	case Cue:
+		if name := device.Clip(r.Value, mostGestureName); s.turn.Body == nil && r.Kind == "anim" && name != "" {
+			s.mind.publish(s.turn, event.Gesture{Name: name, By: event.ByModel}) // a robot's comes with its speech
+		}
+		return s.out(r)
 	}
 	return s.out(r)
 }
+
+// mostGestureName bounds what a model may call a gesture, in bytes.
+const mostGestureName = 60
 
 // publish publishes an event of a turn, unless the caller does.
 func (m *Mind) publish(t Turn, e event.Event) {

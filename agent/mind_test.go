@@ -475,3 +475,27 @@ func TestHistoriesAreBounded(t *testing.T) {
 		t.Errorf("%d are kept after a start", len(table.Kept))
 	}
 }
+
+// TestAnAnimationOfATextTurnIsAGesture: where there is a body, its gateway publishes it
+// with the speech.
+func TestAnAnimationOfATextTurnIsAGesture(t *testing.T) {
+	for _, c := range []struct {
+		turn agent.Turn
+		cue  agent.Cue
+		want bool
+	}{
+		{agent.Turn{Session: "s"}, agent.Cue{Kind: "anim", Value: "wave"}, true},
+		{agent.Turn{Session: "s"}, agent.Cue{Kind: "pause", Value: "1"}, false},
+		{agent.Turn{Session: "s"}, agent.Cue{Kind: "anim"}, false},
+		{agent.Turn{Session: "s", Unpublished: true}, agent.Cue{Kind: "anim", Value: "wave"}, false},
+	} {
+		p := &published{}
+		m := newMind(p, nil, &brain{name: "b", replies: []agent.Reply{c.cue, agent.Done{}}})
+		if err := m.Answer(t.Context(), c.turn, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(p.events, event.Event(event.Gesture{Name: "wave", By: event.ByModel})); got != c.want {
+			t.Errorf("%+v: %v", c.cue, p.events)
+		}
+	}
+}

@@ -50,9 +50,11 @@ may be written without the word robot.`,
 		rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
 	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
+	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
+	diary.AddCommand(diaryListCommand(), diaryVerifyCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, notification,
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, diary, notification,
 		backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(), command.Alias("devices", listCommand()),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {

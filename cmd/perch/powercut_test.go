@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent/diary"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
@@ -179,7 +180,11 @@ func (o *outage) inspect(chores []*chore, cut int) {
 			o.t.Errorf("after %d cuts, %s: %v", cut, path, err)
 		}
 	}
-	known := []string{"admin-token", "firmware", "perch.db", "perch.sock", "token-key"}
+	var kept diary.Report
+	if err := o.ask(ctx, http.MethodGet, "/api/v1/diary/verify", nil, &kept); err != nil || !kept.Whole {
+		o.t.Errorf("after %d cuts, the diary: %+v, %v", cut, kept, err)
+	}
+	known := []string{"admin-token", "diary-key", "firmware", "perch.db", "perch.sock", "token-key"}
 	entries, err := os.ReadDir(o.data)
 	if err != nil {
 		o.t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/diary"
 	"perch/agent/notice"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
@@ -84,6 +85,8 @@ func tables() map[string]kept {
 		"notifications": keeps("text", func(v *notice.Notification) {
 			v.ID, v.State, v.Urgency, v.Expires = "text", "received", "normal", later
 		}),
+		"diary":           keeps("00000000000000000007", func(v *diary.Entry) { v.Seq = 7 }),
+		"diary-head":      keeps[diary.Head]("head", nil),
 		"timers":          keeps("text", func(v *agent.Timer) { v.ID, v.Due = "text", later }),
 		"sessions":        keeps[robot.SessionRecord]("20260102T030405.000000000-000001", nil),
 		"turns":           keeps[robot.TurnRecord]("20260102T030405.000000000-000001", nil),

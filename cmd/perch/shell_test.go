@@ -21,7 +21,7 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                "backup check-config completion doctor help memory notification open restore robot serve status version",
+		"perch ":                                "backup check-config completion diary doctor help memory notification open restore robot serve status version",
 		"perch re":                              "restore",
 		"perch nothing ":                        "",
 		"perch doctor --":                       "--config --data --help --json --show-secrets",
@@ -31,6 +31,7 @@ fi`)
 		"perch notify --urgency=":               "high low normal",
 		"perch notify --robot a":                ids,
 		"perch notification ":                   "list send",
+		"perch diary ":                          "list verify",
 		"perch memory ":                         "forget list show stats",
 		"perch notify --url ":                   "",
 		"perch say ":                            ids + " kitchen",

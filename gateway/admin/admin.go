@@ -87,6 +87,8 @@ type Options struct {
 	// Connections are the programs that are connected now.
 	Connections func() Connections
 	Refused     func() []ota.Refusal // the check-ins that were last refused, newest first
+	Diary       func(most int) any   // the latest entries, the newest first
+	Verify      func() (any, error)  // looks at the whole diary
 	Turns       func(most int) any
 	Parts       func() []Part
 	Counters    []Counter

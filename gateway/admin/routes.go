@@ -94,6 +94,14 @@ func (d *Door) Routes(r gin.IRouter) {
 		}
 		return d.o.Turns(most), nil
 	}))
+	api.GET("/diary", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		most, err := strconv.Atoi(c.DefaultQuery("n", "50"))
+		if err != nil || most < 1 || most > 1000 {
+			return nil, &door.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 1000", HTTP: http.StatusBadRequest}
+		}
+		return d.o.Diary(most), nil
+	}))
+	api.GET("/diary/verify", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Verify() }))
 	api.GET("/events", func(c *gin.Context) {
 		err := d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"))
 		if !streamEnded(err) {

@@ -65,6 +65,9 @@ func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNo
 // finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
+// allKinds are what a skin may subscribe to.
+func allKinds() []string { return append(rfcKinds(), kindStep, kindGesture, kindLook, kindMood) }
+
 // ofRobot begins the name of a robot's session, whichever it is.
 const ofRobot = "robot:"
 
@@ -145,7 +148,7 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 	if b.Events == nil {
 		return subscribe{f}, nil
 	}
-	known := append(rfcKinds(), kindStep)
+	known := allKinds()
 	var unknown *wrong
 	f.kinds = nil
 	for _, kind := range *b.Events {

@@ -25,7 +25,8 @@ type feed struct {
 	states  *agent.Follower
 	views   map[string]*view // by agent.State.Key
 	notices []*waitingNotice // that were neither shown nor spoken, oldest first
-	reader  *event.Reader    // of the events after the states
+	moods   moods
+	reader  *event.Reader // of the events after the states
 	closed  bool
 	serving sync.WaitGroup // two goroutines of each skin
 }
@@ -40,7 +41,7 @@ type waitingNotice struct {
 // once run has begun, also to skins that joined before.
 func newFeed(o *Options) *feed {
 	now := time.Now()
-	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}, states: o.Board.Follow(now)}
+	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}, states: o.Board.Follow(now), moods: moods{}}
 	f.reader = f.states.Reader(o.Bus)
 	for _, s := range f.states.States() {
 		f.change(agent.Change{State: s, At: now}, event.Envelope{})
@@ -100,6 +101,14 @@ func (f *feed) take(e event.Envelope) {
 	case event.NotificationChanged:
 		f.drop(ev.ID)
 		f.fan(newStepFrame(e.At, ev))
+	case event.Gesture:
+		f.fan(newGestureFrame(e, ev))
+	case event.LookAt:
+		f.fan(newLookFrame(e, ev))
+	case event.Mood:
+		f.feel(e)
+	case event.RobotForgotten:
+		delete(f.moods, placeOf(e))
 	case event.TimerRang:
 		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
@@ -317,6 +326,11 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 		}
 		for _, q := range v.asked {
 			add(q.frame)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.moods)) {
+		if slices.Contains(w.kinds, kindMood) {
+			add(f.moods[key].made())
 		}
 	}
 	for _, n := range f.notices {

@@ -10,14 +10,18 @@ import (
 	"perch/event"
 )
 
-// The kinds of frames that a skin may subscribe to. All but the last are the
-// RFC's, and what a skin gets that asks for nothing else.
+// The kinds of frames that a skin may subscribe to. Those of the RFC are what a skin
+// gets that asks for nothing else; the others are extensions, for skins that name them.
 const (
 	kindState  = "agent_state"
 	kindTool   = "tool_status"
 	kindFace   = "emotion"
 	kindNotice = "notification"
-	kindStep   = "notification_changed" // an extension, for skins that subscribe to it
+	kindStep   = "notification_changed"
+
+	kindGesture = "gesture"
+	kindLook    = "look_at"
+	kindMood    = "mood"
 )
 
 // stateFrame is what a session shows.
@@ -76,6 +80,33 @@ type stepFrame struct {
 	TS    int64  `json:"ts"`
 	ID    string `json:"id"`
 	State string `json:"state"`
+}
+
+type gestureFrame struct {
+	Type     string    `json:"type"`
+	TS       int64     `json:"ts"`
+	Session  string    `json:"session_id,omitempty"`
+	Robot    device.ID `json:"robot,omitempty"`
+	Name     string    `json:"name"`
+	Duration int64     `json:"duration_ms,omitempty"` // left out for the gesture's own
+	By       string    `json:"by"`
+}
+
+type lookFrame struct {
+	Type    string    `json:"type"`
+	TS      int64     `json:"ts"`
+	Session string    `json:"session_id,omitempty"`
+	Robot   device.ID `json:"robot,omitempty"`
+	Target  string    `json:"target"`
+	By      string    `json:"by"`
+}
+
+type moodFrame struct {
+	Type    string    `json:"type"`
+	TS      int64     `json:"ts"`
+	Session string    `json:"session_id,omitempty"`
+	Robot   device.ID `json:"robot,omitempty"`
+	event.Mood
 }
 
 type pongFrame struct {
@@ -148,6 +179,30 @@ func newNoticeFrame(f noticeFrame) *frame {
 
 func newStepFrame(at time.Time, n event.NotificationChanged) *frame {
 	return &frame{kind: kindStep, key: "c " + n.ID, data: encode(stepFrame{Type: kindStep, TS: at.Unix(), ID: n.ID, State: n.State})}
+}
+
+func newGestureFrame(e event.Envelope, g event.Gesture) *frame {
+	return &frame{kind: kindGesture, session: e.Session, robot: e.Robot, key: "g " + placeOf(e), data: encode(gestureFrame{Type: kindGesture,
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: device.Clip(g.Name, mostToolName), Duration: g.Duration, By: g.By})}
+}
+
+func newLookFrame(e event.Envelope, l event.LookAt) *frame {
+	return &frame{kind: kindLook, session: e.Session, robot: e.Robot, key: "l " + placeOf(e), data: encode(lookFrame{Type: kindLook,
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Target: l.Target, By: l.By})}
+}
+
+func newMoodFrame(e event.Envelope, m event.Mood) *frame {
+	return &frame{kind: kindMood, session: e.Session, robot: e.Robot, key: "m " + placeOf(e), data: encode(moodFrame{Type: kindMood,
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Mood: m})}
+}
+
+// placeOf is whose mood an event is of: a robot's, or a session's without one; empty is
+// the household's character.
+func placeOf(e event.Envelope) string {
+	if e.Robot != "" {
+		return string(e.Robot)
+	}
+	return e.Session
 }
 
 func newPongFrame(at time.Time) *frame {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent/action"
+	"perch/agent/diary"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
@@ -36,6 +37,9 @@ type Appliance struct {
 	*agents
 	*robots
 	*gateways
+
+	Diary  *diary.Diary
+	Signer diary.Key // signs the diary, and what characters sign
 
 	restart chan struct{} // has an element once a restart was asked for
 }
@@ -105,8 +109,8 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 		return nil, err
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
-	for _, next := range []func() error{a.openKept, a.newAgents, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newCharacterDoor,
-		a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
+	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins,
+		a.newCharacterDoor, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err
@@ -156,7 +160,9 @@ func (a *Appliance) newAdmin() {
 		Gestures:  a.gestures,
 		Senses:    a.Senses.Senses,
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
-		Turns: func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
+		Diary:  func(n int) any { return a.Diary.Newest(n) },
+		Verify: func() (any, error) { return a.Diary.Verify() },
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused: a.ota.Refused, Connections: a.connections, Find: a.newFinder().find,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.Version, ID: a.ID, Started: a.Started,

@@ -36,6 +36,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers have stopped"},
 		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
+		a.diaryPart(),
 		{run: until(a.warm), end: a.Talk.Close},
 		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop,
 			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},

@@ -37,6 +37,9 @@ func (k *checker) check(c *Config) error {
 	k.between("memory.most", c.Memory.Most, 10, 2000)
 	k.between("memory.memory_tokens", c.Memory.MemoryTokens, 100, 100_000)
 	k.between("memory.history_tokens", c.Memory.HistoryTokens, 100, 100_000)
+	if c.Diary.Keep != 0 {
+		k.between("diary.keep", c.Diary.Keep, 100, 100_000)
+	}
 	k.mqtt(c)
 	k.bridge(c.Bridge)
 	k.behaviours(c)

@@ -73,6 +73,9 @@ type Config struct {
 		MemoryTokens  int `yaml:"memory_tokens"`
 		HistoryTokens int `yaml:"history_tokens"`
 	} `yaml:"memory"`
+	Diary struct {
+		Keep int `yaml:"keep"`
+	} `yaml:"diary"`
 	Wyoming struct {
 		Listen string `yaml:"listen"`
 	} `yaml:"wyoming"`
@@ -110,6 +113,7 @@ func Default() Config {
 	c.Memory.Most = 2000
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
+	c.Diary.Keep = 5000
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
 	c.Mood = "on"

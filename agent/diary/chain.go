@@ -1,0 +1,84 @@
+package diary
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"perch/agent/action"
+	"perch/device"
+)
+
+// Entry is something that a character did. Each is bound to the one before by its hash.
+type Entry struct {
+	Seq       uint64          `json:"seq"` // counts up from 1
+	At        time.Time       `json:"at"`  // UTC
+	Character string          `json:"agent"`
+	Robot     device.ID       `json:"robot,omitempty"`
+	Session   string          `json:"session,omitempty"`
+	Type      action.Type     `json:"type"` // one of Types
+	Payload   json.RawMessage `json:"payload"`
+	Skill     string          `json:"sourceSkill,omitempty"`
+	Prev      string          `json:"prev"`                // hash of the entry before; empty for the first
+	Hash      string          `json:"hash"`                // SHA-256 of all of the above, in hex
+	Signature []byte          `json:"signature,omitempty"` // Ed25519 of seq and hash: the diary may be cut after this entry
+}
+
+// hash is the SHA-256, in hex, of the entry's JSON without hash and signature.
+func (e Entry) hash() string {
+	e.Hash, e.Signature = "", nil
+	text, err := json.Marshal(e)
+	if err != nil { // of a payload that is no JSON, which has no hash to be equal to
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte(forEntry), text...))
+	return hex.EncodeToString(sum[:])
+}
+
+// Point is a place in the chain: after the entry of that number and hash. The zero value
+// is the beginning.
+type Point struct {
+	Seq       uint64 `json:"seq"`
+	Hash      string `json:"hash,omitempty"`
+	Signature []byte `json:"signature,omitempty"` // of seq and hash; none at the beginning
+}
+
+func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", forPoint, p.Seq, p.Hash) }
+
+// signed reports whether the key has signed the point.
+func (p Point) signed(public ed25519.PublicKey) bool {
+	return p.Seq == 0 && p.Hash == "" || ed25519.Verify(public, p.text(), p.Signature)
+}
+
+// Head is where the chain begins and ends, signed with each change. It has the newest
+// entries itself, so that they and the signature are on the disk together or not at all.
+type Head struct {
+	Root      Point     `json:"root"` // what is kept begins after it
+	Last      Point     `json:"last"`
+	At        time.Time `json:"at"`      // UTC
+	Address   string    `json:"address"` // of the key
+	Signature []byte    `json:"signature"`
+	Newest    []Entry   `json:"newest,omitempty"` // ascending; the last is at Last
+}
+
+func (h Head) text() []byte {
+	return fmt.Appendf(nil, "%s%d\n%s\n%d\n%s\n%s\n", forHead, h.Root.Seq, h.Root.Hash, h.Last.Seq, h.Last.Hash, h.At.UTC().Format(time.RFC3339Nano))
+}
+
+// signed reports whether the key has signed the head.
+func (h Head) signed(public ed25519.PublicKey) bool {
+	return ed25519.Verify(public, h.text(), h.Signature)
+}
+
+func (k Key) signPoint(p Point) Point {
+	p.Signature = ed25519.Sign(k.private, p.text())
+	return p
+}
+
+func (k Key) signHead(h Head) Head {
+	h.Address, h.Signature = k.Address(), ed25519.Sign(k.private, h.text())
+	return h
+}

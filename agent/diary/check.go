@@ -1,0 +1,135 @@
+package diary
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// mostFaults bounds those that are reported of one diary.
+const mostFaults = 20
+
+// Fault is a place where the chain is broken.
+type Fault struct {
+	Seq  uint64 `json:"seq"`  // of the entry; 0 for the head
+	What string `json:"what"` // text for people
+}
+
+// Report is what a look at the whole chain has found.
+type Report struct {
+	Whole   bool       `json:"whole"`
+	Entries int        `json:"entries"`        // number of them
+	From    uint64     `json:"from,omitempty"` // of the oldest
+	To      uint64     `json:"to,omitempty"`   // of the newest
+	Hash    string     `json:"hash,omitempty"` // of the newest
+	At      *time.Time `json:"at,omitempty"`   // of the newest signature
+	Address string     `json:"address"`        // of the appliance's key
+	Faults  []Fault    `json:"faults"`         // at most 20; empty where it is whole
+	Further int        `json:"further_faults"` // number of those beyond
+}
+
+func (r *Report) fault(seq uint64, format string, args ...any) {
+	if len(r.Faults) == mostFaults {
+		r.Further++
+		return
+	}
+	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
+}
+
+// Check looks at a whole chain: every entry of the table, ascending by seq, and the head, if there is one.
+// Public is the appliance's own key; what another has signed is a fault.
+func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
+	r := Report{Address: Address(public), Faults: []Fault{}}
+	if head == nil {
+		for e := range table {
+			r.Entries++
+			r.fault(e.Seq, "entry %d is there, and the signed head of the diary is not", e.Seq)
+		}
+		r.Whole = len(r.Faults) == 0
+		return r
+	}
+	at := head.At
+	r.At = &at
+	switch {
+	case head.Address != r.Address:
+		r.fault(0, "the head is signed with another key than this appliance's")
+	case !head.signed(public):
+		r.fault(0, "the signature does not fit the head: it was changed")
+	}
+	if !head.Root.signed(public) {
+		r.fault(0, "the diary is cut after entry %d, which was never signed", head.Root.Seq)
+	}
+	if !head.Last.signed(public) {
+		r.fault(0, "the last entry, %d, is not signed", head.Last.Seq)
+	}
+	c := chain{report: &r, public: public, at: head.Root}
+	for e := range joined(*head, table, &r) {
+		c.take(e)
+	}
+	if c.at.Seq != head.Last.Seq {
+		r.fault(head.Last.Seq, "the diary ends with entry %d, and the head is signed for entry %d", c.at.Seq, head.Last.Seq)
+	} else if c.at.Hash != head.Last.Hash {
+		r.fault(head.Last.Seq, "entry %d is not the one that the head is signed for", head.Last.Seq)
+	}
+	r.To, r.Hash, r.Whole = head.Last.Seq, head.Last.Hash, len(r.Faults) == 0
+	return r
+}
+
+// joined are the entries of the table and then those that only the head has. What the
+// table has at or before the root was cut and waits to be removed.
+func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		own := map[uint64]string{}
+		for _, e := range head.Newest {
+			own[e.Seq] = e.Hash
+		}
+		for e := range table {
+			hash, also := own[e.Seq]
+			switch {
+			case e.Seq <= head.Root.Seq:
+			case also && (hash != e.Hash || e.hash() != e.Hash):
+				r.fault(e.Seq, "entry %d is there twice, and differs", e.Seq)
+			case also:
+			case !yield(e):
+				return
+			}
+		}
+		for _, e := range head.Newest {
+			if e.Seq > head.Root.Seq && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// chain follows the entries.
+type chain struct {
+	report *Report
+	public ed25519.PublicKey
+	at     Point // after the entry before
+}
+
+func (c *chain) take(e Entry) {
+	c.report.Entries++
+	if c.report.From == 0 {
+		c.report.From = e.Seq
+	}
+	switch {
+	case e.Seq == c.at.Seq+2:
+		c.report.fault(e.Seq-1, "entry %d is missing", e.Seq-1)
+	case e.Seq > c.at.Seq+1:
+		c.report.fault(c.at.Seq+1, "the entries %d to %d are missing", c.at.Seq+1, e.Seq-1)
+	case e.Seq <= c.at.Seq:
+		c.report.fault(e.Seq, "entry %d is out of order", e.Seq)
+	case e.Prev != c.at.Hash:
+		c.report.fault(e.Seq, "entry %d is not bound to the entry before it", e.Seq)
+	}
+	if e.hash() != e.Hash {
+		c.report.fault(e.Seq, "entry %d was changed", e.Seq)
+	}
+	if p := (Point{e.Seq, e.Hash, e.Signature}); e.Signature != nil && !p.signed(c.public) {
+		c.report.fault(e.Seq, "the signature of entry %d does not fit", e.Seq)
+	}
+	c.at = Point{Seq: e.Seq, Hash: e.Hash}
+}

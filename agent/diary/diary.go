@@ -1,0 +1,291 @@
+// Package diary keeps what the characters of the house did, so that a change of it is
+// found: each entry has the hash of the one before, and the chain's head is signed with
+// the appliance's Ed25519 key. Whoever has that key can write another diary, and whoever
+// puts back an older copy of all of it shows an older diary: keep the hash of a head
+// elsewhere, and compare.
+package diary
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/agent/action"
+	"perch/event"
+)
+
+// headKey is where the table of heads has the only one.
+const headKey = "head"
+
+// Sizes and pace. A batch is written at once: a card is spared, and the appliance's last seconds may be lost with its power.
+const (
+	mostBatch = 64              // entries
+	every     = 2 * time.Second // between the first event of a batch and its writing
+)
+
+type entries interface {
+	PutSoon(key string, e Entry)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, Entry]
+	Newest(n int) iter.Seq2[string, Entry]
+	Err() error
+}
+
+type heads interface {
+	Get(key string) (Head, bool, error)
+	Put(key string, h Head) error
+}
+
+// Options are what a diary is made of.
+type Options struct {
+	Entries   entries
+	Heads     heads
+	Key       Key
+	Keep      int              // entries at most, of all characters; 0 keeps none
+	Who       action.Who       // the character that acts
+	Sentiment action.Sentiment // of what is said; nil is neutral
+	Log       *slog.Logger
+}
+
+// Diary is safe for concurrent use. Run writes it.
+type Diary struct {
+	o Options
+
+	mu   sync.Mutex
+	head *Head // as stored; nil before the first entry
+	err  error // why the latest batch is not stored
+}
+
+// Open reads the head. A head that is missing or not this appliance's is not replaced by a
+// good one: what follows is not bound to what is there, so that Verify goes on to find it.
+func Open(o Options) (*Diary, error) {
+	d := &Diary{o: o}
+	head, found, err := o.Heads.Get(headKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the diary's head: %w", err)
+	}
+	if found {
+		d.head = &head
+	}
+	if found && head.Address == o.Key.Address() && head.signed(o.Key.Public()) {
+		d.sweep()
+		return d, nil
+	}
+	var last uint64
+	for _, e := range o.Entries.Newest(1) {
+		last = e.Seq
+	}
+	if found || last > 0 {
+		o.Log.Error("the diary's head is missing or is not signed with this appliance's key; perch diary verify shows it")
+		d.head = &Head{Last: Point{Seq: max(last, head.Last.Seq)}, Newest: head.Newest}
+	}
+	return d, nil
+}
+
+// Placed is an entry as it lies at a key of the table. One that lies where it does not
+// belong has no hash, so that Check finds it.
+func Placed(at string, e Entry) Entry {
+	if at != key(e.Seq) {
+		e.Hash = ""
+	}
+	return e
+}
+
+func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
+
+// Run keeps what is published until ctx or the bus ends, and then what it still has.
+func (d *Diary) Run(ctx context.Context, from *event.Reader) {
+	events := make(chan event.Envelope)
+	var pump sync.WaitGroup
+	pump.Go(func() { from.Pump(ctx, events) })
+	defer pump.Wait()
+	d.cut()
+	var batch []Entry
+	var due <-chan time.Time
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				d.write(batch)
+				return
+			}
+			batch = d.take(batch, e)
+			if due == nil && len(batch) > 0 {
+				due = time.After(every)
+			}
+			if len(batch) < mostBatch {
+				continue
+			}
+		case <-due:
+		}
+		if d.write(batch); d.Err() == nil || len(batch) >= mostBatch {
+			batch = nil
+		}
+		due = nil
+	}
+}
+
+// take adds the entry of an event, if it is to have one.
+func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
+	if missed, lost := e.Event.(event.Missed); lost {
+		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
+		return batch
+	}
+	if d.o.Keep == 0 {
+		return batch
+	}
+	entry, ok := d.entryOf(e)
+	if !ok {
+		return batch
+	}
+	return append(batch, entry)
+}
+
+// write binds a batch to the chain and stores it. What the disk refuses is lost, and logged.
+func (d *Diary) write(batch []Entry) {
+	if len(batch) == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.err
+	if d.err = d.append(batch); d.err != nil && before == nil {
+		d.o.Log.Error("the diary cannot be kept", "err", d.err)
+	}
+}
+
+// append stores a batch of at least one entry. The entries of the head before go into the table: they are on the disk with a
+// signature already, so that no power cut leaves an entry without one. With mu held.
+func (d *Diary) append(batch []Entry) error {
+	next := Head{At: time.Now().UTC().Round(0)}
+	if d.head != nil {
+		next.Root, next.Last = d.head.Root, d.head.Last
+		for _, e := range d.head.Newest {
+			d.o.Entries.PutSoon(key(e.Seq), e)
+		}
+	}
+	next.Newest = make([]Entry, len(batch))
+	for i, e := range batch {
+		e.Seq, e.Prev = next.Last.Seq+1, next.Last.Hash
+		e.Hash = e.hash()
+		next.Last = Point{Seq: e.Seq, Hash: e.Hash}
+		next.Newest[i] = e
+	}
+	next.Last = d.o.Key.signPoint(next.Last)
+	next.Newest[len(batch)-1].Signature = next.Last.Signature
+	return d.put(next)
+}
+
+// put signs and stores a head, cut to what is kept. What is cut off is removed only then. With mu held.
+func (d *Diary) put(next Head) error {
+	next.Root = d.cutAt(next)
+	next = d.o.Key.signHead(next)
+	if err := d.o.Heads.Put(headKey, next); err != nil {
+		return err
+	}
+	cut := d.head == nil || d.head.Root.Seq != next.Root.Seq
+	d.head = &next
+	if cut {
+		d.sweep()
+	}
+	return nil
+}
+
+// cutAt is the first signed point after which there are not too many entries. With mu held.
+func (d *Diary) cutAt(h Head) Point {
+	if h.Last.Seq <= h.Root.Seq+uint64(d.o.Keep) {
+		return h.Root
+	}
+	for _, e := range d.o.Entries.All() {
+		p := Point{e.Seq, e.Hash, e.Signature}
+		if e.Seq > h.Root.Seq && e.Seq+uint64(d.o.Keep) >= h.Last.Seq && e.Signature != nil && p.signed(d.o.Key.Public()) {
+			return p
+		}
+	}
+	if d.o.Entries.Err() != nil {
+		return h.Root // the rest is there and cannot be read
+	}
+	return h.Last
+}
+
+// cut applies a smaller bound than that of the run before.
+func (d *Diary) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.head == nil || d.head.Last.Signature == nil || d.head.Last.Seq <= d.head.Root.Seq+uint64(d.o.Keep) {
+		return
+	}
+	next := *d.head
+	next.At = time.Now().UTC().Round(0)
+	if d.err = d.put(next); d.err != nil {
+		d.o.Log.Error("the diary cannot be cut", "err", d.err)
+	}
+}
+
+// sweep removes entries before the root. With mu held, or before anybody has d.
+func (d *Diary) sweep() {
+	for k, e := range d.o.Entries.All() {
+		if e.Seq > d.head.Root.Seq {
+			return
+		}
+		d.o.Entries.DeleteSoon(k)
+	}
+}
+
+// Err is why the latest entries are not stored; nil is fine.
+func (d *Diary) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// Newest are the newest n entries, the newest first.
+func (d *Diary) Newest(n int) []Entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := []Entry{}
+	if d.head == nil {
+		return list
+	}
+	for i := len(d.head.Newest) - 1; i >= 0 && len(list) < n; i-- {
+		if e := d.head.Newest[i]; e.Seq > d.head.Root.Seq {
+			list = append(list, e)
+		}
+	}
+	own := uint64(len(d.head.Newest))
+	for _, e := range d.o.Entries.Newest(n + len(d.head.Newest)) { // the table may have the head's own, too
+		if e.Seq > d.head.Root.Seq && e.Seq+own <= d.head.Last.Seq && len(list) < n {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Verify looks at the whole chain as it is stored.
+func (d *Diary) Verify() (Report, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	head, found, err := d.o.Heads.Get(headKey)
+	if err != nil {
+		return Report{}, fmt.Errorf("read the diary's head: %w", err)
+	}
+	var stored *Head
+	if found {
+		stored = &head
+	}
+	r := Check(d.Public(), stored, func(yield func(Entry) bool) {
+		for k, e := range d.o.Entries.All() {
+			if !yield(Placed(k, e)) {
+				return
+			}
+		}
+	})
+	return r, d.o.Entries.Err()
+}
+
+// Public is the key that signatures are checked with.
+func (d *Diary) Public() ed25519.PublicKey { return d.o.Key.Public() }

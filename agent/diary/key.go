@@ -1,0 +1,51 @@
+package diary
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+)
+
+// Key is the appliance's Ed25519 key. It is safe for concurrent use.
+type Key struct{ private ed25519.PrivateKey }
+
+// NewKey makes a key of a seed of 32 bytes, as 64 hex digits.
+func NewKey(seed string) (Key, error) {
+	raw, err := hex.DecodeString(seed)
+	if err != nil || len(raw) != ed25519.SeedSize {
+		return Key{}, errors.New("the diary's key is 64 hex digits; restore its file from a backup, or remove it and a new key is made")
+	}
+	return Key{ed25519.NewKeyFromSeed(raw)}, nil
+}
+
+// Public is the key that others check signatures with.
+func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
+
+// Address is the public key as text: "ed25519:" and base64.
+func (k Key) Address() string { return Address(k.Public()) }
+
+// Address is a public key as text: "ed25519:" and base64.
+func Address(public ed25519.PublicKey) string {
+	return "ed25519:" + base64.StdEncoding.EncodeToString(public)
+}
+
+// Purposes keep a signature of one thing from being taken for another.
+const (
+	forMessage = "perch message 1\n"
+	forPoint   = "perch diary point 1\n"
+	forHead    = "perch diary head 1\n"
+	forEntry   = "perch diary entry 1\n"
+)
+
+// Sign signs a message of the agent's: the text after the line "perch message 1". It
+// returns the signature in base64.
+func (k Key) Sign(message string) string {
+	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, []byte(forMessage+message)))
+}
+
+// Signed reports whether the signature, in base64, is the public key's of the message.
+func Signed(public ed25519.PublicKey, message, signature string) bool {
+	raw, err := base64.StdEncoding.DecodeString(signature)
+	return err == nil && len(public) == ed25519.PublicKeySize && ed25519.Verify(public, []byte(forMessage+message), raw)
+}

@@ -1,0 +1,31 @@
+package diary
+
+import (
+	"slices"
+
+	"perch/agent/action"
+	"perch/device"
+	"perch/event"
+)
+
+// Types are those of the actions that the diary keeps.
+func Types() []action.Type {
+	return []action.Type{action.Speak, action.Remember, action.Sign, action.SkillDone, action.Validate, action.LoadEnd}
+}
+
+// mostName bounds the name of a character and of a session, in bytes.
+const mostName = 200
+
+// entryOf is the entry of an event; ok is false if the diary does not keep it.
+func (d *Diary) entryOf(e event.Envelope) (_ Entry, ok bool) {
+	a, ok := action.Of(e, d.o.Who(e.Robot, e.Session), d.o.Sentiment)
+	if !ok || !slices.Contains(Types(), a.Type) {
+		return Entry{}, false
+	}
+	entry := Entry{At: e.At.UTC().Round(0), Character: device.Clip(a.Agent, mostName), Robot: e.Robot, Session: device.Clip(e.Session, mostName),
+		Type: a.Type, Payload: a.Payload}
+	if a.Skill != nil {
+		entry.Skill = *a.Skill
+	}
+	return entry, true
+}

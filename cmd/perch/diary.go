@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/agent/diary"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/command"
+	"perch/device"
+)
+
+// diaryAt is where the admin API has the diary.
+const diaryAt = "/api/v1/diary"
+
+func diaryListCommand() *cobra.Command {
+	r, most := &target{}, 20
+	c := r.register(&cobra.Command{
+		Use:   "list",
+		Short: "List what characters did: spoke, remembered, signed; the newest first",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if most < 1 || most > 1000 {
+				return command.Usagef("-n is a number from 1 to 1000")
+			}
+			var list []diary.Entry
+			return r.ask(c, http.MethodGet, fmt.Sprintf("%s?n=%d", diaryAt, most), nil, &list, func(out io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(out, "the diary is empty")
+				}
+				for _, e := range list {
+					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), device.Plain(e.Character),
+						device.Plain(string(e.Type)),
+						device.Plain(string(e.Payload)))
+				}
+			})
+		},
+	})
+	c.Flags().IntVarP(&most, "number", "n", most, "how many entries")
+	return c
+}
+
+func diaryVerifyCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "verify",
+		Short: "Check that no entry of the diary was changed, dropped or moved, and that its head is signed",
+		Long: `Where no appliance runs, the command reads its data directory (--data DIR). It ends with 1 if the diary is broken. Write down
+the number and hash that it prints: a later diary that has no such entry any more is an older copy, unless it was cut there.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			report, err := r.verifyDiary(c)
+			if err == nil {
+				err = r.print(c, report, func(out io.Writer) { writeReport(out, report) })
+			}
+			if err == nil && !report.Whole {
+				err = errors.New("the diary is broken")
+			}
+			return err
+		},
+	})
+}
+
+// verifyDiary asks the running appliance, and reads the data directory itself where none runs.
+func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) {
+	a, running, err := r.running(c.Context())
+	switch {
+	case err != nil:
+		return report, err
+	case running:
+		return report, a.do(c.Context(), http.MethodGet, diaryAt+"/verify", nil, &report)
+	}
+	return appliance.CheckDiary(config.Data(r.data))
+}
+
+func writeReport(out io.Writer, r diary.Report) {
+	for _, f := range r.Faults {
+		fmt.Fprintln(out, device.Plain(f.What))
+	}
+	if r.Further > 0 {
+		fmt.Fprintf(out, "and %d further faults\n", r.Further)
+	}
+	switch {
+	case !r.Whole:
+	case r.Entries == 0:
+		fmt.Fprintln(out, "the diary is whole and has no entries")
+	default:
+		fmt.Fprintf(out, "the diary is whole: %d entries, %d to %d\n", r.Entries, r.From, r.To)
+	}
+	if r.Hash != "" {
+		fmt.Fprintf(out, "newest: %d %s\n", r.To, device.Plain(r.Hash))
+	}
+	fmt.Fprintf(out, "key: %s\n", device.Plain(r.Address))
+}

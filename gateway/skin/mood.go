@@ -1,0 +1,55 @@
+package skin
+
+import (
+	"slices"
+	"time"
+
+	"perch/event"
+)
+
+// mostMoods bounds the moods that are kept for skins to come. The one that has not
+// changed for the longest gives way.
+const mostMoods = 200
+
+// moods are the latest of each robot, and of each session without one.
+type moods map[string]*felt
+
+// felt is a mood. Its frame is made when the first skin takes it: most houses have none
+// that does, and moods change often.
+type felt struct {
+	event.Envelope
+	frame *frame
+}
+
+func (m *felt) made() *frame {
+	if mood, is := m.Event.(event.Mood); is && m.frame == nil {
+		m.frame = newMoodFrame(m.Envelope, mood)
+	}
+	return m.frame
+}
+
+// feel sends a mood to those who take moods, and keeps it in place of the one before.
+func (f *feed) feel(e event.Envelope) {
+	key := placeOf(e)
+	if f.moods[key] == nil && len(f.moods) >= mostMoods {
+		f.moods.dropStalest()
+	}
+	m := &felt{Envelope: e}
+	f.moods[key] = m
+	f.each(func(w *filter) *frame {
+		if !slices.Contains(w.kinds, kindMood) {
+			return nil
+		}
+		return m.made()
+	})
+}
+
+func (m moods) dropStalest() {
+	stalest, since := "", time.Time{}
+	for key, one := range m {
+		if since.IsZero() || one.At.Before(since) {
+			stalest, since = key, one.At
+		}
+	}
+	delete(m, stalest)
+}
