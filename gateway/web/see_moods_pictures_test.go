@@ -1,0 +1,63 @@
+package web_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+
+	"perch/agent/mood"
+	"perch/event"
+)
+
+// TestMoodPictures makes those of the moods, as TestPictures makes the others.
+func TestMoodPictures(t *testing.T) {
+	to := os.Getenv("PERCH_SCREENSHOTS")
+	if to == "" {
+		t.Skip("PERCH_SCREENSHOTS names no folder for them")
+	}
+	c := startChromium(t)
+	h := startAppliance(t)
+	h.Adopt(kitchenMAC)
+	b := c.browse(t)
+	b.open(local(h) + "face?robot=" + kitchen + "&background=white")
+	b.at(320, 288)
+	b.sees("stack-chan-face")
+	for _, name := range []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"} {
+		m := felt(t, name)
+		// The face is given the mood as it is given that of a frame.
+		value[bool](b, `(() => { const f = see.one("stack-chan-face"), m = `+encoded(t, m)+`;
+			f.state = "idle"; f.emotion = "neutral"; f.feels = { dominant: m.dominant, morphs: m.morphs, ...m.head }; return true; })()`)
+		value[bool](b, `new Promise((r) => setTimeout(() => r(true), 1200))`)
+		shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
+		if err := os.WriteFile(filepath.Join(to, "mood-"+name+".png"), shot.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// encoded is a mood as JavaScript writes it.
+func encoded(t *testing.T, m event.Mood) string {
+	t.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// felt is the mood after two seconds of a strong feeling.
+func felt(t *testing.T, name string) event.Mood {
+	t.Helper()
+	var s mood.State
+	for range 20 {
+		var happened []mood.Stimulus
+		if one, ok := mood.Of(event.Emote{Trigger: name, Weight: 1}); ok {
+			happened = append(happened, one)
+		}
+		s = mood.Step(s, happened, 0.1)
+	}
+	return s.Mood()
+}
