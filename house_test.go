@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 		"gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
 	"gateway/robot/udp":     {"device/xiaozhi"},
+	"gateway/web":           {"agent", "agent/mood", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/admin":         {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},

@@ -35,8 +35,8 @@ type Options struct {
 	// Remember keeps a fact that a viewer reports, and publishes that it is kept.
 	Remember func(id device.ID, session string, fact event.Remembered) error
 
-	// Perform has a skill do its work. It returns once the skill has begun, and
-	// publishes the skill's events. Nil is a house without skills.
+	// Perform has a skill do its work, publishes the skill's events and returns once
+	// it is done. Nil is an appliance without skills.
 	Perform func(ctx context.Context, id device.ID, session string, wish event.SkillStarted) error
 }
 

@@ -1,28 +1,47 @@
 package appliance
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"perch/agent"
 	"perch/agent/action"
+	"perch/agent/skill"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/character"
+	"perch/gateway/door"
 )
 
 // newCharacterDoor makes the log of what characters do, and the door to it.
 func (a *Appliance) newCharacterDoor() error {
-	a.actions = action.NewLog(a.Characters.Who, nil)
+	a.actions = action.NewLog(a.Characters.Who, a.sentiment)
 	a.character = character.New(character.Options{Bus: a.Bus, Log: a.actions, Who: a.Characters.Who, Robots: a.Robots, Find: a.Robots.Find,
-		Say: a.Talk.Say, Remember: a.rememberReported})
+		Say: a.Talk.Say, Remember: a.rememberReported, Perform: a.performReported})
 	return nil
 }
 
-// rememberReported keeps a fact that a viewer reports.
+// rememberReported keeps a fact that a viewer reports; the memory publishes it.
 func (a *Appliance) rememberReported(id device.ID, session string, fact event.Remembered) error {
-	kept, err := a.Memory.Remember(agent.Entry{Name: fact.Name, Body: fact.Body, Robot: id, Source: "viewer"}, time.Now())
-	if err == nil {
-		a.Bus.Publish(id, session, event.Remembered{ID: kept.ID, Type: fact.Type, Name: kept.Name, Body: kept.Body})
-	}
+	_, err := a.Memory.Remember(agent.Entry{Name: fact.Name, Body: fact.Body, Type: fact.Type, Robot: id, Session: session, Source: "viewer"}, time.Now())
 	return err
+}
+
+// performReported has a skill do its work, and returns when it is done. How it went is
+// published; only what was not begun is an error.
+func (a *Appliance) performReported(ctx context.Context, id device.ID, session string, wish event.SkillStarted) error {
+	_, err := a.Skills.Perform(ctx, skill.Call{Agent: a.Characters.Who(id, session), Robot: id, Session: session, Skill: wish.Skill, Args: wish.Args,
+		Now: time.Now(), Untrusted: id != "" && !a.Robots.Trusts(id)})
+	switch {
+	case errors.Is(err, skill.ErrUnknown):
+		return &door.Fault{Word: "no_skill", HTTP: http.StatusNotFound,
+			Sentence: "there is no such skill here; perch skill list shows those there are"}
+	case errors.Is(err, skill.ErrBusy):
+		return &door.Fault{Word: "skills_busy", Sentence: "too many skills are at work; try again in a moment", HTTP: http.StatusTooManyRequests}
+	case errors.Is(err, skill.ErrDenied):
+		return &door.Fault{Word: "not_adopted", Sentence: "this robot is not adopted by name, and may not use that skill", HTTP: http.StatusConflict}
+	}
+	return nil
 }

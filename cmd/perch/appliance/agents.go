@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/action"
 	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/thinker"
@@ -28,7 +29,8 @@ type agents struct {
 	Mind       *agent.Mind
 	Skills     *skills
 	Characters *characters
-	moods      *mood.Moods // nil where they are off
+	moods      *mood.Moods      // nil where they are off
+	sentiment  action.Sentiment // of what is said
 	sounds     *sounds.Library
 }
 

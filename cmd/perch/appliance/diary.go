@@ -30,7 +30,8 @@ func (a *Appliance) newDiary() error {
 		return fmt.Errorf("%s: %w", filepath.Join(a.Data, diaryKey), err)
 	}
 	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](a.DB, "diary"),
-		Heads: store.NewTable[diary.Head](a.DB, "diary-head"), Key: a.Signer, Keep: a.Config.Diary.Keep, Who: a.Characters.Who, Log: a.Log})
+		Heads: store.NewTable[diary.Head](a.DB, "diary-head"), Key: a.Signer, Keep: a.Config.Diary.Keep, Who: a.Characters.Who,
+		Sentiment: a.sentiment, Log: a.Log})
 	return err
 }
 

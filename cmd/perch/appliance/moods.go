@@ -8,15 +8,16 @@ import (
 	"perch/device"
 )
 
-// newMoods makes what characters feel, where that is on. An owner's list of words that
+// newMoods makes what characters feel, where that is on, and what judges their sentences. An owner's list of words that
 // cannot be read is logged, and the others are used.
 func (a *Appliance) newMoods() {
-	if a.Config.Mood == "off" {
-		return
-	}
 	words, err := mood.ReadWords(filepath.Join(a.Data, "words"))
 	if err != nil {
 		a.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
+	}
+	a.sentiment = func(text string) float64 { return words.Analyse(text, a.Config.Language).Valence }
+	if a.Config.Mood == "off" {
+		return
 	}
 	a.moods = mood.New(mood.Options{Bus: a.Bus, Words: words,
 		Language: func(id device.ID) string { return a.Characters.Of(id).Speech.Language }})

@@ -35,6 +35,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers have stopped"},
+		{run: until(a.runMoods)},
 		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
 		a.diaryPart(),
 		{run: until(a.warm), end: a.Talk.Close},
