@@ -65,7 +65,7 @@ type Options struct {
 	// Tools are what a turn may use, and Lend opens a place where a session finds
 	// them; an agent is lent none where they are nil, or where it does not know MCP
 	// over HTTP.
-	Tools func(ctx context.Context, t agent.Turn) *thinker.TurnTools
+	Tools func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
 	Log *slog.Logger     // needed
@@ -196,7 +196,15 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	defer b.leave(k)
 	var tools *thinker.TurnTools
 	if b.o.Tools != nil && b.o.Lend != nil {
-		tools = b.o.Tools(ctx, t)
+		out = inTurns(out)
+		tools = b.o.Tools(ctx, t, func(replies ...agent.Reply) error {
+			for _, r := range replies {
+				if err := out(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	defer b.rest(k)
 	for again := true; ; again = false {
@@ -210,6 +218,16 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			continue
 		}
 		return acted(err, tools)
+	}
+}
+
+// inTurns has replies sent one at a time: tools speak beside the agent's own words.
+func inTurns(out func(agent.Reply) error) func(agent.Reply) error {
+	var mu sync.Mutex
+	return func(r agent.Reply) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return out(r)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/event"
 )
 
 // senses answer what a robot perceives.
@@ -46,6 +47,8 @@ type Options struct {
 	Sources []ToolSource                     // of further tools
 	Senses  senses
 	Skills  Skills // nil if there are none
+	// Publish tells of gestures, looks and expressions; nil is an agent that makes none.
+	Publish func(robot device.ID, session string, e event.Event)
 
 	HistoryTokens int           // of the conversation so far; 3000 if 0
 	MemoryTokens  int           // of the memory; 2048 if 0
@@ -95,7 +98,7 @@ func (k *Brain) Name() string { return k.Model.Name() }
 // error wraps ErrAway unless the model has already spoken or used a tool.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language)), left: k.ModelWithin}
-	r.tools = k.toolsOf(ctx, t, &r.after)
+	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
 	for round := 0; ctx.Err() == nil; round++ {
 		if round == mostRounds {

@@ -20,16 +20,18 @@ const (
 )
 
 // ownTools are the appliance's own tools, as far as the options provide for them.
-func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
+func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
 		all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: schema}, run: run})
 		return &all[len(all)-1]
 	}
 	if k.Memory != nil {
-		offer("remember", "Keep a fact about the people of the house, for good. Only what they will still want known in a month.",
-			`{"fact":{"type":"string","description":"one sentence that can be understood alone"}},"required":["fact"]`,
-			with(func(_ context.Context, a struct{ Fact string }) (string, error) { return k.remember(t, a.Fact) }))
+		if k.mayUse(t, "remember") {
+			all = append(all, turnTool{Tool: Tool{Name: "remember", Schema: json.RawMessage(rememberSchema),
+				Description: "Keep a fact about the people of the house, for good. Only what they will still want known in a month."},
+				run: with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) })})
+		}
 		offer("recall", "Look for what was remembered, by words that stand in it.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
 			with(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
@@ -61,8 +63,8 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 			"End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
 			`{"asleep":{"type":"boolean"}}`,
 			with(func(_ context.Context, a struct{ Asleep bool }) (string, error) {
-				if *after = agent.HangUp; a.Asleep {
-					*after = agent.Sleep
+				if *hooks.after = agent.HangUp; a.Asleep {
+					*hooks.after = agent.Sleep
 				}
 				return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
 			}))
@@ -73,7 +75,7 @@ func (k *Brain) ownTools(t agent.Turn, after *agent.End) (all []turnTool) {
 			`{"question":{"type":"string"}},"required":["question"]`, with(k.thinkHard))
 		deep.together, deep.agent = true, true
 	}
-	return all
+	return append(all, k.avatarTools(t, hooks)...)
 }
 
 func (k *Brain) perception(t agent.Turn) (string, error) {
@@ -82,17 +84,6 @@ func (k *Brain) perception(t agent.Turn) (string, error) {
 		return "", fmt.Errorf("write what was sensed: %w", err)
 	}
 	return string(text), nil
-}
-
-func (k *Brain) remember(t agent.Turn, fact string) (string, error) {
-	fact = agent.Speakable(fact)
-	if fact == "" || len(fact) > mostFact {
-		return "", fmt.Errorf("a fact has 1 to %d bytes", mostFact)
-	}
-	if _, err := k.Memory.Of(t).Remember(agent.Entry{Name: fact, Body: fact, Robot: t.Robot, Source: "tool"}, t.Now); err != nil {
-		return "", err
-	}
-	return "Remembered.", nil
 }
 
 func (k *Brain) recall(t agent.Turn, query string) (string, error) {

@@ -25,7 +25,7 @@ func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMess
 
 func TestToolsOfSkillsComeFirst(t *testing.T) {
 	k := New(Options{Skills: tides{}, Memory: &agent.Memory{}})
-	u := k.TurnTools(t.Context(), agent.Turn{Conversation: "kitchen"})
+	u := k.TurnTools(t.Context(), agent.Turn{Conversation: "kitchen"}, nil)
 	var names []string
 	for _, tool := range u.Offered() {
 		names = append(names, tool.Name)

@@ -55,9 +55,9 @@ type turnTool struct {
 }
 
 // toolsOf collects a turn's tools: the appliance's, the robot's, the sources'. A
-// tool of the appliance may set after, which follows the turn.
-func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, after *agent.End) toolset {
-	all := k.ownTools(t, after)
+// tool of the appliance may set what follows the turn, and speak in it.
+func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) toolset {
+	all := k.ownTools(t, hooks)
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
@@ -287,10 +287,11 @@ type TurnTools struct {
 	end   atomic.Value // the agent.End of the calls that are over
 }
 
-// TurnTools collects the tools of a turn.
-func (k *Brain) TurnTools(ctx context.Context, t agent.Turn) *TurnTools {
+// TurnTools collects the tools of a turn. What they say is sent through reply, which
+// has to take calls from several goroutines until the turn ends; nil takes none.
+func (k *Brain) TurnTools(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *TurnTools {
 	u := &TurnTools{k: k, slot: make(chan struct{}, 1)}
-	u.set = k.toolsOf(ctx, t, &u.after)
+	u.set = k.toolsOf(ctx, t, turnHooks{&u.after, reply})
 	return u
 }
 

@@ -101,8 +101,8 @@ func TestALentTool(t *testing.T) {
 		}
 	}
 	first, second := &neck{}, &neck{}
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}))
-	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}))
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}, nil))
+	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}, nil))
 	m, err := connect(t, url, bearer)
 	if err != nil {
 		t.Fatal(err)
@@ -125,14 +125,14 @@ func TestALentTool(t *testing.T) {
 		t.Errorf("between two turns: %t %s", failed, text)
 	}
 	// The next is one without the robot, and the agent is notified.
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	<-m.changed
 	if got := m.names(); len(got) != 0 {
 		t.Errorf("without its robot are lent %v", got)
 	}
 	talk.End()
 	ctx, cancel := context.WithCancel(t.Context())
-	talk.Begin(ctx, l.thinker.TurnTools(t.Context(), agent.Turn{Body: first}))
+	talk.Begin(ctx, l.thinker.TurnTools(t.Context(), agent.Turn{Body: first}, nil))
 	cancel()
 	if text, failed := m.call("self_robot_turn", object{"yaw": 50}); !failed {
 		t.Errorf("in a turn that was interrupted: %s", text)
@@ -157,7 +157,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 	l := newLent(t)
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	n := &neck{hold: make(chan struct{})}
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}))
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
 func TestOddSchemas(t *testing.T) {
 	l := newLent(t, odd{})
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}))
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestTalksAreBounded(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"
 	talk := l.talks.Open(url)
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}))
+	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}, nil))
 	connected := 0
 	for ; connected <= mostConnected; connected++ {
 		if _, err := connect(t, url, talk.bearer); err != nil {

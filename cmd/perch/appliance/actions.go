@@ -25,7 +25,8 @@ func (a *Appliance) newCharacterDoor() error {
 
 // rememberReported keeps a fact that a viewer reports; the memory publishes it.
 func (a *Appliance) rememberReported(id device.ID, session string, fact event.Remembered) error {
-	_, err := a.Memory.Remember(agent.Entry{Name: fact.Name, Body: fact.Body, Type: fact.Type, Robot: id, Session: session, Source: "viewer"}, time.Now())
+	e := agent.Entry{Name: fact.Name, Body: fact.Body, Type: fact.Type, Robot: id, Session: session, Source: "viewer"}
+	_, err := a.Memory.Remember(e, time.Now())
 	return err
 }
 

@@ -54,7 +54,8 @@ func (a *Appliance) newAgents() (err error) {
 	if err := a.newSkills(); err != nil {
 		return err
 	}
-	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills}
+	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills,
+		Publish: bus.Publish}
 	tell := func(e event.Event) { bus.Publish("", "", e) }
 	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools}, a.findWyoming, tell, a.Log)
 	if err != nil {

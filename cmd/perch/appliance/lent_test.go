@@ -167,7 +167,8 @@ func TestACodingAgentHasTools(t *testing.T) {
 			return strings.Join(said, " ")
 		}
 		body := &torso{}
-		const all = "cancel-timer and end-talk and get-perception and notify and recall and remember and self-robot-turn and set-timer: "
+		const all = "cancel-timer and end-talk and get-perception and lookAt and notify and perform-skill and play-clip and recall and remember and " +
+			"self-robot-turn and setExpression and set-timer and speak and wave: "
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `self_robot_turn {"yaw":30}`); got != all+"turned" ||
 			fmt.Sprint(body.turned) != "[self.robot.turn30]" {
 			t.Errorf("it has %s, and turned %v", got, body.turned)
@@ -177,7 +178,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 			t.Errorf("it said %s, and there are %v", got, h.Timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
 		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got,
-			"recall and remember:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+			"lookAt and play-clip and recall and remember and setExpression and speak and wave:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" ||

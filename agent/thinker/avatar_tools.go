@@ -1,0 +1,185 @@
+package thinker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+)
+
+// turnHooks are what a tool may do to the turn that it is called in.
+type turnHooks struct {
+	after *agent.End
+	// reply sends a reply as the model's own text does. It may be called from any
+	// goroutine while the turn lasts. Nil is a turn that nobody listens to.
+	reply func(...agent.Reply) error
+}
+
+// Bounds of a gesture, in milliseconds, and of what is said with the tool.
+const (
+	shortestWave, usualWave, longestWave = 500, 1500, 5000
+	loopFor                              = 10_000 // a gesture that is to go on has an end all the same
+	mostClipName                         = 40
+	mostAloud                            = 2000 // bytes
+)
+
+// expressions are the presets of setExpression, with the robots' faces for them.
+func expressions() map[string]agent.Emotion {
+	return map[string]agent.Emotion{
+		"neutral": agent.Neutral, "happy": {Name: "happy", Emoji: "😊"}, "sad": {Name: "sad", Emoji: "😢"},
+		"surprised": {Name: "surprised", Emoji: "😮"}, "confused": {Name: "confused", Emoji: "🙄"}, "focused": {Name: "thinking", Emoji: "🤔"},
+	}
+}
+
+// avatarTools are those that every agent has who is seen: wave, lookAt, play_clip,
+// setExpression, speak. With remember they are the six that a manifest's tools choose
+// among, under the names and schemas of agent-manifest/0.1.
+func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
+	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
+		if k.mayUse(t, name) {
+			all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: json.RawMessage(schema)}, run: run})
+		}
+	}
+	if k.Publish == nil {
+		return nil // nobody sees it
+	}
+	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
+		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
+		with(func(_ context.Context, a struct {
+			Duration *float64 `json:"duration_ms"`
+		}) (string, error) {
+			length := float64(usualWave)
+			if a.Duration != nil {
+				length = min(max(*a.Duration, shortestWave), longestWave)
+			}
+			k.publish(t, event.Gesture{Name: "wave", Duration: int64(length), By: event.ByModel})
+			return `{"ok":true}`, nil
+		}))
+	offer("lookAt", "Look somewhere else: at the person, at the camera, or straight ahead.",
+		`{"type":"object","properties":{"target":{"type":"string","enum":["user","camera","center"]}},"required":["target"]}`,
+		with(func(_ context.Context, a struct{ Target string }) (string, error) {
+			if !slices.Contains([]string{"user", "camera", "center"}, a.Target) {
+				return "", fmt.Errorf("target is user, camera or center, not %.40q", a.Target)
+			}
+			k.publish(t, event.LookAt{Target: a.Target, By: event.ByModel})
+			return `{"ok":true}`, nil
+		}))
+	offer("play_clip", "Make a gesture: wave, nod, shake, think, celebrate, concern, bow, point, shrug, fidget, dance or idle, or one of the owner's.",
+		`{"type":"object","properties":{"name":{"type":"string"},"loop":{"type":"boolean","default":false},`+
+			`"fade_ms":{"type":"integer","minimum":0,"default":200}},"required":["name"]}`,
+		with(func(_ context.Context, a struct {
+			Name string
+			Loop bool
+		}) (string, error) {
+			name := strings.ToLower(strings.TrimSpace(a.Name))
+			if name == "" || len(name) > mostClipName || agent.Speakable(name) != name {
+				return "", fmt.Errorf("name is a gesture's name of at most %d bytes, such as nod", mostClipName)
+			}
+			g := event.Gesture{Name: name, By: event.ByModel}
+			if a.Loop {
+				g.Duration = loopFor
+			}
+			k.publish(t, g)
+			return `{"ok":true}`, nil
+		}))
+	offer("setExpression", "Show a face for a moment, over what you feel.",
+		`{"type":"object","properties":{"preset":{"type":"string","enum":["neutral","happy","sad","surprised","confused","focused"]},`+
+			`"intensity":{"type":"number","minimum":0,"maximum":1,"default":1}},"required":["preset"]}`,
+		with(func(_ context.Context, a struct {
+			Preset    string
+			Intensity *float64
+		}) (string, error) {
+			return k.express(t, hooks, a.Preset, a.Intensity)
+		}))
+	if hooks.reply != nil {
+		offer("speak", "Say a text aloud at once. What you write as your answer is spoken anyway; do not say it twice.",
+			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`,
+			with(func(_ context.Context, a struct{ Text string }) (string, error) {
+				_, text := agent.SplitEmotion(agent.Speakable(a.Text))
+				if text == "" || len(text) > mostAloud {
+					return "", fmt.Errorf("text has 1 to %d bytes", mostAloud)
+				}
+				var replies []agent.Reply
+				for _, sentence := range Sentences(text) {
+					replies = append(replies, agent.Say{Text: sentence})
+				}
+				return `{"ok":true}`, hooks.reply(replies...)
+			}))
+	}
+	return all
+}
+
+// express shows a face over the mood, and at once on a robot that talks.
+func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *float64) (string, error) {
+	face, known := expressions()[preset]
+	if !known {
+		return "", fmt.Errorf("preset is neutral, happy, sad, surprised, confused or focused, not %.40q", preset)
+	}
+	intensity := 1.0
+	if wanted != nil {
+		intensity = min(max(*wanted, 0), 1)
+	}
+	k.publish(t, event.Expression{Preset: preset, Intensity: intensity, By: event.ByModel})
+	if hooks.reply == nil || intensity == 0 {
+		return `{"ok":true}`, nil
+	}
+	return `{"ok":true}`, hooks.reply(agent.Felt{Emotion: face, Intensity: intensity})
+}
+
+// mayUse reports whether the turn's character has a built-in tool.
+func (k *Brain) mayUse(t agent.Turn, name string) bool {
+	tools := k.personaOf(t).Tools
+	return tools == nil || slices.Contains(tools, name)
+}
+
+// publish tells of what the agent does in a turn. A turn whose robot's session is not
+// its own is told of as a session without a robot.
+func (k *Brain) publish(t agent.Turn, e event.Event) {
+	robot := t.Robot
+	if t.Unpublished {
+		robot = device.ID("")
+	}
+	k.Publish(robot, t.Session, e)
+}
+
+// factArguments are those of remember, and fact, which stands for all of them.
+type factArguments struct {
+	Key, Name, Description, Type, Body string
+	Tags                               []string
+	Important                          bool
+	Fact                               string
+}
+
+const rememberSchema = `{"type":"object","properties":{"key":{"type":"string","description":"short snake_case name, such as user_role; ` +
+	`a newer fact of the same key replaces it"},"name":{"type":"string"},"description":{"type":"string","description":"one line"},` +
+	`"type":{"type":"string","enum":["user","feedback","project","reference"]},` +
+	`"body":{"type":"string","description":"the fact, in one sentence that can be understood alone"},` +
+	`"tags":{"type":"array","items":{"type":"string"}},"important":{"type":"boolean"}},"required":["key","name","description","type","body"]}`
+
+func (k *Brain) remember(t agent.Turn, a factArguments) (string, error) {
+	body := agent.Speakable(cmp.Or(a.Body, a.Fact))
+	switch {
+	case body == "" || len(body) > mostFact:
+		return "", fmt.Errorf("body is a fact of 1 to %d bytes", mostFact)
+	case len(a.Key) > mostName || len(a.Name) > mostName || len(a.Description) > mostFact:
+		return "", errors.New("key, name and description are short: 200 bytes, 200 and 1000")
+	}
+	e := agent.Entry{Key: strings.TrimSpace(a.Key), Name: cmp.Or(agent.Speakable(a.Name), body), Description: agent.Speakable(a.Description),
+		Type: a.Type, Body: body, Tags: a.Tags, Important: a.Important, Robot: t.Robot, Session: t.Session, Source: "tool"}
+	if err := agent.CheckMemoryType(e.Type); err != nil {
+		return "", err
+	}
+	if _, err := k.Memory.Of(t).Remember(e, t.Now); err != nil {
+		return "", err
+	}
+	return "Remembered.", nil
+}
+
+const mostName = 200 // bytes of a fact's key and name

@@ -1,0 +1,130 @@
+package thinker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/store/storetest"
+)
+
+// script is a model that calls tools, and then has nothing more to say.
+type script struct {
+	calls []ToolCall
+	asked []Prompt
+}
+
+func (*script) Name() string { return "script" }
+
+func (m *script) Continue(_ context.Context, p Prompt, out func(Piece) error) (Stop, error) {
+	m.asked = append(m.asked, p)
+	if len(m.asked) > 1 {
+		return StopEnd, out(Piece{Text: "😊 There."})
+	}
+	for i := range m.calls {
+		if err := out(Piece{Call: &m.calls[i]}); err != nil {
+			return "", err
+		}
+	}
+	return StopTools, nil
+}
+
+// TestAvatarTools: what each of the six does, is answered and may be given.
+func TestAvatarTools(t *testing.T) {
+	const ok = `{"ok":true}`
+	for _, c := range []struct{ name, args, answer, does string }{
+		{"wave", `{}`, ok, "gesture wave 1500"},
+		{"wave", `{"duration_ms":100}`, ok, "gesture wave 500"},
+		{"wave", `{"duration_ms":1e300}`, ok, "gesture wave 5000"},
+		{"wave", `{"duration_ms":"long"}`, "Error: the argument duration_ms may not be a JSON string", ""},
+		{"lookAt", `{"target":"user"}`, ok, "look user"},
+		{"lookAt", `{"target":"moon"}`, `Error: target is user, camera or center, not "moon"`, ""},
+		{"play_clip", `{"name":"Nod","fade_ms":100}`, ok, "gesture nod 0"},
+		{"play_clip", `{"name":"dance","loop":true}`, ok, "gesture dance 10000"},
+		{"play_clip", `{"name":"` + strings.Repeat("x", 41) + `"}`, "Error: name is a gesture's name of at most 40 bytes, such as nod", ""},
+		{"setExpression", `{"preset":"sad","intensity":0.4}`, ok, "expression sad 0.4|sad 0.4"},
+		{"setExpression", `{"preset":"focused"}`, ok, "expression focused 1|thinking 1"},
+		{"setExpression", `{"preset":"happy","intensity":-3}`, ok, "expression happy 0"},
+		{"setExpression", `{"preset":"evil"}`, `Error: preset is neutral, happy, sad, surprised, confused or focused, not "evil"`, ""},
+		{"speak", `{"text":"😊 One. Two."}`, ok, "say One.|say Two."},
+		{"speak", `{"text":" "}`, "Error: text has 1 to 2000 bytes", ""},
+		{"remember", `{"key":"tea","name":"Tea","description":"what Ann drinks","type":"feedback","body":"Ann drinks green tea."}`, "Remembered.",
+			"tea Tea feedback Ann drinks green tea."},
+		{"remember", `{"fact":"The cat is Tom."}`, "Remembered.", " The cat is Tom. user The cat is Tom."},
+		{"remember", `{"body":"x","type":"gossip"}`, "Error: cannot be remembered so: type is one of user, feedback, project, reference, not \"gossip\"", ""},
+	} {
+		var did []string
+		m := &script{calls: []ToolCall{{ID: "1", Name: c.name, Arguments: json.RawMessage(c.args)}}}
+		memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
+		k := New(Options{Model: m, Memory: memory, Publish: func(id device.ID, session string, e event.Event) {
+			if id != "a0b1c2d3e4f5" || session != "s" {
+				t.Errorf("%s of %s %s", event.Kind(e), id, session)
+			}
+			switch e := e.(type) {
+			case event.Gesture:
+				did = append(did, fmt.Sprint("gesture ", e.Name, " ", e.Duration))
+			case event.LookAt:
+				did = append(did, "look "+e.Target)
+			case event.Expression:
+				did = append(did, fmt.Sprint("expression ", e.Preset, " ", e.Intensity))
+			}
+		}})
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: time.Now()}
+		err := k.Think(t.Context(), turn, func(r agent.Reply) error {
+			if len(m.asked) > 1 {
+				return nil // the answer after the tool
+			}
+			switch r := r.(type) {
+			case agent.Say:
+				did = append(did, "say "+r.Text)
+			case agent.Felt:
+				did = append(did, fmt.Sprint(r.Emotion.Name, " ", r.Intensity))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range memory.Search("", turn.Now) {
+			did = append(did, strings.Join([]string{e.Key, e.Name, e.Type, e.Body}, " "))
+		}
+		last := m.asked[1].Messages[len(m.asked[1].Messages)-1]
+		if got := strings.Join(did, "|"); got != c.does || last.Text != c.answer {
+			t.Errorf("%s %s: did %q, answered %q; want %q, %q", c.name, c.args, got, last.Text, c.does, c.answer)
+		}
+	}
+}
+
+// TestACharactersTools: a manifest's tools choose among the six, and touch no others.
+func TestACharactersTools(t *testing.T) {
+	six := []string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}
+	k := New(Options{Model: &script{}, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}), Publish: func(device.ID, string, event.Event) {}})
+	for _, c := range []struct{ tools, want []string }{
+		{nil, six}, {[]string{}, nil}, {[]string{"wave", "speak", "fly"}, []string{"wave", "speak"}},
+	} {
+		var got []string
+		turn := agent.Turn{Persona: &agent.Persona{Tools: c.tools}}
+		set := k.TurnTools(t.Context(), turn, func(...agent.Reply) error { return nil })
+		for _, tool := range set.Offered() {
+			if slices.Contains(six, tool.Name) {
+				got = append(got, tool.Name)
+			}
+		}
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(c.want))
+		if !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+			t.Errorf("of %v: %v", c.tools, got)
+		}
+		if !slices.ContainsFunc(set.Offered(), func(o Tool) bool { return o.Name == "recall" }) {
+			t.Error("a tool that is none of the six is gone")
+		}
+	}
+}
