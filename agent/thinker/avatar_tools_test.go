@@ -59,7 +59,8 @@ func TestAvatarTools(t *testing.T) {
 		{"remember", `{"key":"tea","name":"Tea","description":"what Ann drinks","type":"feedback","body":"Ann drinks green tea."}`, "Remembered.",
 			"tea Tea feedback Ann drinks green tea."},
 		{"remember", `{"fact":"The cat is Tom."}`, "Remembered.", " The cat is Tom. user The cat is Tom."},
-		{"remember", `{"body":"x","type":"gossip"}`, "Error: cannot be remembered so: type is one of user, feedback, project, reference, not \"gossip\"", ""},
+		{"remember", `{"body":"x","type":"gossip"}`,
+			"Error: cannot be remembered so: type is one of user, feedback, project, reference, not \"gossip\"", ""},
 	} {
 		var did []string
 		m := &script{calls: []ToolCall{{ID: "1", Name: c.name, Arguments: json.RawMessage(c.args)}}}

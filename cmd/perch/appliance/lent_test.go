@@ -178,7 +178,8 @@ func TestACodingAgentHasTools(t *testing.T) {
 			t.Errorf("it said %s, and there are %v", got, h.Timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
 		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got,
-			"lookAt and play-clip and recall and remember and setExpression and speak and wave:") || len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
+			"lookAt and play-clip and recall and remember and setExpression and speak and wave:") ||
+			len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Body: body}, `self_robot_turn {"yaw":60}`); got != "" ||
