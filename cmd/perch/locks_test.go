@@ -520,7 +520,8 @@ var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "PO
 func TestSizesAreBounded(t *testing.T) {
 	h, k, keys := locked(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
-	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20}
+	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20,
+		"POST /api/v1/characters": 1 << 20}
 	s := h.Doors.Servers[0]
 	for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 		route := r.Method + " " + r.Path

@@ -22,7 +22,6 @@ var attributes = []string{
 	// Who and what else.
 	"agent", "appliance", "behaviour", "board", "boards", "broker", "engine", "event", "file", "firmware", "model", "path", "server", "sha256",
 	"table", "key", "text", "thing", "tool", "topic", "base_topic", "verb", "version", "name", "project", "title", "kind", "voice", "language",
-	"skill",
 
 	// Where.
 	"address", "addresses", "data", "host", "instance", "listen", "services", "url", "by", "next",

@@ -134,7 +134,7 @@ func (k *characters) fromFile(log *slog.Logger) {
 		own := k.cast(one.Name, m, fromFile)
 		k.known[one.Name] = own
 		for _, text := range own.Remarks {
-			log.Info("a character does not get all that its manifest asks for", "name", one.Name, "reason", text)
+			log.Info("a character does not get all that its manifest asks for", "name", one.Name, "text", text)
 		}
 	}
 }
