@@ -22,7 +22,7 @@ func TestTheHouseHasItsGestures(t *testing.T) {
 	}
 }
 
-// TestGesturesOfAnOwner reads files beside the house's own, and says of each that
+// TestGesturesOfAnOwner reads files beside the appliance's own, and says of each that
 // cannot be used why.
 func TestGesturesOfAnOwner(t *testing.T) {
 	frame := `{"at_ms": 0, "yaw": 5, "pitch": 20, "light": [0, 0, 1], "face": "happy"}`
@@ -57,7 +57,7 @@ func TestGesturesOfAnOwner(t *testing.T) {
 			case c.fault != "" && !strings.Contains(err.Error(), "mine.json"):
 				t.Errorf("it does not name the file: %v", err)
 			case c.fault != "" && len(all.Names()) != len(HouseGestures().Names()):
-				t.Error("the house has lost its own")
+				t.Error("the appliance has lost its own")
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package diary keeps what the characters of the house did, so that a change of it is
+// Package diary keeps what the characters of the appliance did, so that a change of it is
 // found: each entry has the hash of the one before, and the chain's head is signed with
 // the appliance's Ed25519 key. Whoever has that key can write another diary, and whoever
 // puts back an older copy of all of it shows an older diary: keep the hash of a head

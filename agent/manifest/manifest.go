@@ -1,6 +1,6 @@
 // Package manifest reads characters as agent-manifest/0.1 and 0.2 describe them: a
 // JSON file, or a bundle of it with the Markdown file of its instructions. What this
-// house has no use for is kept and given back unchanged.
+// appliance has no use for is kept and given back unchanged.
 package manifest
 
 import (
@@ -180,13 +180,13 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// remark notes what the manifest asks for that no house can give.
+// remark notes what the manifest asks for that no appliance can give.
 func (m *Manifest) remark(d document) {
 	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
-		m.say("A browser's voice or ears are not here: it hears and speaks with the engines of this house.")
+		m.say("A browser's voice or speech recognition is not here: it hears and speaks with the engines of this appliance.")
 	}
 	if m.Voice.Provider == "none" {
-		m.say("A character that does not speak is not possible: robots speak with the voice of this house.")
+		m.say("A character that does not speak is not possible: robots speak with the voice of this appliance.")
 	}
 	if strings.HasPrefix(d.Body.URI, "ipfs://") {
 		m.say("body.uri is on IPFS, which is not read here: the body is the robot, or the skin's own model.")
@@ -197,7 +197,7 @@ func (m *Manifest) remark(d document) {
 		}
 	}
 	if mode := d.Memory.Mode; mode != "" && mode != "local" {
-		m.say("memory.mode %.60q is not possible: its memory is on the disk of this house, as with local.", mode)
+		m.say("memory.mode %.60q is not possible: its memory is on the disk of this appliance, as with local.", mode)
 	}
 }
 

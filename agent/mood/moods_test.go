@@ -195,7 +195,7 @@ func BenchmarkIdle(b *testing.B) {
 	before := bus.Seq()
 	for b.Loop() {
 		if len(m.moving) > 0 || bus.Seq() != before {
-			b.Fatal("an idle house computes")
+			b.Fatal("an idle appliance computes")
 		}
 	}
 	b.ReportMetric(float64(len(m.moving)), "moving")

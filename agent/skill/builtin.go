@@ -32,7 +32,7 @@ func builtins(o Options) map[string]Skill {
 			`{"type":"object","properties":{"name":{"type":"string"},"content":{"type":"string"}},"required":["content"]}`, remember)
 	}
 	if o.Sign != nil {
-		add(Skill{Name: "sign-action", Description: "Sign a message with the key of this house.", Gesture: "nod"},
+		add(Skill{Name: "sign-action", Description: "Sign a message with the key of this appliance.", Gesture: "nod"},
 			`{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`, sign)
 	}
 	return all

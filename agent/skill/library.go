@@ -40,7 +40,7 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Library is the skills of the house.
+// Library is the skills of the appliance.
 type Library struct {
 	o       Options
 	skills  map[string]Skill

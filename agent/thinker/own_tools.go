@@ -46,7 +46,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			with(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
 	}
 	if k.Notify != nil && !t.Untrusted {
-		offer("notify", "Tell everybody in the house something, on every robot and screen. Not to answer who is talking to you.",
+		offer("notify", "Tell everybody in the appliance something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			with(func(_ context.Context, a struct{ Text, Urgency string }) (string, error) {
 				return "It will be told.", k.Notify(a.Text, a.Urgency)

@@ -8,7 +8,7 @@ import (
 	"perch/agent"
 )
 
-// Skills are what the characters know how to do beside the house's tools. They are
+// Skills are what the characters know how to do beside the appliance's tools. They are
 // asked for each turn, because each character has its own.
 type Skills interface {
 	// Block is what the model is told of them; empty is nothing.

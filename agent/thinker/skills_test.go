@@ -10,7 +10,7 @@ import (
 	"perch/agent"
 )
 
-// tides are skills with two tools, one of which has the name of one of the house's.
+// tides are skills with two tools, one of which has the name of one of the appliance's.
 type tides struct{}
 
 func (tides) Block(t agent.Turn) string { return `<skill name="tide">Ask for the tide.</skill>` }

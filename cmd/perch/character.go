@@ -60,7 +60,7 @@ func charactersCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "list",
-		Short: "List the characters of this house, and the robots that have them",
+		Short: "List the characters of this appliance, and the robots that have them",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []characterLine
 			return r.ask(c, http.MethodGet, charactersAt, nil, &list, func(out io.Writer) {
@@ -147,7 +147,7 @@ func checkCharacterCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{
 		Use:     "check FILE",
-		Short:   "Say what is wrong with a manifest, and what of it no house can give",
+		Short:   "Say what is wrong with a manifest, and what of it no appliance can give",
 		Example: "perch character check leo.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			m, err := readManifest(c, args[0])

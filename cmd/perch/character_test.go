@@ -27,7 +27,7 @@ func TestCharacters(t *testing.T) {
 	h.command("robot rename a0b1c2d3e4f5 kitchen", 0)
 	const aria, leo = "../../agent/manifest/testdata/aria.json", "../../agent/manifest/testdata/leo.json"
 	h.command("character import "+aria, 0, "aria", "browser's voice", "no brain of the provider anthropic")
-	h.command("character import "+leo, 0, "coach-leo", "instructions.md", "first synthesizer of this house is not elevenlabs")
+	h.command("character import "+leo, 0, "coach-leo", "instructions.md", "first synthesizer of this appliance is not elevenlabs")
 	h.command("character import "+leo+" --name default", 1, "household's own")
 	h.command("character import "+leo+" --name still", 1, "configuration file has a character")
 	var out, faults strings.Builder

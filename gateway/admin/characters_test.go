@@ -5,7 +5,7 @@ import (
 	"perch/gateway/admin"
 )
 
-// oneCharacter is a house with the household's alone.
+// oneCharacter is an appliance with the household's alone.
 type oneCharacter struct{}
 
 func (oneCharacter) List() []admin.Character { return []admin.Character{{ID: "default"}} }

@@ -1,4 +1,4 @@
-// Package character is the door to what the agents of this house are and do, in the
+// Package character is the door to what the agents of this appliance are and do, in the
 // words of the three.ws agent system: what a character has done, as a list and as a
 // stream, and what a viewer of it reports or asks for.
 package character

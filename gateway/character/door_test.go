@@ -22,8 +22,8 @@ import (
 	"perch/gateway/door"
 )
 
-// house is a door with everything around it played.
-type house struct {
+// harness is a door with everything around it played.
+type harness struct {
 	*Door
 	bus    *event.Bus
 	engine *gin.Engine
@@ -37,10 +37,10 @@ func (r trusted) Trusts(id device.ID) bool { return id == device.ID(r) }
 
 const adopted = "a0b1c2d3e4f5"
 
-// newHouse is to be made in a bubble, where time is the test's.
-func newHouse(t *testing.T) *house {
+// newHarness is to be made in a bubble, where time is the test's.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{bus: event.NewBus()}
+	h := &harness{bus: event.NewBus()}
 	log := action.NewLog(func(id device.ID, session string) string {
 		switch {
 		case id != "":
@@ -69,7 +69,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func (h *house) ask(t *testing.T, method, path, body string) (status int, answer string) {
+func (h *harness) ask(t *testing.T, method, path, body string) (status int, answer string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
@@ -77,12 +77,12 @@ func (h *house) ask(t *testing.T, method, path, body string) (status int, answer
 	return w.Code, w.Body.String()
 }
 
-func (h *house) report(t *testing.T, body string) (status int, answer string) {
+func (h *harness) report(t *testing.T, body string) (status int, answer string) {
 	t.Helper()
 	return h.ask(t, http.MethodPost, "/api/agent-actions", body)
 }
 
-func (h *house) actions(t *testing.T, query string) (all []action.Action) {
+func (h *harness) actions(t *testing.T, query string) (all []action.Action) {
 	t.Helper()
 	synctest.Wait()
 	status, answer := h.ask(t, http.MethodGet, "/api/v1/actions?"+query, "")
@@ -92,12 +92,12 @@ func (h *house) actions(t *testing.T, query string) (all []action.Action) {
 	return all
 }
 
-func bubble(t *testing.T, test func(t *testing.T, h *house)) {
-	synctest.Test(t, func(t *testing.T) { test(t, newHouse(t)) })
+func bubble(t *testing.T, test func(t *testing.T, h *harness)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newHarness(t)) })
 }
 
 func TestActionsAreListed(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.bus.Publish(adopted, "s", event.Said{Text: "Hi!"})
 		h.bus.Publish("", "vtb_kitchen", event.Gesture{Name: "bow", By: event.ByModel})
 		h.bus.Publish("", "", event.Presence{State: "online"})
@@ -121,7 +121,7 @@ func TestActionsAreListed(t *testing.T) {
 
 // TestTheStreamResumes reads a stream, and another from where it ended.
 func TestTheStreamResumes(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		stream := func(query, last string) string {
 			ctx, cancel := context.WithCancel(t.Context())
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/actions/stream?"+query, nil)
@@ -153,7 +153,7 @@ func TestTheStreamResumes(t *testing.T) {
 
 // TestViewersReport holds what a viewer may do, and where.
 func TestViewersReport(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		for _, c := range []struct {
 			body   string
 			status int
@@ -186,7 +186,7 @@ func TestViewersReport(t *testing.T) {
 
 // TestTheRatesHold sends as a viewer does that has no measure.
 func TestTheRatesHold(t *testing.T) {
-	bubble(t, func(t *testing.T, h *house) {
+	bubble(t, func(t *testing.T, h *harness) {
 		wave := `{"type":"gesture","payload":{"name":"wave"}}`
 		refused := 0
 		for range 10_000 {
@@ -225,6 +225,37 @@ func TestTheRatesHold(t *testing.T) {
 		time.Sleep(time.Second)
 		if status, answer := h.report(t, wave); status != 202 || !strings.Contains(answer, "done") {
 			t.Errorf("a gesture after it: %d %s", status, answer)
+		}
+	})
+}
+
+// TestOneViewerPushesOutNothing: a program that is logged in and names a new session for
+// each report fills neither memory nor diary, and what is not kept goes on.
+func TestOneViewerPushesOutNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		taken := 0
+		for i := range 1000 {
+			status, answer := h.report(t, fmt.Sprintf(`{"type":"load-end","payload":{"uri":"x"},"session_id":"s%d"}`, i))
+			if status == 202 {
+				taken++
+			} else if !strings.Contains(answer, `"rate_limited"`) || !strings.Contains(answer, "of those that are kept") {
+				t.Fatalf("refused with %d %s", status, answer)
+			}
+		}
+		if taken != 60 {
+			t.Errorf("%d are kept within a minute", taken)
+		}
+		for kind, payload := range map[string]string{"remember": `{"type":"user","content":"x"}`, "speak": `{"text":"x"}`, "validate": `{}`} {
+			if status, answer := h.report(t, `{"type":"`+kind+`","payload":`+payload+`,"session_id":"of `+kind+`"}`); status != 429 {
+				t.Errorf("%s: %d %s", kind, status, answer)
+			}
+		}
+		if status, answer := h.report(t, `{"type":"presence","payload":{"state":"online"}}`); status != 202 {
+			t.Errorf("what is not kept: %d %s", status, answer)
+		}
+		time.Sleep(time.Minute)
+		if status, answer := h.report(t, `{"type":"speak","payload":{"text":"x"}}`); status != 202 {
+			t.Errorf("a minute later: %d %s", status, answer)
 		}
 	})
 }

@@ -25,7 +25,7 @@ import (
 	"perch/voice"
 )
 
-// characters are the characters of this house, and which robot and which skin's talk
+// characters are the characters of this appliance, and which robot and which skin's talk
 // has which.
 type characters struct {
 	config  *config.Config

@@ -3,7 +3,6 @@ package appliance
 import (
 	"cmp"
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,9 +19,6 @@ import (
 	"perch/cmd/perch/config"
 	"perch/event"
 )
-
-// signingKey is the file of the key that the appliance signs with.
-const signingKey = "diary-key"
 
 // skills are what the characters know how to do, with the servers that they use.
 type skills struct {
@@ -46,11 +42,7 @@ func (a *Appliance) newSkills() (err error) {
 			return err
 		},
 		Sign: func(message string) (event.Signed, error) {
-			key, err := SigningKey(a.Data, a.Log)
-			if err != nil {
-				return event.Signed{}, err
-			}
-			return signedMessage(key, message), nil
+			return event.Signed{Message: message, Address: a.Signer.Address(), Signature: a.Signer.Sign(message)}, nil
 		},
 		Server: func(name, address string) (thinker.ToolSource, error) {
 			server, err := mcp.New(mcp.Options{Name: name, URL: address, Log: a.Log})
@@ -91,7 +83,7 @@ func SkillTrust(c *config.Config, data string) (skill.Trust, error) {
 	if err != nil {
 		return trust, fmt.Errorf("skills: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(data, signingKey)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(data, diaryKey)); errors.Is(err, fs.ErrNotExist) {
 		return trust, nil // nothing was signed with it yet
 	}
 	key, err := SigningKey(data, slog.New(slog.DiscardHandler))
@@ -105,23 +97,13 @@ func SkillTrust(c *config.Config, data string) (skill.Trust, error) {
 
 // SigningKey is the appliance's Ed25519 key, which is made where there is none.
 func SigningKey(data string, log *slog.Logger) (ed25519.PrivateKey, error) {
-	text, err := Secret(data, signingKey, log)
+	text, err := Secret(data, diaryKey, log)
 	if err != nil {
 		return nil, err
 	}
 	seed, err := hex.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s is no key of 64 hex digits; restore it from a backup", filepath.Join(data, signingKey))
+		return nil, fmt.Errorf("%s is no key of 64 hex digits; restore it from a backup", filepath.Join(data, diaryKey))
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
-}
-
-// forMessage stands before a message that is signed for an agent, so that no such
-// message can be taken for a skill, or for anything else that the key signs.
-const forMessage = "perch message 1\n"
-
-func signedMessage(key ed25519.PrivateKey, message string) event.Signed {
-	public, _ := key.Public().(ed25519.PublicKey)
-	return event.Signed{Message: message, Address: skill.KeyText(public),
-		Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(forMessage+message)))}
 }

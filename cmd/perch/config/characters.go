@@ -55,14 +55,14 @@ func (k *checker) characters(c *Config) {
 	}
 }
 
-// Cast is a character as this house can have it.
+// Cast is a character as this appliance can have it.
 type Cast struct {
 	agent.Persona
 	First   string   // the brain that is asked first; empty is the household's
 	Remarks []string // what it asks for and does not get, a sentence each
 }
 
-// Cast gives a character the engines of this house.
+// Cast gives a character the engines of this appliance.
 func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, try PartCheck) Cast {
 	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens},
 		Remarks: slices.Clone(m.Remarks)}
@@ -86,7 +86,7 @@ func (c *Config) castVoice(cast *Cast, v manifest.Voice, try PartCheck, say func
 		return
 	}
 	if len(c.Speech.Synthesizers) == 0 || c.Speech.Synthesizers[0].Kind != v.Provider {
-		say("The first synthesizer of this house is not %s: it speaks with the household's voice.", v.Provider)
+		say("The first synthesizer of this appliance is not %s: it speaks with the household's voice.", v.Provider)
 		return
 	}
 	if unfit := c.Unfit(device.Settings{Voice: v.ID}, try); len(unfit) > 0 {
@@ -116,16 +116,16 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 		}
 	}
 	if best < 0 {
-		say("This house has no brain of the provider %s: its own answer; brains in the configuration adds one.", b.Provider)
+		say("This appliance has no brain of the provider %s: its own answer; brains in the configuration adds one.", b.Provider)
 		return
 	}
 	cast.First = names[best]
 	own := c.Brains[best]
 	if b.Model != "" && own.Kind != "reflex" && own.Model != b.Model {
-		say("It asked for the model %s; the brain %s of this house has another.", b.Model, cast.First)
+		say("It asked for the model %s; the brain %s of this appliance has another.", b.Model, cast.First)
 	}
 	if b.Temperature != nil || b.MaxTokens > 0 {
-		say("temperature and maxTokens are those of the brain %s of this house, which all share.", cast.First)
+		say("temperature and maxTokens are those of the brain %s of this appliance, which all share.", cast.First)
 	}
 }
 
