@@ -39,7 +39,7 @@ func TestPublishedManifests(t *testing.T) {
 		!slices.Equal(leo.Skills, skills) || leo.Voice != (manifest.Voice{Provider: "elevenlabs", ID: "pNInz6obpgDQGcFmaJgB"}) {
 		t.Errorf("%+v", leo)
 	}
-	remarked(t, leo, "instructions.md, which is not beside", "football-drills/ is on IPFS", "body.uri is on IPFS", 
+	remarked(t, leo, "instructions.md, which is not beside", "football-drills/ is on IPFS", "body.uri is on IPFS",
 		"A browser's voice or speech recognition")
 	for _, m := range []manifest.Manifest{aria, leo} {
 		given := read(t, "testdata/"+map[string]string{"Aria": "aria", "Coach Leo": "leo"}[m.Name]+".json")
