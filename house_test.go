@@ -51,8 +51,10 @@ var arrows = map[string][]string{
 	// A character: what it feels, does, is told to be, knows how to do and has done.
 	"agent/mood":     {"agent", "device", "event"},
 	"agent/action":   {"agent", "agent/mood", "device", "event"},
+	"agent/feed":     {"agent", "agent/notice", "device", "event"},
 	"agent/diary":    {"agent", "agent/action", "device", "event"},
 	"agent/manifest": {"agent"},
+	"agent/passport": {"agent"},
 	"agent/skill":    {"agent", "agent/thinker", "device", "event", "remote"},
 	"voice/*":        {"voice", "remote", "socket"},
 
@@ -61,7 +63,7 @@ var arrows = map[string][]string{
 	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
-	"gateway/*": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
+	"gateway/*": {"agent", "agent/feed", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door",
 		"gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
@@ -71,8 +73,14 @@ var arrows = map[string][]string{
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
 	"gateway/broker":    {"gateway/door"},
-	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "device", "event", "gateway/door"},
-	"gateway/hooks":     {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
+	"gateway/avatar":    {"agent", "agent/feed", "socket", "gateway/door"},
+	"gateway/aituber":   {"agent", "agent/feed", "agent/notice", "event", "socket", "gateway/avatar", "gateway/door"},
+	"gateway/llmvtuber": {"agent", "agent/feed", "agent/notice", "event", "voice", "socket", "gateway/avatar", "gateway/door"},
+	"gateway/relay":     {"agent", "agent/feed", "agent/notice", "device", "event", "remote", "socket", "gateway/door"},
+	"gateway/openclaw":  {"agent", "agent/feed", "agent/notice", "device", "event", "socket", "gateway/door"},
+	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "agent/passport", "device", "event",
+		"gateway/door"},
+	"gateway/hooks": {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",

@@ -85,7 +85,14 @@ func (s *states) take(e event.Envelope) (key string) {
 		s.drop(key)
 		return ""
 	}
-	if key == "" || presence(e.Event) != (e.Session == "") {
+	_, feels := e.Event.(event.Mood)
+	if one, known := s.bySession[key]; feels && (known || e.Robot == "") {
+		if known {
+			s.bySession[key] = stated{Fold(one.State, e), one.at}
+		}
+		return "" // what shows stays, and so does its age
+	}
+	if key == "" || !feels && presence(e.Event) != (e.Session == "") {
 		return "" // of no session, nor of a robot's connection: nothing that shows
 	}
 	if _, is := e.Event.(event.Notification); is {
@@ -109,6 +116,9 @@ func (s *states) take(e event.Envelope) (key string) {
 		return ""
 	}
 	s.bySession[key] = stated{Fold(before.State, e), e.At}
+	if feels {
+		return "" // it shows what it showed before anything was known of it
+	}
 	return key
 }
 

@@ -97,7 +97,7 @@ func TestOneReplyForEachChangeOfFace(t *testing.T) {
 	happy, grin := agent.Emotion{Name: "happy", Emoji: "😊"}, agent.Emotion{Name: "happy", Emoji: "😀"}
 	away := &brain{name: "away", replies: []agent.Reply{agent.Felt{Emotion: happy}}, err: agent.ErrAway}
 	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy}, agent.Felt{Emotion: grin},
-		agent.Felt{Emotion: agent.Neutral}, agent.Felt{Emotion: happy}}}
+		agent.Felt{Emotion: agent.Neutral}, agent.Felt{Emotion: happy}, agent.Felt{Emotion: agent.Neutral, Assumed: true}}}
 	p := &published{}
 	replies, _ := answers(t, newMind(p, nil, away, b), "hello")
 	var faces []string

@@ -41,6 +41,14 @@ type Entry struct {
 	Session     string    `json:"-"` // in which it is remembered, for who is told of it
 }
 
+// SourceViewer is the source of what a program reports that shows an agent. It gives way
+// to everything else, takes no other entry's place, and is a tenth of the memory at most.
+const SourceViewer = "viewer"
+
+func (e Entry) reported() bool { return e.Source == SourceViewer }
+
+const viewersPart = 10
+
 // Bounds of one entry, in bytes, and of the memory.
 const (
 	mostBody    = 4000
@@ -54,6 +62,8 @@ var (
 	ErrForgotten = errors.New("nothing is remembered under that id")
 	// ErrTooMuch is wrapped by Remember and Edit for an entry that is too long.
 	ErrTooMuch = errors.New("too long to remember")
+	// ErrFull is wrapped by the error for a viewer's entry where the owner's fill the memory.
+	ErrFull = errors.New("the memory is full, and what a viewer reports takes no other fact's place; forget something, or raise memory.most")
 )
 
 // entries stores the memory by id. Put is durable when it returns.
@@ -120,7 +130,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.ID, e.Created = m.index.of(m.kept, e.Key), now
 	if e.ID == "" {
 		e.ID = rand.Text()[:12]
-		if err := m.makeRoom(now); err != nil {
+		if err := m.makeRoom(e, now); err != nil {
 			return Entry{}, fmt.Errorf("make room in memory: %w", err)
 		}
 	}
@@ -152,10 +162,19 @@ func (m *Memory) remove(id string) error {
 	return nil
 }
 
-// makeRoom deletes what a full memory can best do without, so that one more entry fits.
-func (m *Memory) makeRoom(now time.Time) error {
-	for _, id := range m.index.least(m.kept, m.most-1, now) {
-		if err := m.remove(id); err != nil {
+// makeRoom deletes what a full memory can best do without, so that an entry fits.
+func (m *Memory) makeRoom(e Entry, now time.Time) error {
+	surplus := m.index.least(m.kept, m.most-1, now, func(*indexed) bool { return true })
+	if e.reported() {
+		for _, other := range surplus {
+			if !other.reported() && !other.expired(now) {
+				return ErrFull
+			}
+		}
+		surplus = append(surplus, m.index.least(m.kept, max(m.most/viewersPart, 1)-1, now, func(e *indexed) bool { return e.reported() })...)
+	}
+	for _, one := range surplus {
+		if err := m.remove(one.ID); err != nil {
 			return err
 		}
 	}
@@ -219,8 +238,8 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 // Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
-	for _, r := range m.index.find(m.kept, Query{Text: query}, now) {
-		found = append(found, r.Entry)
+	for _, e := range m.index.find(m.kept, Query{Text: query}, now) {
+		found = append(found, e.Entry)
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	return found

@@ -247,6 +247,9 @@ func (s *sink) take(r Reply) error {
 func (s *sink) pass(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
+		if r.Assumed && s.face != "" {
+			return nil
+		}
 		same := r.Emotion.Name == s.face
 		if same && r.Tag == s.tag {
 			return nil // one reply for each change, whichever brain asks for it
@@ -278,16 +281,13 @@ func (s *sink) pass(r Reply) error {
 		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)
 	case Cue:
-		if name := device.Clip(r.Value, mostGestureName); s.turn.Body == nil && r.Kind == "anim" && name != "" {
-			s.mind.publish(s.turn, event.Gesture{Name: name, By: event.ByModel}) // a robot's comes with its speech
+		if g, is := r.Gesture(); is && s.turn.Body == nil { // a robot's comes with its speech
+			s.mind.publish(s.turn, g)
 		}
 		return s.out(r)
 	}
 	return s.out(r)
 }
-
-// mostGestureName bounds what a model may call a gesture, in bytes.
-const mostGestureName = 60
 
 // publish publishes an event of a turn, unless the caller does.
 func (m *Mind) publish(t Turn, e event.Event) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,8 +21,10 @@ const (
 	halfLife      = 7 * 24 * time.Hour
 )
 
-// Bounds of what is said of an entry.
+// Bounds of what is said of an entry, and of what is asked.
 const (
+	mostQuery  = 500 // bytes
+	mostSought = 16  // words of a query
 	mostTags   = 8
 	mostTag    = 40 // bytes
 	mostExpiry = 10 * 365 * 24 * time.Hour
@@ -52,6 +53,9 @@ func (e *Entry) check(now time.Time) error {
 	if e.Tags, err = tagsOf(e.Tags); err != nil {
 		return err
 	}
+	if !e.Expires.IsZero() && e.expired(now) {
+		return fmt.Errorf("%w: expires is a time to come", ErrEntry)
+	}
 	if e.Expires.After(now.Add(mostExpiry)) {
 		return fmt.Errorf("%w: it may expire within ten years; leave that out for a fact that stays", ErrEntry)
 	}
@@ -68,9 +72,9 @@ func tagsOf(given []string) (tags []string, err error) {
 		if !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
-	}
-	if len(tags) > mostTags {
-		return nil, fmt.Errorf("%w: an entry has at most %d tags", ErrEntry, mostTags)
+		if len(tags) > mostTags {
+			return nil, fmt.Errorf("%w: an entry has at most %d tags", ErrEntry, mostTags)
+		}
 	}
 	return tags, nil
 }
@@ -102,7 +106,7 @@ func (e Entry) Score(now time.Time) float64 {
 type Query struct {
 	Type string
 	Tags []string // an entry has all of them
-	Text string   // an entry contains each of the words
+	Text string   // an entry contains each of the words, at most 16 of 500 bytes in all
 	N    int      // of the best; 0 is all
 }
 
@@ -113,7 +117,7 @@ type Ranked struct {
 }
 
 // Query returns what is found, the best first. An error wraps ErrEntry for a type or
-// tag that no entry can have.
+// tag that no entry can have, and for a text that is too long.
 func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	if err := CheckMemoryType(q.Type); err != nil {
 		return nil, err
@@ -122,20 +126,14 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(q.Text) > mostQuery || len(strings.Fields(q.Text)) > mostSought {
+		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, mostSought, mostQuery)
+	}
 	q.Tags = tags
 	found := m.index.find(m.kept, q, now)
-	slices.SortFunc(found, func(a, b hit) int {
-		if a.score != b.score {
-			return cmp.Compare(b.score, a.score)
-		}
-		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
-	})
-	if q.N > 0 {
-		found = found[:min(len(found), q.N)]
-	}
 	ranked := make([]Ranked, len(found))
-	for i, h := range found {
-		ranked[i] = Ranked{h.Entry, h.score}
+	for i, e := range found {
+		ranked[i] = Ranked{e.Entry, e.Score(now)}
 	}
 	return ranked, nil
 }
@@ -165,48 +163,62 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 	return s
 }
 
-// index is the entries in memory, so that a search reads and decodes nothing. It has
-// what the table has once it has been read without an error.
+// index is the entries in memory, in the order of their rank, so that a search reads,
+// decodes and sorts nothing. It has what the table has once it has been read without
+// an error.
 type index struct {
-	mu    sync.RWMutex
-	known map[string]*indexed // by id; nil before it is read
+	mu     sync.RWMutex
+	loaded bool
+	ranked []*indexed // the best first
 }
 
-// indexed is an entry with the text that words are looked for in.
+// indexed is an entry with the text that words are looked for in, and its rank.
 // It does not change once it is made.
 type indexed struct {
 	Entry
 	text string
-}
-
-// hit is an entry that a query has found.
-type hit struct {
-	*indexed
-	score float64
+	rank float64
 }
 
 func newIndexed(e Entry) *indexed {
 	e.Session = ""
-	return &indexed{e, strings.ToLower(e.Key + " " + e.Name + " " + e.Description + " " + e.Body + " " + strings.Join(e.Tags, " "))}
+	parts := []string{e.Key, e.Description, e.Body, strings.Join(e.Tags, " ")}
+	if e.Name != e.Body {
+		parts = append(parts, e.Name)
+	}
+	return &indexed{e, strings.ToLower(strings.Join(parts, " ")), e.rank()}
+}
+
+// rank is the logarithm of the score but for a part that is the same for all entries
+// at any time: all scores fade at the same rate, so that their order stays. An entry that
+// a wrong clock has dated ahead comes before what is new, though its score is no higher.
+func (e Entry) rank() float64 {
+	return math.Log(e.Salience()) + ln2/halfLife.Seconds()*(float64(e.LastUsed().Unix())+float64(e.LastUsed().Nanosecond())/1e9)
+}
+
+// byRank orders the best first, and of equals the newer.
+func byRank(a, b *indexed) int {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
 // entries are those of the table. The caller holds the lock for reading.
-func (x *index) entries(kept entries) map[string]*indexed {
-	if x.known != nil {
-		return x.known
+func (x *index) entries(kept entries) []*indexed {
+	if x.loaded {
+		return x.ranked
 	}
-	read := map[string]*indexed{}
+	var read []*indexed
 	for id, e := range kept.All() {
 		e.ID = id
-		read[id] = newIndexed(e)
+		read = append(read, newIndexed(e))
 	}
+	slices.SortFunc(read, byRank)
 	return read
 }
 
 // load reads the table, unless it has been read.
 func (x *index) load(kept entries) {
 	x.mu.RLock()
-	loaded := x.known != nil
+	loaded := x.loaded
 	x.mu.RUnlock()
 	if loaded {
 		return
@@ -214,22 +226,32 @@ func (x *index) load(kept entries) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if read := x.entries(kept); kept.Err() == nil {
-		x.known = read
+		x.ranked, x.loaded = read, true
 	}
 }
 
+// put takes an entry in, or puts it in the place of the one of its id.
 func (x *index) put(e Entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.known != nil {
-		x.known[e.ID] = newIndexed(e)
+	if !x.loaded {
+		return
 	}
+	x.drop(e.ID)
+	one := newIndexed(e)
+	i, _ := slices.BinarySearchFunc(x.ranked, one, byRank)
+	x.ranked = slices.Insert(x.ranked, i, one)
 }
 
 func (x *index) remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.known, id)
+	x.drop(id)
+}
+
+// drop removes an entry. The caller holds the lock.
+func (x *index) drop(id string) {
+	x.ranked = slices.DeleteFunc(x.ranked, func(e *indexed) bool { return e.ID == id })
 }
 
 // of is the id of a key's entry, or empty.
@@ -240,48 +262,56 @@ func (x *index) of(kept entries, key string) string {
 	if key == "" {
 		return ""
 	}
-	for id, e := range x.entries(kept) {
+	for _, e := range x.entries(kept) {
 		if e.Key == key {
-			return id
+			return e.ID
 		}
 	}
 	return ""
 }
 
-// find returns what a query is for, in no order.
-func (x *index) find(kept entries, q Query, now time.Time) (found []hit) {
+// find returns what a query is for, the best first.
+func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	words := strings.Fields(strings.ToLower(q.Text))
 	for _, e := range x.entries(kept) {
 		if !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags) && e.holds(words) {
-			found = append(found, hit{e, e.Score(now)})
+			if found = append(found, e); len(found) == q.N {
+				break
+			}
 		}
 	}
 	return found
 }
 
-// least are the ids of the entries to delete until at most so many are left: first
-// those that have expired, then those of the lowest score.
-func (x *index) least(kept entries, most int, now time.Time) []string {
+// least are the entries to delete until at most so many of a kind are left: first those
+// that have expired, then what viewers have reported, each from the lowest rank.
+func (x *index) least(kept entries, most int, now time.Time, of func(*indexed) bool) (all []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	all := x.entries(kept)
-	if len(all) <= most {
-		return nil
-	}
-	worth := make(map[string]float64, len(all))
-	for id, e := range all {
-		if worth[id] = e.Score(now); e.expired(now) {
-			worth[id] = -1
+	for _, e := range x.entries(kept) {
+		if of(e) {
+			all = append(all, e)
 		}
 	}
-	ids := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(worth[a], worth[b]), all[a].Created.Compare(all[b].Created))
-	})
-	return ids[:min(len(all)-most, mostPruned)]
+	surplus := min(max(len(all)-most, 0), mostPruned)
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b *indexed) int { return cmp.Compare(a.place(now), b.place(now)) })
+	return all[:surplus]
+}
+
+// place is when an entry is deleted: the lowest first.
+func (e *indexed) place(now time.Time) int {
+	switch {
+	case e.expired(now):
+		return 0
+	case e.reported():
+		return 1
+	}
+	return 2
 }
 
 func (e *indexed) tagged(tags []string) bool {

@@ -1,9 +1,12 @@
 package agent_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,19 +83,84 @@ func TestAQueryIsRanked(t *testing.T) {
 func TestWhatCannotBeRememberedSo(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, e := range map[string]agent.Entry{
-		"ten years":    {Expires: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
-		"a tag is":     {Tags: []string{"two words"}},
-		"at most 8":    {Tags: strings.Fields("a b c d e f g h i")},
-		"of at most 4": {Tags: []string{strings.Repeat("x", 41)}},
+		"ten years":      {Expires: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
+		"a time to come": {Expires: time.Date(1, 6, 1, 0, 0, 0, 0, time.UTC)},
+		"expires is":     {Expires: noon},
+		"a tag is":       {Tags: []string{"two words"}},
+		"at most 8":      {Tags: strings.Fields("a b c d e f g h i")},
+		"most 8 tags":    {Tags: numbered(10_000)},
+		"of at most 4":   {Tags: []string{strings.Repeat("x", 41)}},
+		"at most 40":     {Tags: []string{strings.Repeat("x", 10<<10)}},
+		"is one word":    {Tags: []string{""}},
 	} {
 		e.Body = "x"
-		if _, err := m.Remember(e, noon); !errors.Is(err, agent.ErrEntry) || !strings.Contains(err.Error(), sentence) {
+		if _, err := m.Remember(e, noon); !errors.Is(err, agent.ErrEntry) || !strings.Contains(err.Error(), sentence) || len(err.Error()) > 300 {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
 	if found := m.Search("", noon); len(found) > 0 {
 		t.Errorf("it remembers %+v", found)
 	}
+}
+
+// numbered are n tags.
+func numbered(n int) (tags []string) {
+	for i := range n {
+		tags = append(tags, fmt.Sprint("tag", i))
+	}
+	return tags
+}
+
+// TestWhatCannotBeAsked is refused by a sentence, and found soon.
+func TestWhatCannotBeAsked(t *testing.T) {
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	for sentence, q := range map[string]agent.Query{
+		"type is one of": {Type: strings.Repeat("fact", 1000)},
+		"at most 8 tags": {Tags: numbered(10_000)},
+		"a tag is":       {Tags: []string{strings.Repeat("x", 10<<10)}},
+		"16 words":       {Text: strings.Repeat("a ", 17)},
+		"500 bytes":      {Text: strings.Repeat("x", 501)},
+	} {
+		if _, err := m.Query(q, noon); !errors.Is(err, agent.ErrEntry) || !strings.Contains(err.Error(), sentence) || len(err.Error()) > 300 {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+}
+
+// FuzzQuery: whatever is asked is refused by a sentence, or answered in the order of the
+// scores with what was asked for.
+func FuzzQuery(f *testing.F) {
+	f.Add("user", "tea", "lamp", 3)
+	f.Add("", "\xff \x00 İ", "#Lamp", 0)
+	f.Add("gossip", strings.Repeat("a ", 20), "two words", -1)
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	for i := range 40 {
+		e := agent.Entry{Body: fmt.Sprint("Ann likes tea ", i, " 緑茶 İ"), Type: agent.MemoryTypes()[i%4], Tags: []string{"lamp", fmt.Sprint("t", i%3)}}
+		if _, err := m.Remember(e, noon.Add(time.Duration(i)*time.Hour)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, kind, text, tag string, n int) {
+		q := agent.Query{Type: kind, Text: text, N: n}
+		if tag != "" {
+			q.Tags = []string{tag}
+		}
+		found, err := m.Query(q, noon.Add(90*time.Hour))
+		if err != nil {
+			if !errors.Is(err, agent.ErrEntry) || len(err.Error()) > 400 || len(found) > 0 {
+				t.Fatal(err, found)
+			}
+			return
+		}
+		if n > 0 && len(found) > n {
+			t.Fatalf("%d were asked for, and %d found", n, len(found))
+		}
+		for i, e := range found {
+			if kind != "" && e.Type != kind || i > 0 && e.Score > found[i-1].Score {
+				t.Fatalf("%+v finds %+v", q, found)
+			}
+		}
+	})
 }
 
 // TestAFullMemoryForgetsByRank: first what has expired, then the lowest score.
@@ -161,6 +229,109 @@ func TestReadNote(t *testing.T) {
 	}
 }
 
+// TestTheOrderIsThatOfTheScores, whatever was remembered, edited, used and forgotten, and
+// however late it is: the index is kept in an order that does not know the time.
+func TestTheOrderIsThatOfTheScores(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	table := &storetest.Table[agent.Entry]{}
+	m := agent.NewMemory(table)
+	m.Bound(150)
+	now := noon
+	for range 600 {
+		now = now.Add(time.Duration(r.Int64N(int64(20 * time.Hour))))
+		e := agent.Entry{Key: fmt.Sprint(r.IntN(200)), Body: fmt.Sprint("fact ", r.IntN(9)), Type: agent.MemoryTypes()[r.IntN(4)],
+			Important: r.IntN(9) == 0, Tags: strings.Fields("a b c d e f")[:r.IntN(7)]}
+		if r.IntN(4) == 0 {
+			e.Expires = now.Add(time.Duration(r.Int64N(int64(1000*time.Hour))) + 1)
+		}
+		kept, err := m.Remember(e, now)
+		if err == nil && r.IntN(3) == 0 {
+			_, err = m.Edit(kept.ID, "another fact", now)
+		}
+		m.Recall(fmt.Sprint(r.IntN(200)), now)
+		if err == nil && r.IntN(9) == 0 {
+			err = m.Forget(kept.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, again := range []*agent.Memory{m, agent.NewMemory(table)} { // and as it is read after a restart
+		for _, late := range []time.Duration{0, time.Hour, 30 * 24 * time.Hour} {
+			for _, q := range []agent.Query{{}, {Text: "fact 3"}, {Type: agent.MemoryFeedback, Tags: []string{"b"}}, {N: 7},
+				{Text: "another", N: 1}} {
+				found, err := again.Query(q, now.Add(late))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := bruteForce(table, q, now.Add(late))
+				if len(found) != len(want) {
+					t.Fatalf("seed %d: %+v finds %d, want %d", seed, q, len(found), len(want))
+				}
+				for i, e := range found { // scores of equals may differ in their last bit
+					if math.Abs(e.Score-want[i]) > 1e-12 || e.Score != e.Entry.Score(now.Add(late)) {
+						t.Fatalf("seed %d: %+v: the score at %d is %g, want %g", seed, q, i, e.Score, want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// bruteForce are the scores of what a query finds, the highest first.
+func bruteForce(table *storetest.Table[agent.Entry], q agent.Query, now time.Time) (scores []float64) {
+	for _, e := range table.All() {
+		is := (q.Type == "" || e.Type == q.Type) && (e.Expires.IsZero() || e.Expires.After(now))
+		for _, tag := range q.Tags {
+			is = is && slices.Contains(e.Tags, tag)
+		}
+		for _, w := range strings.Fields(q.Text) {
+			is = is && strings.Contains(e.Key+" "+e.Name+" "+e.Body+" "+strings.Join(e.Tags, " "), w)
+		}
+		if is {
+			scores = append(scores, e.Score(now))
+		}
+	}
+	slices.SortFunc(scores, func(a, b float64) int { return cmp.Compare(b, a) })
+	if q.N > 0 {
+		scores = scores[:min(q.N, len(scores))]
+	}
+	return scores
+}
+
+// TestClocksThatAreWrong: what a table has of the years 1 and 9999 is found, deleted and
+// used as the rest is.
+func TestClocksThatAreWrong(t *testing.T) {
+	table := &storetest.Table[agent.Entry]{}
+	for id, year := range map[string]int{"a": 1, "b": 1969, "c": 2026, "d": 9999} {
+		at := time.Date(year, 1, 2, 3, 4, 5, 6, time.UTC)
+		if err := table.Put(id, agent.Entry{ID: id, Key: id, Name: id, Body: id, Type: agent.MemoryUser, Created: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := agent.NewMemory(table)
+	m.Bound(4)
+	ids := func() (ids string) {
+		found, err := m.Query(agent.Query{}, noon)
+		for _, e := range found {
+			if ids += e.ID; !(e.Score >= 0 && e.Score <= 1) || err != nil {
+				t.Errorf("%s has the score %g, %v", e.ID, e.Score, err)
+			}
+		}
+		return ids
+	}
+	if got := ids(); got != "dcba" {
+		t.Errorf("the order is %s", got)
+	}
+	if e, there := m.Recall("a", noon); !there || !e.Used.Equal(noon) || ids() != "dacb" {
+		t.Errorf("used: %+v, the order is %s", e, ids())
+	}
+	if _, err := m.Remember(agent.Entry{Body: "new"}, noon); err != nil || strings.Contains(ids(), "b") || len(table.Kept) != 4 {
+		t.Errorf("the oldest is still there: %s, %v", ids(), err)
+	}
+}
+
 // BenchmarkMemory searches ten thousand entries.
 func BenchmarkMemory(b *testing.B) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
@@ -172,12 +343,20 @@ func BenchmarkMemory(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for name, q := range map[string]agent.Query{"all": {},
-		"words": {Text: "neighbour 99 tea", N: 20}, "tags": {Type: agent.MemoryUser, Tags: []string{"tag2"}}} {
-		b.Run(name, func(b *testing.B) {
+	many := "fact number is that neighbour has cat and ann likes her tea umbe eigh umbrella"
+	for _, c := range []struct {
+		name string
+		agent.Query
+		found int
+	}{
+		{"all", agent.Query{}, 10_000}, {"best", agent.Query{N: 20}, 20}, {"words", agent.Query{Text: "neighbour 99 tea", N: 20}, 20},
+		{"tags", agent.Query{Type: agent.MemoryUser, Tags: []string{"tag0"}, N: 50}, 50},
+		{"one word", agent.Query{Text: "number"}, 10_000}, {"no entry", agent.Query{Text: "umbrella"}, 0}, {"many words", agent.Query{Text: many}, 0},
+	} {
+		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if found, err := m.Query(q, noon.Add(1000*time.Hour)); err != nil || len(found) == 0 {
+				if found, err := m.Query(c.Query, noon.Add(1000*time.Hour)); err != nil || len(found) != c.found {
 					b.Fatal(len(found), err)
 				}
 			}

@@ -44,6 +44,9 @@ type State struct {
 	// SubAgents are other agents at work for this one.
 	SubAgents int `json:"sub_agents"`
 
+	// Mood is what is felt; nil before the first feeling.
+	Mood *event.Mood `json:"mood,omitempty"`
+
 	// Gone is a robot whose MQTT connection has ended: it is not only quiet.
 	Gone bool `json:"-"`
 
@@ -96,9 +99,16 @@ func (s State) Due() time.Time {
 // Fold is the state after one more event. It is pure: all it knows of time is
 // when the event happened.
 func Fold(s State, e event.Envelope) State {
-	switch e.Event.(type) {
+	switch ev := e.Event.(type) {
+	case event.Mood: // of whatever session: a feeling outlives it
+		if s.Robot == "" && e.Robot != "" {
+			s.Robot, s.Emotion, s.base = e.Robot, Neutral, Idle
+		}
+		s.Mood = &ev
+		return s
 	case event.RobotOnline:
-		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: true, Emotion: Neutral, base: Idle, connected: s.connected}
+		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: true, Emotion: Neutral, base: Idle, connected: s.connected,
+			Mood: s.Mood}
 	case event.RobotConnected:
 		return s.reachable(e.Robot, true)
 	case event.RobotDisconnected:

@@ -458,3 +458,40 @@ func TestAFollowerGivesAStateThatEndsBeforeWhatComesNext(t *testing.T) {
 		t.Errorf("an event was taken twice: %q", got)
 	}
 }
+
+// TestAMoodOutlivesATalk: it is in the snapshot, whatever session it was felt in, and is
+// no change of what shows.
+func TestAMoodOutlivesATalk(t *testing.T) {
+	b := agent.NewBoard()
+	seq := uint64(0)
+	follower := b.Follow(time.Now())
+	take := func(robot device.ID, session string, e event.Event) []agent.Change {
+		seq++
+		envelope := event.Envelope{Seq: seq, At: time.Now(), Robot: robot, Session: session, Event: e}
+		b.Take(envelope)
+		return follower.Take(envelope)
+	}
+	glad, calm := event.Mood{Dominant: "celebration"}, event.Mood{Dominant: "neutral"}
+	for _, session := range []string{"", "s1"} {
+		if changes := take("a0b1c2d3e4f5", session, glad); len(changes) > 0 {
+			t.Errorf("a mood changes %+v", changes)
+		}
+		if s := b.Robot("a0b1c2d3e4f5"); s.Mood == nil || *s.Mood != glad || s.At(time.Now()) != agent.Idle || s.Emotion != agent.Neutral {
+			t.Errorf("felt is %+v", s)
+		}
+		take("a0b1c2d3e4f5", session, calm)
+	}
+	take("a0b1c2d3e4f5", "", glad)
+	take("a0b1c2d3e4f5", "s2", event.RobotOnline{})
+	if s := b.Robot("a0b1c2d3e4f5"); s.Mood == nil || *s.Mood != glad || !s.Online || s.Session != "s2" {
+		t.Errorf("in the next talk it is %+v", s)
+	}
+	take("", "gone", glad)
+	if all, _ := b.Snapshot(); len(all) != 1 {
+		t.Errorf("a mood alone makes the session of %+v", all)
+	}
+	take("a0b1c2d3e4f5", "", event.RobotForgotten{})
+	if all, _ := b.Snapshot(); len(all) != 0 {
+		t.Errorf("forgotten is %+v", all)
+	}
+}

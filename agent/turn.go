@@ -61,6 +61,9 @@ type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
 	Tag       string  // the model's own word for it, if any
+	// Assumed is the face of words that came without one. It replaces no other of
+	// the turn: a tool may have asked for that.
+	Assumed bool
 }
 
 // Say is one sentence to be spoken, without emoji.
@@ -70,6 +73,13 @@ type Say struct{ Text string }
 type Cue struct {
 	Kind  string // "anim" or "pause"
 	Value string // as the model wrote it: "wave", "1.5"
+}
+
+// Gesture is the gesture that a cue asks for. ok is false for any other cue, and for a
+// value that can be no gesture's name.
+func (c Cue) Gesture() (_ event.Gesture, ok bool) {
+	name, ok := event.GestureName(c.Value)
+	return event.Gesture{Name: name, By: event.ByModel}, ok && c.Kind == "anim"
 }
 
 // Note is a fact to remember. The Mind remembers it and does not pass it on.

@@ -14,6 +14,7 @@ package event
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"perch/device"
@@ -312,6 +313,14 @@ type Gesture struct {
 	Skill    string `json:"skill,omitempty"`       // the skill that asks for it, if one does
 }
 
+// GestureName is the name of a gesture in a text, "wave" of " Wave", or false where it can
+// be none: it has small letters, digits, hyphens and underscores, 40 at most.
+func GestureName(text string) (string, bool) {
+	name := strings.ToLower(strings.TrimSpace(text))
+	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
+	return name, name != "" && len(name) <= 40 && !strings.ContainsFunc(name, odd)
+}
+
 // LookAt is published when the agent looks somewhere else.
 type LookAt struct {
 	Target string `json:"target"` // user, camera, center or model
@@ -391,6 +400,7 @@ type SkillStarted struct {
 	Skill   string          `json:"skill"`             // its name
 	Args    json.RawMessage `json:"args,omitempty"`    // an object, as the skill was given it
 	Gesture string          `json:"gesture,omitempty"` // the one that goes with it
+	By      string          `json:"by,omitempty"`      // viewer, if a program that shows the agent asks for it; left out for the agent's own
 }
 
 // SkillDone is published when a skill has done its work.
@@ -398,12 +408,14 @@ type SkillDone struct {
 	Skill     string   `json:"skill"`               // its name
 	Output    string   `json:"output,omitempty"`    // text for the agent
 	Sentiment *float64 `json:"sentiment,omitempty"` // from -1 to 1, if the skill says
+	By        string   `json:"by,omitempty"`        // viewer, if a program that shows the agent asked for it or reports it
 }
 
 // SkillFailed is published when a skill has failed.
 type SkillFailed struct {
-	Skill string `json:"skill"` // its name
-	Error string `json:"error"` // text for people
+	Skill string `json:"skill"`        // its name
+	Error string `json:"error"`        // text for people
+	By    string `json:"by,omitempty"` // viewer, if a program that shows the agent asked for it or reports it
 }
 
 // Remembered is published when the agent has remembered something.
@@ -412,13 +424,16 @@ type Remembered struct {
 	Type string `json:"type"`           // user, feedback, project or reference
 	Name string `json:"name"`           // of the entry; text for people
 	Body string `json:"body,omitempty"` // the fact
+	By   string `json:"by,omitempty"`   // viewer, if a program that shows the agent reports it; left out for all others
 }
 
-// Signed is published when the agent has signed a message with the appliance's key.
+// Signed is published when the agent has signed a message with the appliance's key, or
+// a viewer with one of its own.
 type Signed struct {
-	Message   string `json:"message"`   // the text that was signed
-	Address   string `json:"address"`   // the public key, "ed25519:" and base64
-	Signature string `json:"signature"` // base64
+	Message   string `json:"message"`      // the text that was signed
+	Address   string `json:"address"`      // the public key, "ed25519:" and base64; a viewer's own has another form
+	Signature string `json:"signature"`    // base64
+	By        string `json:"by,omitempty"` // viewer, if a program that shows the agent reports it; left out for the agent's own
 }
 
 // LoadStarted is published when a viewer begins to load a model of the agent.
@@ -488,10 +503,20 @@ type FirmwareFailed struct {
 	Why     string `json:"why"`     // the cause; text for people
 }
 
+// Recorded is published when an entry of the diary is on the disk.
+type Recorded struct {
+	Seq       uint64          `json:"seq"`               // of the entry
+	Hash      string          `json:"hash"`              // SHA-256 of the entry, in hex
+	Character string          `json:"agent"`             // id of the one that did it
+	Session   string          `json:"session,omitempty"` // in which it happened; the event itself has none
+	Type      string          `json:"type"`              // speak, remember, sign, skill-done, validate or load-end
+	Payload   json.RawMessage `json:"payload"`           // an object; what it holds depends on the type
+}
+
 // Changed is published when an owner has changed something that several can look at:
 // who shows it reads it again.
 type Changed struct {
-	What string `json:"what"`         // robot, memory, timers, firmware, settings, connections or refused (check-ins)
+	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, connections or refused (check-ins)
 	ID   string `json:"id,omitempty"` // of the one that changed, where it is one
 }
 
@@ -533,6 +558,7 @@ func (FirmwareInstalled) kind() string   { return "firmware_installed" }
 func (FirmwareRolledBack) kind() string  { return "firmware_rolled_back" }
 func (FirmwareFailed) kind() string      { return "firmware_failed" }
 func (Changed) kind() string             { return "changed" }
+func (Recorded) kind() string            { return "recorded" }
 func (Gesture) kind() string             { return "gesture" }
 func (LookAt) kind() string              { return "look_at" }
 func (Expression) kind() string          { return "expression" }

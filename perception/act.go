@@ -23,6 +23,9 @@ type TurnHead struct {
 	Hold     time.Duration // no lower or equal priority moves it for that long
 }
 
+// FindHead asks the robot where its head is: somebody else has turned it.
+type FindHead struct{}
+
 // Lights sets the whole ring, each colour 0-168. All 0 is off.
 type Lights struct{ Red, Green, Blue int }
 
@@ -38,6 +41,7 @@ type SetState struct{ State string }
 func (Say) act()         {}
 func (Abort) act()       {}
 func (TurnHead) act()    {}
+func (FindHead) act()    {}
 func (Lights) act()      {}
 func (Play) act()        {}
 func (RefreshFace) act() {}

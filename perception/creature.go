@@ -16,6 +16,7 @@ type creature struct {
 	behaviours []behaviour
 	state      State
 	head       head
+	lost       time.Time // the robot is asked then where its head is; zero is never
 	greeted    time.Time
 	played     time.Time
 	lit        time.Time // the lights, by somebody who is no mood and no gesture
@@ -58,13 +59,25 @@ func (c *creature) litAt(at time.Time) {
 // movedAt gives the head to a client that moved it then; the zero time is none.
 func (c *creature) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
-		c.head = head{InATalk, until}
+		c.head, c.lost = head{InATalk, until}, until
 	}
+}
+
+// headFinder is who tells where a head is that a tool or a client has turned.
+const headFinder = "head"
+
+// finds reports whether to ask where the head is: nobody else holds it any more, and no
+// gesture is under way.
+func (c *creature) finds() bool {
+	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
 }
 
 // take receives an event and returns the acts that follow from it.
 func (c *creature) take(e event.Envelope) []deed {
 	c.state = follow(c.state, e)
+	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
+		c.head = head{} // it is known where it is
+	}
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
 		c.movedAt(e.At, e.At)
 	}
@@ -76,6 +89,10 @@ func (c *creature) take(e event.Envelope) []deed {
 
 // step returns the acts for an event, or those that are due if it is nil.
 func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
+	if c.finds() && !now.Before(c.lost) {
+		c.lost = time.Time{}
+		deeds = append(deeds, deed{by: headFinder, act: FindHead{}})
+	}
 	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
 	m.poses = c.poses()
 	m.told = c.head.by == InATalk
@@ -160,6 +177,9 @@ func (c *creature) may(m moment, a Act, asked bool) bool {
 
 // due is when tick must be called; the zero time is never.
 func (c *creature) due() (due time.Time) {
+	if c.finds() {
+		due = c.lost
+	}
 	for _, b := range c.behaviours {
 		if at := b.due(); !at.IsZero() && (due.IsZero() || at.Before(due)) {
 			due = at

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"perch/device"
+	"perch/event"
 )
 
 //go:embed gestures.json
@@ -175,16 +175,8 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	return read.Gestures, nil
 }
 
-// GestureName is the name in a text, "wave" of " Wave", or false where it can be none:
-// it has small letters, digits, hyphens and underscores, 40 at most.
-func GestureName(text string) (string, bool) {
-	name := strings.ToLower(strings.TrimSpace(text))
-	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
-	return name, name != "" && len(name) <= 40 && !strings.ContainsFunc(name, odd)
-}
-
 func (g Gesture) check(c *checker, key string, isFace func(string) bool) {
-	if name, ok := GestureName(g.Name); !ok || name != g.Name {
+	if name, ok := event.GestureName(g.Name); !ok || name != g.Name {
 		c.fault(key+".name", "%.80q is no name; it has 1 to 40 small letters, digits, - and _", g.Name)
 	}
 	c.text(key+".about", g.About)

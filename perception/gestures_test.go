@@ -1,12 +1,15 @@
 package perception
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/event"
 )
 
 // TestTheHouseHasItsGestures names the twelve: others ask for them by name.
@@ -20,6 +23,37 @@ func TestTheHouseHasItsGestures(t *testing.T) {
 			t.Errorf("nobody says what %s means", g.Name)
 		}
 	}
+}
+
+// FuzzGestures: a file of gestures is refused by a sentence that names it no gesture, or
+// all that it has can be carried out.
+func FuzzGestures(f *testing.F) {
+	f.Add(gesturesFile)
+	f.Add([]byte(`{"gestures": [{"name": "a", "duration_ms": 900, "frames": [{"at_ms": 0, "yaw": -90, "light": [0, 1, 168]}]}]} {}`))
+	f.Add([]byte(`{"gestures": [{"name": "\u0000", "duration_ms": 9223372036854775807, "frames": [{"at_ms": -9223372036854775808}]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := readGestures(bytes.NewReader(text), func(face string) bool { return face == "happy" })
+		if err != nil {
+			if !errors.Is(err, ErrGesture) || len(all) > 0 {
+				t.Fatal(err, all)
+			}
+			return
+		}
+		for _, g := range all {
+			if name, ok := event.GestureName(g.Name); !ok || name != g.Name || g.Duration < 500 || g.Duration > 10_000 ||
+				len(g.Frames) == 0 || len(g.Frames) > mostFrames {
+				t.Fatalf("%+v", g)
+			}
+			last := int64(-100)
+			for _, at := range g.Frames {
+				if at.At < last+100 || at.At >= g.Duration || at.Yaw != nil && (*at.Yaw < -90 || *at.Yaw > 90) ||
+					at.Pitch != nil && (*at.Pitch < 5 || *at.Pitch > 85) || at.Speed != 0 && (at.Speed < 100 || at.Speed > 1000) {
+					t.Fatalf("%+v", at)
+				}
+				last = at.At
+			}
+		}
+	})
 }
 
 // TestGesturesOfAnOwner reads files beside the appliance's own, and says of each that

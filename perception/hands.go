@@ -95,6 +95,8 @@ func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 		err = h.robots.Play(ctx, id, a.Sound)
 	case TurnHead:
 		err = h.turn(ctx, id, d.by, a)
+	case FindHead:
+		err = h.find(ctx, id, d.by)
 	case Lights:
 		_, err = h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
 	case RefreshFace:
@@ -120,12 +122,37 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	if err != nil || !turned {
 		return err
 	}
+	h.publishTurn(id, data)
+	return nil
+}
+
+// find asks a robot where its head is, and publishes that as a turn. A robot that does
+// not tell, and angles that are none, change nothing.
+func (h *hands) find(ctx context.Context, id device.ID, by string) error {
+	tool, tells := device.FindAngles(h.robots.Tools(id))
+	if !tells {
+		return nil
+	}
+	answer, err := h.robots.Call(ctx, id, tool.Name, map[string]any{})
+	if err != nil {
+		return fmt.Errorf("call %s: %w", tool.Name, err)
+	}
+	var at struct{ Yaw, Pitch *float64 }
+	if json.Unmarshal([]byte(answer.Text), &at) != nil || at.Yaw == nil || at.Pitch == nil {
+		return nil
+	}
+	within := func(angle, least, most float64) int { return int(min(max(angle, least), most)) }
+	h.publishTurn(id, map[string]any{"by": by, "yaw": within(*at.Yaw, -device.MaxHeadYaw, device.MaxHeadYaw),
+		"pitch": within(*at.Pitch, 0, device.FirmwareHeadPitch)})
+	return nil
+}
+
+func (h *hands) publishTurn(id device.ID, data map[string]any) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // a map of numbers and a name
 	}
 	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
-	return nil
 }
 
 // call runs one of the robot's tools, with the arguments in that robot's form. If

@@ -42,6 +42,7 @@ type Behaviours struct {
 	reader *event.Reader
 	herd   map[device.ID]*creature
 
+	woken chan struct{} // a head was moved
 	mu    sync.Mutex
 	moved map[device.ID]time.Time // a head, by somebody who is no behaviour
 	lit   map[device.ID]time.Time // the lights, the same
@@ -58,8 +59,9 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, moved: map[device.ID]time.Time{},
-		lit: map[device.ID]time.Time{}}, nil
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, woken: make(chan struct{}, 1),
+		moved: map[device.ID]time.Time{},
+		lit:   map[device.ID]time.Time{}}, nil
 }
 
 // Run reacts until ctx ends or the bus is closed, and all acts are done.
@@ -82,6 +84,11 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 				return
 			}
 			b.take(ctx, hands, e)
+		case <-b.woken:
+			now := time.Now()
+			for id, c := range b.herd {
+				b.tell(c, id, now)
+			}
 		case <-timer.C:
 			now := time.Now()
 			for id, c := range b.herd {
@@ -129,6 +136,10 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 	if movesHead(tool) {
 		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
 		b.moved[id] = now
+		select {
+		case b.woken <- struct{}{}:
+		default: // it is woken already
+		}
 	}
 	if lightsUp(tool) {
 		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= lightsAreOther })

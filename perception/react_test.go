@@ -24,6 +24,7 @@ type troupe struct {
 	slow  time.Duration // what a call takes
 	deaf  bool          // to the end of its context
 	fail  error
+	at    string // where a head is, as it says
 
 	mu   sync.Mutex
 	done []string
@@ -65,6 +66,9 @@ func (r *troupe) Call(ctx context.Context, id device.ID, tool string, arguments 
 	}
 	select {
 	case <-time.After(r.slow):
+		if strings.Contains(tool, "get_head") {
+			return device.Result{Text: r.at}, r.fail
+		}
 		return device.Result{}, r.fail
 	case <-ctx.Done():
 		return device.Result{}, ctx.Err()
@@ -231,6 +235,54 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAMovedHeadIsFound: once nobody else holds a head that a client has turned, the robot
+// is asked where it is; a gesture and a mood begin there, and lead back there. A robot that
+// does not tell is asked nothing.
+func TestAMovedHeadIsFound(t *testing.T) {
+	const asked, nods = "11s get_head_angles map[]", "set_head_angles map[pitch:15 speed:250 yaw:%d]"
+	for name, c := range map[string]struct {
+		answer string
+		tells  bool
+		back   int
+	}{
+		"it tells":            {`{"yaw":-40,"pitch":15}`, true, -40},
+		"it tells too much":   {`{"yaw":-4000,"pitch":15}`, true, -128},
+		"it tells nothing":    {`{"yaw":null}`, true, 0},
+		"it tells no JSON":    {`at home`, true, 0},
+		"it has no such tool": {"", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			performing(t, func(o *Options) { o.Gestures = HouseGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+				h.at = c.answer
+				if c.tells {
+					h.tools = append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
+				}
+				h.live(t, "1s .")
+				h.Moves(chan1, headTool)
+				h.live(t, "20s gesture nod; 30s .")
+				if got := h.all(); strings.Contains(got, asked) != c.tells || !strings.HasSuffix(got, fmt.Sprintf(nods, c.back)) {
+					t.Errorf("done: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAMoodTurnsAFoundHead: from where it is.
+func TestAMoodTurnsAFoundHead(t *testing.T) {
+	performing(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+		h.at, h.tools = `{"yaw":-40,"pitch":20}`, append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
+		h.live(t, "1s .")
+		h.Moves(chan1, headTool)
+		h.live(t, "20s .")
+		h.bus.Publish(chan1, "s", event.Mood{Dominant: "empathy", Face: "loving", Head: event.HeadPose{Tilt: 10}})
+		h.live(t, "30s .")
+		if got := h.all(); !strings.Contains(got, "set_head_angles map[pitch:20 speed:120 yaw:-35]") {
+			t.Errorf("done: %s", got)
+		}
+	})
 }
 
 // TestMovedHeadsAreBounded: of robots that nobody has, little is kept.

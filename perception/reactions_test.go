@@ -70,7 +70,7 @@ func TestWakeWordTurner(t *testing.T) {
 			"0s sound left; 1s called right; 2s sound left; 3s sound left", "0s turn -45; 1s turn 45; 3s turn -45"},
 		{"somebody is there", "", nil, "0s face; 1s called left", ""},
 		{"somebody talks with it", "", nil, "0s heard x; 1s called left", ""},
-		{"its brain moves the head", "", nil, "0s moves; 9.9s called left; 10s called left", "10s turn -45"},
+		{"its brain moves the head", "", nil, "0s moves; 9.9s called left; 10s called left", "10s find; 10s turn -45"},
 		{"at night", "23:00", nightly, "0s called left", ""},
 		{"it dances", "", nil, "0s dance_started {}; 1s called left", ""},
 	})

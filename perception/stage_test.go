@@ -173,6 +173,8 @@ func shown(a Act) string {
 		return "mark"
 	case SetState:
 		return "state " + a.State
+	case FindHead:
+		return "find"
 	case Lights:
 		return fmt.Sprintf("lights %d %d %d", a.Red, a.Green, a.Blue)
 	}

@@ -18,7 +18,7 @@ func TestAMoodIsWorn(t *testing.T) {
 		{name: "not by a robot that is away", script: "0s offline; 2s glad 0.8; 9s .", want: ""},
 		{name: "lights that somebody has lit are theirs", script: "1s lights; 2s glad 0.8; 9s .", want: "2s face happy; 2s head 8 15"},
 		{name: "so is a head", script: "1s moves; 2s glad 0.8; 30s glad 0.4; 40s .",
-			want: "2s face happy; 2s lights 56 48 0; 30s lights 28 24 0"},
+			want: "2s face happy; 2s lights 56 48 0; 11s find; 30s lights 28 24 0"},
 		{name: "so is a face", script: "1s shows sad; 2s glad 0.8; 9s .", want: "2s lights 56 48 0; 2s head 8 15"},
 		{name: "its own face is no other's", script: "2s glad 0.8; 2s shows happy; 4s glad 0; 9s .",
 			want: "2s face happy; 2s lights 56 48 0; 2s head 8 15; 4s face neutral; 4s lights 0 0 0; 4s head 0 15"},

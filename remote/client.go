@@ -97,9 +97,10 @@ func (c *Client) Close() {
 type Request struct {
 	Method      string
 	Base        *url.URL // in place of the client's
-	Path        string   // below it, "audio/speech"
+	Path        string   // below it, "audio/speech"; empty is the base itself
 	Query       url.Values
 	ContentType string
+	Header      http.Header // sent with this request alone
 	Body        []byte
 	// Live is given in place of Body where that is still being made: it is
 	// sent in chunks as it comes. Its reads end with the context.
@@ -162,7 +163,11 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	if r.Base != nil {
 		base = r.Base
 	}
-	at := base.JoinPath(r.Path)
+	copied := *base
+	at := &copied
+	if r.Path != "" { // else joining would take a last slash away
+		at = base.JoinPath(r.Path)
+	}
 	if len(r.Query) > 0 {
 		query := at.Query()
 		maps.Copy(query, r.Query)
@@ -187,6 +192,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 			req.Header["Idempotency-Key"] = nil
 		}
 	}
+	maps.Copy(req.Header, r.Header)
 	if r.ContentType != "" {
 		req.Header.Set("Content-Type", r.ContentType)
 	}

@@ -23,6 +23,7 @@ const (
 	Normal      = websocket.CloseNormalClosure
 	GoingAway   = websocket.CloseGoingAway
 	BadData     = websocket.CloseUnsupportedData
+	BadProtocol = websocket.CloseProtocolError
 	Violation   = websocket.ClosePolicyViolation
 	TooBig      = websocket.CloseMessageTooBig
 	ServerError = websocket.CloseInternalServerErr
@@ -52,6 +53,32 @@ type Options struct {
 }
 
 const usualBuffer = 4096
+
+// mostAnswer is how many bytes Dial reads until the server has upgraded, with TLS.
+const mostAnswer = 256 << 10
+
+// errAnswer is of an answer that goes on.
+var errAnswer = errors.New("the answer to the upgrade does not end; something else than a WebSocket server listens there")
+
+// opening is a connection that hands out so many bytes, until it is open.
+type opening struct {
+	net.Conn
+	left int
+	open bool
+}
+
+// Read implements net.Conn.
+func (c *opening) Read(p []byte) (int, error) {
+	if c.open {
+		return c.Conn.Read(p)
+	}
+	if c.left <= 0 {
+		return 0, errAnswer
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
 
 // ErrTooBig is returned by Receive for a message over MaxMessage.
 var ErrTooBig = errors.New("message too big")
@@ -106,29 +133,34 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // Dial opens a WebSocket to url. The error is a *Refusal where the server
-// answered and did not upgrade.
+// answered and did not upgrade. It names url without its query, which may hold a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
+	shown, _, _ := strings.Cut(url, "?")
 	stop := func() bool { return true }
+	within := &opening{left: mostAnswer}
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: usualBuffer, WriteBufferSize: usualBuffer}
-	d.NetDialContext = func(within context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(within, network, address)
-		if err == nil {
-			// In the handshake the library heeds a context's deadline, not its end.
-			stop = context.AfterFunc(ctx, func() { _ = c.Close() })
+	d.NetDialContext = func(dialling context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(dialling, network, address)
+		if err != nil {
+			return nil, err
 		}
-		return c, err
+		// In the handshake the library heeds a context's deadline, not its end.
+		stop = context.AfterFunc(ctx, func() { _ = c.Close() })
+		within.Conn = c
+		return within, nil
 	}
 	ws, answer, err := d.DialContext(ctx, url, o.Header)
 	if !stop() {
-		return nil, fmt.Errorf("open %s: %w", url, ctx.Err())
+		return nil, fmt.Errorf("open %s: %w", shown, ctx.Err())
 	}
 	if err != nil {
 		if answer != nil {
 			text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
-			return nil, &Refusal{URL: url, Status: answer.StatusCode, Text: string(text)}
+			return nil, &Refusal{URL: shown, Status: answer.StatusCode, Text: string(text)}
 		}
-		return nil, fmt.Errorf("open %s: %w", url, err)
+		return nil, fmt.Errorf("open %s: %w", shown, err)
 	}
+	within.open = true // nothing reads it meanwhile
 	return wrap(ws, o, make(chan struct{})), nil
 }
 

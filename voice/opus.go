@@ -65,6 +65,7 @@ type Encoder struct {
 	opus  *opus.Encoder
 	frame int // samples in a packet
 	rest  []int16
+	now   []int16 // the sound of the packet that is given out
 	data  [MaxPacket]byte
 }
 
@@ -100,7 +101,8 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	e.rest = append(e.rest, pcm...)
 	used := 0
 	for ; len(e.rest)-used >= e.frame; used += e.frame {
-		n, err := e.opus.Encode(e.rest[used:used+e.frame], e.data[:])
+		e.now = e.rest[used : used+e.frame]
+		n, err := e.opus.Encode(e.now, e.data[:])
 		if err != nil {
 			return fmt.Errorf("encode Opus: %w", err)
 		}
@@ -110,6 +112,16 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	}
 	e.rest = e.rest[:copy(e.rest, e.rest[used:])]
 	return nil
+}
+
+// Levels are those of the packet that Encode or Flush gives out. They may be asked for
+// only during that call.
+func (e *Encoder) Levels() (of Levels) {
+	part := e.frame / len(of)
+	for i := range of {
+		of[i] = Level(e.now[i*part : (i+1)*part])
+	}
+	return of
 }
 
 // Flush fills the last packet up with silence and encodes it. With nothing

@@ -166,7 +166,7 @@ func (r *round) say(replies []agent.Reply) error {
 // phrase says a sentence of our own, in one piece.
 func (r *round) phrase(sentence string) error {
 	face, words := agent.SplitEmotion(sentence)
-	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}))
+	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
 }
 
 // tool shows a tool at work. A tool that only thinks is not shown, unless it is

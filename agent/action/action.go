@@ -70,15 +70,18 @@ const (
 	mostFindings = 1_000_000
 )
 
-// The payloads, as the agent system has them. What ours add comes after the rest.
+// The payloads, as the agent system has them. What ours add comes after the rest: by is
+// viewer for what a viewer has reported, and is not read from its reports.
 type (
 	speech struct {
 		Text      string  `json:"text"`
 		Sentiment float64 `json:"sentiment"` // from -1 to 1
+		By        string  `json:"by,omitempty"`
 	}
 	thought struct {
 		Thought string `json:"thought"`
 		Brain   string `json:"brain,omitempty"`
+		By      string `json:"by,omitempty"`
 	}
 	gesture struct {
 		Name     string  `json:"name"`
@@ -88,6 +91,7 @@ type (
 	emote struct {
 		Trigger string   `json:"trigger"`
 		Weight  *float64 `json:"weight"` // from 0 to 1
+		By      string   `json:"by,omitempty"`
 	}
 	look struct {
 		Target string `json:"target"`
@@ -97,6 +101,7 @@ type (
 		Skill string          `json:"skill"`
 		Args  json.RawMessage `json:"args,omitempty"`
 		Hint  string          `json:"animationHint,omitempty"`
+		By    string          `json:"by,omitempty"`
 	}
 	result struct {
 		Success   *bool    `json:"success"`
@@ -106,10 +111,12 @@ type (
 	done struct {
 		Skill  string `json:"skill"`
 		Result result `json:"result"`
+		By     string `json:"by,omitempty"`
 	}
 	failure struct {
 		Skill string `json:"skill"`
 		Error string `json:"error"`
+		By    string `json:"by,omitempty"`
 	}
 	memory struct {
 		Type    string `json:"type"`
@@ -117,22 +124,27 @@ type (
 		Name    string `json:"name,omitempty"`
 		ID      string `json:"id,omitempty"`
 		Body    string `json:"body,omitempty"` // what some viewers call the content
+		By      string `json:"by,omitempty"`
 	}
 	signature struct {
 		Message   string `json:"message"`
 		Address   string `json:"address"`
 		Signature string `json:"signature,omitempty"`
+		By        string `json:"by,omitempty"`
 	}
 	load struct {
 		URI   string `json:"uri"`
 		Error string `json:"error,omitempty"`
+		By    string `json:"by,omitempty"`
 	}
 	validation struct {
-		Errors   count `json:"errors"`
-		Warnings count `json:"warnings"`
+		Errors   count  `json:"errors"`
+		Warnings count  `json:"warnings"`
+		By       string `json:"by,omitempty"`
 	}
 	state struct {
 		State string `json:"state"`
+		By    string `json:"by,omitempty"`
 	}
 )
 
@@ -171,7 +183,7 @@ func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool)
 func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.Said:
-		s := speech{Text: device.Clip(e.Text, mostText)}
+		s := speech{Text: device.Clip(e.Text, mostText), By: e.By}
 		if sentiment != nil {
 			s.Sentiment = sentiment(s.Text)
 		}
@@ -179,11 +191,11 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	case event.ThinkingStarted:
 		return Think, thought{Brain: e.Brain}, ""
 	case event.Thought:
-		return Think, thought{Thought: device.Clip(e.Text, mostText)}, ""
+		return Think, thought{Thought: device.Clip(e.Text, mostText), By: event.ByViewer}, ""
 	case event.Gesture:
 		return Gesture, gesture{device.Clip(e.Name, mostName), float64(e.Duration), e.By}, e.Skill
 	case event.Emote:
-		return Emote, emote{device.Clip(e.Trigger, mostName), &e.Weight}, ""
+		return Emote, emote{device.Clip(e.Trigger, mostName), &e.Weight, event.ByViewer}, ""
 	case event.LookAt:
 		target := e.Target
 		if target == "center" {
@@ -191,9 +203,9 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 		}
 		return LookAt, look{target, e.By}, ""
 	case event.Remembered:
-		return Remember, memory{Type: e.Type, Content: device.Clip(e.Body, mostText), Name: device.Clip(e.Name, mostName), ID: e.ID}, ""
+		return Remember, memory{Type: e.Type, Content: device.Clip(e.Body, mostText), Name: device.Clip(e.Name, mostName), ID: e.ID, By: e.By}, ""
 	case event.Signed:
-		return Sign, signature{device.Clip(e.Message, mostText), device.Clip(e.Address, mostName), device.Clip(e.Signature, mostName)}, ""
+		return Sign, signature{device.Clip(e.Message, mostText), device.Clip(e.Address, mostName), device.Clip(e.Signature, mostName), e.By}, ""
 	case event.SkillStarted, event.SkillDone, event.SkillFailed:
 		return ofSkill(e)
 	}
@@ -204,16 +216,16 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.SkillStarted:
-		p := perform{Skill: device.Clip(e.Skill, mostName), Hint: device.Clip(e.Gesture, mostName)}
+		p := perform{Skill: device.Clip(e.Skill, mostName), Hint: device.Clip(e.Gesture, mostName), By: e.By}
 		if len(e.Args) <= mostArgs {
 			p.Args = e.Args
 		}
 		return PerformSkill, p, e.Skill
 	case event.SkillDone:
 		well := true
-		return SkillDone, done{device.Clip(e.Skill, mostName), result{&well, device.Clip(e.Output, mostText), e.Sentiment}}, e.Skill
+		return SkillDone, done{device.Clip(e.Skill, mostName), result{&well, device.Clip(e.Output, mostText), e.Sentiment}, e.By}, e.Skill
 	case event.SkillFailed:
-		return SkillError, failure{device.Clip(e.Skill, mostName), device.Clip(e.Error, mostText)}, e.Skill
+		return SkillError, failure{device.Clip(e.Skill, mostName), device.Clip(e.Error, mostText), e.By}, e.Skill
 	}
 	return "", nil, ""
 }
@@ -222,15 +234,43 @@ func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 func ofViewer(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.LoadStarted:
-		return LoadStart, load{URI: device.Clip(e.URI, mostURI)}, ""
+		return LoadStart, load{URI: device.Clip(e.URI, mostURI), By: event.ByViewer}, ""
 	case event.LoadEnded:
-		return LoadEnd, load{device.Clip(e.URI, mostURI), device.Clip(e.Error, mostText)}, ""
+		return LoadEnd, load{device.Clip(e.URI, mostURI), device.Clip(e.Error, mostText), event.ByViewer}, ""
 	case event.Validated:
-		return Validate, validation{count(e.Errors), count(e.Warnings)}, ""
+		return Validate, validation{count(e.Errors), count(e.Warnings), event.ByViewer}, ""
 	case event.Presence:
-		return Presence, state{device.Clip(e.State, mostName)}, ""
+		return Presence, state{device.Clip(e.State, mostName), event.ByViewer}, ""
 	}
 	return "", nil, ""
+}
+
+// Private reports whether actions of a type are for the owner alone: they hold what the
+// agent knows of the household.
+func (t Type) Private() bool { return t == Remember || t == Sign }
+
+// Shown is the action as a viewer may see it: without what a skill was given and what it
+// has answered. ok is false where its type is private.
+func (a Action) Shown() (_ Action, ok bool) {
+	switch a.Type {
+	case PerformSkill:
+		a.Payload = without(a.Payload, func(p *perform) { p.Args = nil })
+	case SkillDone:
+		a.Payload = without(a.Payload, func(p *done) { p.Result.Output = "" })
+	}
+	return a, !a.Type.Private()
+}
+
+// without is a payload of ours less what is taken from it.
+func without[P any](payload json.RawMessage, take func(*P)) json.RawMessage {
+	var p P
+	err := json.Unmarshal(payload, &p)
+	take(&p)
+	text, wrong := json.Marshal(p)
+	if err != nil || wrong != nil {
+		return json.RawMessage("{}")
+	}
+	return text
 }
 
 // ErrBad is wrapped by the errors of an action that is not one.
@@ -292,7 +332,8 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 		return read(payload, done.event)
 	case SkillError:
 		return read(payload, func(p failure) (event.Event, error) {
-			return event.SkillFailed{Skill: p.Skill, Error: p.Error}, errors.Join(needs("skill", p.Skill, mostName), fits("error", p.Error, mostText))
+			return event.SkillFailed{Skill: p.Skill, Error: p.Error, By: event.ByViewer},
+				errors.Join(needs("skill", p.Skill, mostName), fits("error", p.Error, mostText))
 		})
 	case LoadStart:
 		return read(payload, func(p load) (event.Event, error) {
@@ -372,7 +413,7 @@ func (p perform) event() (event.Event, error) {
 	if len(p.Args) > 0 && string(p.Args) != "null" && p.Args[0] != '{' {
 		err = errors.Join(err, bad("payload.args is an object"))
 	}
-	return event.SkillStarted{Skill: p.Skill, Args: p.Args, Gesture: p.Hint}, err
+	return event.SkillStarted{Skill: p.Skill, Args: p.Args, Gesture: p.Hint, By: event.ByViewer}, err
 }
 
 func (p done) event() (event.Event, error) {
@@ -381,9 +422,9 @@ func (p done) event() (event.Event, error) {
 		err = errors.Join(err, bad("payload.result.sentiment is a number from -1 to 1"))
 	}
 	if p.Result.Success != nil && !*p.Result.Success {
-		return event.SkillFailed{Skill: p.Skill, Error: p.Result.Output}, err
+		return event.SkillFailed{Skill: p.Skill, Error: p.Result.Output, By: event.ByViewer}, err
 	}
-	return event.SkillDone{Skill: p.Skill, Output: p.Result.Output, Sentiment: p.Result.Sentiment}, err
+	return event.SkillDone{Skill: p.Skill, Output: p.Result.Output, Sentiment: p.Result.Sentiment, By: event.ByViewer}, err
 }
 
 func (p memory) event() (event.Event, error) {
@@ -397,7 +438,7 @@ func (p memory) event() (event.Event, error) {
 	default:
 		return nil, bad("payload.type is user, feedback, project or reference, not %.40q", p.Type)
 	}
-	return event.Remembered{Type: p.Type, Name: p.Name, Body: p.Content},
+	return event.Remembered{Type: p.Type, Name: p.Name, Body: p.Content, By: event.ByViewer},
 		errors.Join(needs("content", p.Content, mostText), fits("name", p.Name, mostName))
 }
 
@@ -407,10 +448,13 @@ const ours = "ed25519:"
 
 func (p signature) event() (event.Event, error) {
 	err := errors.Join(needs("message", p.Message, mostText), needs("address", p.Address, mostName), fits("signature", p.Signature, mostName))
+	if strings.ContainsFunc(p.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		err = errors.Join(err, bad("payload.address is one word of ASCII"))
+	}
 	if strings.HasPrefix(strings.ToLower(p.Address), ours) {
 		err = errors.Join(err, bad("payload.address is a viewer's own; %s is the appliance's", ours))
 	}
-	return event.Signed{Message: p.Message, Address: p.Address, Signature: p.Signature}, err
+	return event.Signed{Message: p.Message, Address: p.Address, Signature: p.Signature, By: event.ByViewer}, err
 }
 
 func (p validation) event() (event.Event, error) {

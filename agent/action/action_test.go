@@ -27,26 +27,29 @@ func TestTheTable(t *testing.T) {
 		skill   string
 		back    event.Event // nil is the event itself
 	}{
-		{event.Said{Text: "Hello!", By: event.ByViewer}, Speak, `{"text":"Hello!","sentiment":0.5}`, "", nil},
-		{event.Thought{Text: "hm"}, Think, `{"thought":"hm"}`, "", nil},
+		{event.Said{Text: "Hello!", By: event.ByViewer}, Speak, `{"text":"Hello!","sentiment":0.5,"by":"viewer"}`, "", nil},
+		{event.Thought{Text: "hm"}, Think, `{"thought":"hm","by":"viewer"}`, "", nil},
 		{event.Gesture{Name: "wave", Duration: 1500, By: event.ByViewer}, Gesture, `{"name":"wave","duration":1500,"by":"viewer"}`, "", nil},
 		{event.Gesture{Name: "nod", By: event.ByViewer, Skill: "greet"}, Gesture, `{"name":"nod","by":"viewer"}`, "greet", nil},
-		{event.Emote{Trigger: "curiosity", Weight: .4}, Emote, `{"trigger":"curiosity","weight":0.4}`, "", nil},
+		{event.Emote{Trigger: "curiosity", Weight: .4}, Emote, `{"trigger":"curiosity","weight":0.4,"by":"viewer"}`, "", nil},
 		{event.LookAt{Target: "user", By: event.ByViewer}, LookAt, `{"target":"user","by":"viewer"}`, "", nil},
 		{event.LookAt{Target: "center", By: event.ByViewer}, LookAt, `{"target":"model","by":"viewer"}`, "",
 			event.LookAt{Target: "model", By: event.ByViewer}},
-		{event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":1}`), Gesture: "wave"}, PerformSkill,
-			`{"skill":"greet","args":{"a":1},"animationHint":"wave"}`, "greet", nil},
-		{event.SkillDone{Skill: "greet", Output: "Hi", Sentiment: number(.6)}, SkillDone,
-			`{"skill":"greet","result":{"success":true,"output":"Hi","sentiment":0.6}}`, "greet", nil},
-		{event.SkillFailed{Skill: "greet", Error: "no voice"}, SkillError, `{"skill":"greet","error":"no voice"}`, "greet", nil},
-		{event.Remembered{ID: "7", Type: "user", Name: "tea", Body: "likes tea"}, Remember,
-			`{"type":"user","content":"likes tea","name":"tea","id":"7"}`, "", event.Remembered{Type: "user", Name: "tea", Body: "likes tea"}},
-		{event.Signed{Message: "m", Address: "0xab", Signature: "s"}, Sign, `{"message":"m","address":"0xab","signature":"s"}`, "", nil},
-		{event.LoadStarted{URI: "a.glb"}, LoadStart, `{"uri":"a.glb"}`, "", nil},
-		{event.LoadEnded{URI: "a.glb", Error: "404"}, LoadEnd, `{"uri":"a.glb","error":"404"}`, "", nil},
-		{event.Validated{Errors: 2, Warnings: 1}, Validate, `{"errors":2,"warnings":1}`, "", nil},
-		{event.Presence{State: "online"}, Presence, `{"state":"online"}`, "", nil},
+		{event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":1}`), Gesture: "wave", By: event.ByViewer}, PerformSkill,
+			`{"skill":"greet","args":{"a":1},"animationHint":"wave","by":"viewer"}`, "greet", nil},
+		{event.SkillDone{Skill: "greet", Output: "Hi", Sentiment: number(.6), By: event.ByViewer}, SkillDone,
+			`{"skill":"greet","result":{"success":true,"output":"Hi","sentiment":0.6},"by":"viewer"}`, "greet", nil},
+		{event.SkillFailed{Skill: "greet", Error: "no voice", By: event.ByViewer}, SkillError,
+			`{"skill":"greet","error":"no voice","by":"viewer"}`, "greet", nil},
+		{event.Remembered{ID: "7", Type: "user", Name: "tea", Body: "likes tea", By: event.ByViewer}, Remember,
+			`{"type":"user","content":"likes tea","name":"tea","id":"7","by":"viewer"}`, "",
+			event.Remembered{Type: "user", Name: "tea", Body: "likes tea", By: event.ByViewer}},
+		{event.Signed{Message: "m", Address: "0xab", Signature: "s", By: event.ByViewer}, Sign,
+			`{"message":"m","address":"0xab","signature":"s","by":"viewer"}`, "", nil},
+		{event.LoadStarted{URI: "a.glb"}, LoadStart, `{"uri":"a.glb","by":"viewer"}`, "", nil},
+		{event.LoadEnded{URI: "a.glb", Error: "404"}, LoadEnd, `{"uri":"a.glb","error":"404","by":"viewer"}`, "", nil},
+		{event.Validated{Errors: 2, Warnings: 1}, Validate, `{"errors":2,"warnings":1,"by":"viewer"}`, "", nil},
+		{event.Presence{State: "online"}, Presence, `{"state":"online","by":"viewer"}`, "", nil},
 	} {
 		a, ok := Of(event.Envelope{At: at, Event: c.event}, "cook", func(string) float64 { return .5 })
 		if !ok || a.Type != c.kind || string(a.Payload) != c.payload || a.Agent != "cook" || a.Timestamp != 1_790_000_000_123 ||
@@ -77,10 +80,35 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
+// TestAViewerPassesForNobodyElse: whatever it says of itself, its report is told as a
+// viewer's; what the agent does by itself is told without.
+func TestAViewerPassesForNobodyElse(t *testing.T) {
+	for kind, payload := range map[Type]string{Speak: `"text":"x"`, Think: `"thought":"x"`, Gesture: `"name":"wave"`, Emote: `"trigger":"empathy"`,
+		LookAt: `"target":"user"`, PerformSkill: `"skill":"x"`, SkillDone: `"skill":"x"`, SkillError: `"skill":"x"`, Remember: `"content":"x"`,
+		Sign: `"message":"x","address":"a"`, LoadStart: `"uri":"x"`, LoadEnd: `"uri":"x"`, Validate: `"errors":1`, Presence: `"state":"x"`} {
+		for _, by := range []string{"", `,"by":"model"`, `,"by":"","By":""`} {
+			e, err := Action{Type: kind, Payload: json.RawMessage("{" + payload + by + "}")}.Event()
+			if err != nil {
+				t.Fatal(kind, err)
+			}
+			if a, ok := Of(event.Envelope{Event: e}, "cook", nil); !ok || !strings.Contains(string(a.Payload), `"by":"viewer"`) {
+				t.Errorf("%s%s is told as %s", kind, by, a.Payload)
+			}
+		}
+	}
+	for _, own := range []event.Event{event.Said{}, event.ThinkingStarted{}, event.SkillStarted{}, event.SkillDone{}, event.SkillFailed{},
+		event.Remembered{}, event.Signed{}, event.Gesture{By: event.ByModel}, event.LookAt{By: event.BySkill}} {
+		if a, ok := Of(event.Envelope{Event: own}, "cook", nil); !ok || strings.Contains(string(a.Payload), `viewer`) {
+			t.Errorf("%#v is told as %s", own, a.Payload)
+		}
+	}
+}
+
 func TestTheShapeOfAnAction(t *testing.T) {
 	a, _ := Of(event.Envelope{At: time.UnixMilli(5), Event: event.Presence{State: "online"}}, "default", nil)
 	text, err := json.Marshal(a)
-	if want := `{"type":"presence","payload":{"state":"online"},"timestamp":5,"agentId":"default","sourceSkill":null}`; err != nil || string(text) != want {
+	want := `{"type":"presence","payload":{"state":"online","by":"viewer"},"timestamp":5,"agentId":"default","sourceSkill":null}`
+	if err != nil || string(text) != want {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -89,10 +117,10 @@ func TestWhatAViewerMayLeaveOut(t *testing.T) {
 	for text, want := range map[string]event.Event{
 		`{"type":"emote","payload":{"trigger":"empathy"}}`: event.Emote{Trigger: "empathy", Weight: .7},
 		`{"type":"validate","payload":{"errors":[{},{}]}}`: event.Validated{Errors: 2},
-		`{"type":"remember","payload":{"body":"tea"}}`:     event.Remembered{Type: "user", Body: "tea"},
+		`{"type":"remember","payload":{"body":"tea"}}`:     event.Remembered{Type: "user", Body: "tea", By: event.ByViewer},
 		`{"type":"load-end","payload":{"error":null}}`:     event.LoadEnded{},
 		`{"type":"skill-done","payload":{"skill":"x","result":{"success":false,"output":"unknown","sentiment":-0.3}}}`: event.SkillFailed{
-			Skill: "x", Error: "unknown"},
+			Skill: "x", Error: "unknown", By: event.ByViewer},
 	} {
 		var a Action
 		if err := json.Unmarshal([]byte(text), &a); err != nil {
@@ -120,6 +148,8 @@ func TestBadActions(t *testing.T) {
 		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                   "payload.args",
 		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:        "payload.result.sentiment",
 		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:            "the appliance's",
+		`{"type":"sign","payload":{"message":"m","address":" ed25519:AAAA"}}`:           "one word",
+		`{"type":"sign","payload":{"message":"m","address":"\u200bed25519:AAAA"}}`:      "one word",
 		`{"type":"validate","payload":{"errors":-1}}`:                                   "payload.errors",
 		`{"type":"presence","payload":{}}`:                                              "payload.state is needed",
 		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", mostText+1) + `"}}`: "at most",
@@ -150,7 +180,7 @@ func TestTheLogIsBounded(t *testing.T) {
 		t.Errorf("the quietest character is kept: %v", got)
 	}
 	got := l.Recent(fmt.Sprint(mostCharacters+2), []Type{Presence}, 2)
-	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d"}`, kept+4) {
+	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d","by":"viewer"}`, kept+4) {
 		t.Errorf("the latest two are %v", got)
 	}
 	if got := l.Recent("", []Type{Speak}, 10); len(got) != 0 {

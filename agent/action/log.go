@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -27,12 +28,12 @@ type Log struct {
 	mu   sync.Mutex
 	of   map[string][]Action // by the character's id, the oldest first
 	seen uint64              // Seq of the latest event that was taken in
-	news chan struct{}       // closed and replaced when seen changes and somebody waits
+	news chan struct{}       // of who waits, closed when seen changes; nil while nobody does
 }
 
 // NewLog returns an empty log. sentiment may be nil: then every text is neutral.
 func NewLog(who Who, sentiment Sentiment) *Log {
-	return &Log{who: who, sentiment: sentiment, of: map[string][]Action{}, news: make(chan struct{})}
+	return &Log{who: who, sentiment: sentiment, of: map[string][]Action{}}
 }
 
 // Run takes in what a reader reads until ctx or the bus ends.
@@ -56,8 +57,10 @@ func (l *Log) Take(e event.Envelope) {
 		l.keep(a)
 	}
 	l.seen = e.Seq
-	close(l.news)
-	l.news = make(chan struct{})
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
 }
 
 func (l *Log) keep(a Action) {
@@ -86,10 +89,8 @@ func (l *Log) dropQuietest() {
 // published it finds it. It returns ctx.Err() if ctx ends first.
 func (l *Log) Upto(ctx context.Context, seq uint64) error {
 	for {
-		l.mu.Lock()
-		seen, news := l.seen, l.news
-		l.mu.Unlock()
-		if seen >= seq {
+		news := l.after(seq)
+		if news == nil {
 			return nil
 		}
 		select {
@@ -98,6 +99,20 @@ func (l *Log) Upto(ctx context.Context, seq uint64) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// after is closed when another event than those so far is taken in, or nil where the log
+// has the one with that number.
+func (l *Log) after(seq uint64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen >= seq {
+		return nil
+	}
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return l.news
 }
 
 // Recent are the latest n actions of a character, or of all for the empty id, of these
@@ -116,7 +131,7 @@ func (l *Log) Recent(agent string, types []Type, n int) []Action {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Action) int { return int(a.Timestamp - b.Timestamp) })
+	slices.SortStableFunc(all, func(a, b Action) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	return all[max(0, len(all)-n):]
 }
 

@@ -279,7 +279,8 @@ func (r *round) cutOff() error {
 		}
 	}
 	face, words := agent.SplitEmotion(r.brain.o.CutOff)
-	return r.send(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1}, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+	felt := agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}
+	return r.send(append(r.speech.End(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
 // unheeded returns an error of out as it is.

@@ -50,7 +50,7 @@ func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", forPoint, p
 
 // signed reports whether the key has signed the point.
 func (p Point) signed(public ed25519.PublicKey) bool {
-	return p.Seq == 0 && p.Hash == "" || ed25519.Verify(public, p.text(), p.Signature)
+	return p.Seq == 0 && p.Hash == "" || len(public) == ed25519.PublicKeySize && ed25519.Verify(public, p.text(), p.Signature)
 }
 
 // Head is where the chain begins and ends, signed with each change. It has the newest
@@ -62,15 +62,37 @@ type Head struct {
 	Address   string    `json:"address"` // of the key
 	Signature []byte    `json:"signature"`
 	Newest    []Entry   `json:"newest,omitempty"` // ascending; the last is at Last
+	Before    []Origin  `json:"before,omitempty"` // ascending; whose diary this goes on with
+}
+
+// Origin is another appliance, whose diary came with a backup.
+type Origin struct {
+	Address string `json:"address"` // of its key
+	Last    Point  `json:"last"`    // what it has signed ends here
 }
 
 func (h Head) text() []byte {
-	return fmt.Appendf(nil, "%s%d\n%s\n%d\n%s\n%s\n", forHead, h.Root.Seq, h.Root.Hash, h.Last.Seq, h.Last.Hash, h.At.UTC().Format(time.RFC3339Nano))
+	text := fmt.Appendf(nil, "%s%d\n%s\n%d\n%s\n%s\n", forHead, h.Root.Seq, h.Root.Hash, h.Last.Seq, h.Last.Hash, h.At.UTC().Format(time.RFC3339Nano))
+	for _, o := range h.Before {
+		text = fmt.Appendf(text, "%s\n%d\n%s\n", o.Address, o.Last.Seq, o.Last.Hash)
+	}
+	return text
+}
+
+// key is the key that has signed what there is at an entry. A head without an address
+// has none.
+func (h Head) key(seq uint64) ed25519.PublicKey {
+	for _, o := range h.Before {
+		if seq <= o.Last.Seq {
+			return publicOf(o.Address)
+		}
+	}
+	return publicOf(h.Address)
 }
 
 // signed reports whether the key has signed the head.
 func (h Head) signed(public ed25519.PublicKey) bool {
-	return ed25519.Verify(public, h.text(), h.Signature)
+	return len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.text(), h.Signature)
 }
 
 func (k Key) signPoint(p Point) Point {

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type Fault struct {
 
 // Report is what a look at the whole chain has found.
 type Report struct {
-	Whole   bool       `json:"whole"`
+	Whole   bool       `json:"whole"`          // and this appliance's own
 	Entries int        `json:"entries"`        // number of them
 	From    uint64     `json:"from,omitempty"` // of the oldest
 	To      uint64     `json:"to,omitempty"`   // of the newest
@@ -27,6 +28,26 @@ type Report struct {
 	Address string     `json:"address"`        // of the appliance's key
 	Faults  []Fault    `json:"faults"`         // at most 20; empty where it is whole
 	Further int        `json:"further_faults"` // number of those beyond
+	// Foreign are the other appliances that have signed a part of it, ascending. A diary
+	// with them and without faults fits in itself; whether to trust their keys is the owner's to say.
+	Foreign []Foreign `json:"foreign,omitempty"`
+}
+
+// Foreign is another appliance, whose diary this one goes on with.
+type Foreign struct {
+	Address string `json:"address"` // of its key
+	To      uint64 `json:"to"`      // the last entry that it has signed
+}
+
+// Fits reports whether the diary has no fault, and is signed by this appliance and by
+// those whose keys are given.
+func (r Report) Fits(trusted ...string) bool {
+	for _, f := range r.Foreign {
+		if !slices.Contains(trusted, f.Address) {
+			return false
+		}
+	}
+	return len(r.Faults) == 0
 }
 
 func (r *Report) fault(seq uint64, format string, args ...any) {
@@ -37,33 +58,34 @@ func (r *Report) fault(seq uint64, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
 }
 
-// Check looks at a whole chain: every entry of the table, ascending by seq, and the head, if there is one.
-// Public is the appliance's own key; what another has signed is a fault.
+// Check looks at a whole chain: every entry of the table, ascending by seq, and the head; one that is missing is a fault.
+// Public is the appliance's own key; who else has signed a part of it is told, and it is not whole then.
 func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	r := Report{Address: Address(public), Faults: []Fault{}}
 	if head == nil {
-		for e := range table {
+		r.fault(0, "the signed head of the diary is not there")
+		for range table {
 			r.Entries++
-			r.fault(e.Seq, "entry %d is there, and the signed head of the diary is not", e.Seq)
 		}
-		r.Whole = len(r.Faults) == 0
 		return r
 	}
 	at := head.At
 	r.At = &at
-	switch {
-	case head.Address != r.Address:
-		r.fault(0, "the head is signed with another key than this appliance's")
-	case !head.signed(public):
+	for _, o := range append(slices.Clone(head.Before), Origin{head.Address, head.Last}) {
+		if o.Address != r.Address {
+			r.Foreign = append(r.Foreign, Foreign{o.Address, o.Last.Seq})
+		}
+		if !o.Last.signed(publicOf(o.Address)) {
+			r.fault(0, "the last entry, %d, is not signed by %.60s", o.Last.Seq, o.Address)
+		}
+	}
+	if !head.signed(publicOf(head.Address)) {
 		r.fault(0, "the signature does not fit the head: it was changed")
 	}
-	if !head.Root.signed(public) {
+	if !head.Root.signed(head.key(head.Root.Seq)) {
 		r.fault(0, "the diary is cut after entry %d, which was never signed", head.Root.Seq)
 	}
-	if !head.Last.signed(public) {
-		r.fault(0, "the last entry, %d, is not signed", head.Last.Seq)
-	}
-	c := chain{report: &r, public: public, at: head.Root}
+	c := chain{report: &r, head: head, at: head.Root}
 	for e := range joined(*head, table, &r) {
 		c.take(e)
 	}
@@ -72,7 +94,7 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	} else if c.at.Hash != head.Last.Hash {
 		r.fault(head.Last.Seq, "entry %d is not the one that the head is signed for", head.Last.Seq)
 	}
-	r.To, r.Hash, r.Whole = head.Last.Seq, head.Last.Hash, len(r.Faults) == 0
+	r.To, r.Hash, r.Whole = head.Last.Seq, head.Last.Hash, r.Fits()
 	return r
 }
 
@@ -106,7 +128,7 @@ func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 // chain follows the entries.
 type chain struct {
 	report *Report
-	public ed25519.PublicKey
+	head   *Head
 	at     Point // after the entry before
 }
 
@@ -128,7 +150,7 @@ func (c *chain) take(e Entry) {
 	if e.hash() != e.Hash {
 		c.report.fault(e.Seq, "entry %d was changed", e.Seq)
 	}
-	if p := (Point{e.Seq, e.Hash, e.Signature}); e.Signature != nil && !p.signed(c.public) {
+	if p := (Point{e.Seq, e.Hash, e.Signature}); e.Signature != nil && !p.signed(c.head.key(e.Seq)) {
 		c.report.fault(e.Seq, "the signature of entry %d does not fit", e.Seq)
 	}
 	c.at = Point{Seq: e.Seq, Hash: e.Hash}

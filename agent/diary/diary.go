@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,9 +46,11 @@ type Options struct {
 	Entries   entries
 	Heads     heads
 	Key       Key
+	Begins    bool             // the key was made just now, so that there is no diary yet
 	Keep      int              // entries at most, of all characters; 0 keeps none
 	Who       action.Who       // the character that acts
 	Sentiment action.Sentiment // of what is said; nil is neutral
+	Wrote     func(Entry)      // takes each entry that is on the disk, and does not call the diary; nil is nobody
 	Log       *slog.Logger
 }
 
@@ -55,13 +58,18 @@ type Options struct {
 type Diary struct {
 	o Options
 
+	changing sync.Mutex // held while the chain is changed, and while it is verified
+	reported []uint64   // ascending seqs of the entries that viewers have reported; Run's
+	full     bool       // what viewers report is not kept at the moment; Run's
+
 	mu   sync.Mutex
-	head *Head // as stored; nil before the first entry
+	head *Head // as stored; changed with changing held
 	err  error // why the latest batch is not stored
 }
 
-// Open reads the head. A head that is missing or not this appliance's is not replaced by a
-// good one: what follows is not bound to what is there, so that Verify goes on to find it.
+// Open reads the head. With a new key it stores that of an empty diary. A head that is missing
+// or not this appliance's is not replaced by a good one: what follows is not bound to what is
+// there, so that Verify goes on to find it.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
 	head, found, err := o.Heads.Get(headKey)
@@ -75,15 +83,39 @@ func Open(o Options) (*Diary, error) {
 		d.sweep()
 		return d, nil
 	}
+	if found && d.inherited() {
+		o.Log.Warn("the diary is of another appliance, as after a restore, and goes on here; perch diary verify says more", "address", head.Address)
+		return d, nil
+	}
 	var last uint64
 	for _, e := range o.Entries.Newest(1) {
 		last = e.Seq
 	}
-	if found || last > 0 {
-		o.Log.Error("the diary's head is missing or is not signed with this appliance's key; perch diary verify shows it")
-		d.head = &Head{Last: Point{Seq: max(last, head.Last.Seq)}, Newest: head.Newest}
+	if o.Begins && !found && last == 0 {
+		if err := d.put(Head{At: time.Now().UTC().Round(0)}); err != nil {
+			return nil, fmt.Errorf("begin the diary: %w", err)
+		}
+		return d, nil
 	}
+	o.Log.Error("the diary's head is missing or is not signed with this appliance's key; perch diary verify shows it")
+	d.head = &Head{Last: Point{Seq: max(1, last, head.Last.Seq)}, Newest: head.Newest}
 	return d, nil
+}
+
+// inherited reports whether the diary is whole in itself, and signed with another key. It
+// is gone on with then: its entries stay bound to what follows, and the other's signatures with them.
+func (d *Diary) inherited() bool {
+	found := *d.head
+	if found.Address == d.o.Key.Address() {
+		return false
+	}
+	r, err := d.Verify()
+	if err != nil || len(r.Faults) > 0 {
+		return false
+	}
+	found.Before = append(slices.Clone(found.Before), Origin{found.Address, found.Last})
+	d.head = &found
+	return true
 }
 
 // Placed is an entry as it lies at a key of the table. One that lies where it does not
@@ -104,6 +136,7 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	pump.Go(func() { from.Pump(ctx, events) })
 	defer pump.Wait()
 	d.cut()
+	d.tally()
 	var batch []Entry
 	var due <-chan time.Time
 	for {
@@ -125,7 +158,9 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 		if d.write(batch); d.Err() == nil || len(batch) >= mostBatch {
 			batch = nil
 		}
-		due = nil
+		if due = nil; len(batch) > 0 { // the disk may take it later
+			due = time.After(every)
+		}
 	}
 }
 
@@ -139,10 +174,37 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 		return batch
 	}
 	entry, ok := d.entryOf(e)
-	if !ok {
+	if !ok || entry.reported() && !d.fits(batch) {
 		return batch
 	}
 	return append(batch, entry)
+}
+
+// tally finds what viewers have reported before.
+func (d *Diary) tally() {
+	d.reported = nil
+	for e := range joined(*d.head, d.table(), &Report{}) {
+		if e.reported() {
+			d.reported = append(d.reported, e.Seq)
+		}
+	}
+}
+
+// fits reports whether one more entry may be a viewer's: a tenth of what is kept. The
+// chain is cut at its beginning alone, so that without a bound viewers' entries would push
+// out the characters' own.
+func (d *Diary) fits(batch []Entry) bool {
+	n := len(d.reported)
+	for _, e := range batch {
+		if e.reported() {
+			n++
+		}
+	}
+	was := d.full
+	if d.full = n >= (d.o.Keep+9)/10; d.full && !was {
+		d.o.Log.Warn("viewers have reported as much as the diary keeps of them, and more is not kept until older entries are gone", "count", n)
+	}
+	return !d.full
 }
 
 // write binds a batch to the chain and stores it. What the disk refuses is lost, and logged.
@@ -150,25 +212,35 @@ func (d *Diary) write(batch []Entry) {
 	if len(batch) == 0 {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := d.err
-	if d.err = d.append(batch); d.err != nil && before == nil {
-		d.o.Log.Error("the diary cannot be kept", "err", d.err)
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	err := d.append(batch)
+	d.went(err)
+	if err != nil || d.o.Wrote == nil {
+		return
+	}
+	for _, e := range d.head.Newest {
+		d.o.Wrote(e)
 	}
 }
 
-// append stores a batch of at least one entry. The entries of the head before go into the table: they are on the disk with a
-// signature already, so that no power cut leaves an entry without one. With mu held.
-func (d *Diary) append(batch []Entry) error {
-	next := Head{At: time.Now().UTC().Round(0)}
-	if d.head != nil {
-		next.Root, next.Last = d.head.Root, d.head.Last
-		for _, e := range d.head.Newest {
-			d.o.Entries.PutSoon(key(e.Seq), e)
-		}
+// went notes how the latest change went.
+func (d *Diary) went(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil && d.err == nil {
+		d.o.Log.Error("the diary cannot be kept", "err", err)
 	}
-	next.Newest = make([]Entry, len(batch))
+	d.err = err
+}
+
+// append stores a batch of at least one entry. The entries of the head before go into the table: they are on the disk with a
+// signature already, so that no power cut leaves an entry without one. With changing held.
+func (d *Diary) append(batch []Entry) error {
+	next := Head{At: time.Now().UTC().Round(0), Root: d.head.Root, Last: d.head.Last, Before: d.head.Before, Newest: make([]Entry, len(batch))}
+	for _, e := range d.head.Newest {
+		d.o.Entries.PutSoon(key(e.Seq), e)
+	}
 	for i, e := range batch {
 		e.Seq, e.Prev = next.Last.Seq+1, next.Last.Hash
 		e.Hash = e.hash()
@@ -177,32 +249,50 @@ func (d *Diary) append(batch []Entry) error {
 	}
 	next.Last = d.o.Key.signPoint(next.Last)
 	next.Newest[len(batch)-1].Signature = next.Last.Signature
-	return d.put(next)
+	if err := d.put(next); err != nil {
+		return err
+	}
+	for _, e := range d.head.Newest {
+		if e.reported() {
+			d.reported = append(d.reported, e.Seq)
+		}
+	}
+	d.reported = slices.DeleteFunc(d.reported, func(seq uint64) bool { return seq <= d.head.Root.Seq })
+	return nil
 }
 
-// put signs and stores a head, cut to what is kept. What is cut off is removed only then. With mu held.
+// put signs and stores a head, cut to what is kept. What is cut off is removed only then. With changing held.
 func (d *Diary) put(next Head) error {
-	next.Root = d.cutAt(next)
+	next.Address = d.o.Key.Address()
+	if next.Root = d.cutAt(next); next.Root.Seq == next.Last.Seq {
+		next.Newest = nil
+	}
+	if !next.Last.signed(d.o.Key.Public()) { // the other's, where a restored diary is cut before it has gone on
+		next.Last = d.o.Key.signPoint(next.Last)
+	}
+	next.Before = slices.DeleteFunc(slices.Clone(next.Before), func(o Origin) bool { return o.Last.Seq < next.Root.Seq })
 	next = d.o.Key.signHead(next)
 	if err := d.o.Heads.Put(headKey, next); err != nil {
 		return err
 	}
 	cut := d.head == nil || d.head.Root.Seq != next.Root.Seq
+	d.mu.Lock()
 	d.head = &next
+	d.mu.Unlock()
 	if cut {
 		d.sweep()
 	}
 	return nil
 }
 
-// cutAt is the first signed point after which there are not too many entries. With mu held.
+// cutAt is the first signed point after which there are not too many entries. With changing held.
 func (d *Diary) cutAt(h Head) Point {
 	if h.Last.Seq <= h.Root.Seq+uint64(d.o.Keep) {
 		return h.Root
 	}
 	for _, e := range d.o.Entries.All() {
 		p := Point{e.Seq, e.Hash, e.Signature}
-		if e.Seq > h.Root.Seq && e.Seq+uint64(d.o.Keep) >= h.Last.Seq && e.Signature != nil && p.signed(d.o.Key.Public()) {
+		if e.Seq > h.Root.Seq && e.Seq+uint64(d.o.Keep) >= h.Last.Seq && e.Signature != nil && p.signed(h.key(e.Seq)) {
 			return p
 		}
 	}
@@ -214,19 +304,17 @@ func (d *Diary) cutAt(h Head) Point {
 
 // cut applies a smaller bound than that of the run before.
 func (d *Diary) cut() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.head == nil || d.head.Last.Signature == nil || d.head.Last.Seq <= d.head.Root.Seq+uint64(d.o.Keep) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if d.head.Last.Signature == nil || d.head.Last.Seq <= d.head.Root.Seq+uint64(d.o.Keep) {
 		return
 	}
 	next := *d.head
 	next.At = time.Now().UTC().Round(0)
-	if d.err = d.put(next); d.err != nil {
-		d.o.Log.Error("the diary cannot be cut", "err", d.err)
-	}
+	d.went(d.put(next))
 }
 
-// sweep removes entries before the root. With mu held, or before anybody has d.
+// sweep removes entries before the root. With changing held, or before anybody has d.
 func (d *Diary) sweep() {
 	for k, e := range d.o.Entries.All() {
 		if e.Seq > d.head.Root.Seq {
@@ -246,29 +334,27 @@ func (d *Diary) Err() error {
 // Newest are the newest n entries, the newest first.
 func (d *Diary) Newest(n int) []Entry {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	head := d.head // which is replaced, and never changed
+	d.mu.Unlock()
 	list := []Entry{}
-	if d.head == nil {
-		return list
-	}
-	for i := len(d.head.Newest) - 1; i >= 0 && len(list) < n; i-- {
-		if e := d.head.Newest[i]; e.Seq > d.head.Root.Seq {
+	for i := len(head.Newest) - 1; i >= 0 && len(list) < n; i-- {
+		if e := head.Newest[i]; e.Seq > head.Root.Seq {
 			list = append(list, e)
 		}
 	}
-	own := uint64(len(d.head.Newest))
-	for _, e := range d.o.Entries.Newest(n + len(d.head.Newest)) { // the table may have the head's own, too
-		if e.Seq > d.head.Root.Seq && e.Seq+own <= d.head.Last.Seq && len(list) < n {
+	own := uint64(len(head.Newest))
+	for _, e := range d.o.Entries.Newest(n + len(head.Newest)) { // the table may have the head's own, too
+		if e.Seq > head.Root.Seq && e.Seq+own <= head.Last.Seq && len(list) < n {
 			list = append(list, e)
 		}
 	}
 	return list
 }
 
-// Verify looks at the whole chain as it is stored.
+// Verify looks at the whole chain as it is stored. Nothing is written meanwhile.
 func (d *Diary) Verify() (Report, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.changing.Lock()
+	defer d.changing.Unlock()
 	head, found, err := d.o.Heads.Get(headKey)
 	if err != nil {
 		return Report{}, fmt.Errorf("read the diary's head: %w", err)
@@ -277,14 +363,18 @@ func (d *Diary) Verify() (Report, error) {
 	if found {
 		stored = &head
 	}
-	r := Check(d.Public(), stored, func(yield func(Entry) bool) {
+	return Check(d.Public(), stored, d.table()), d.o.Entries.Err()
+}
+
+// table are the entries that are not in the head alone, ascending.
+func (d *Diary) table() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		for k, e := range d.o.Entries.All() {
 			if !yield(Placed(k, e)) {
 				return
 			}
 		}
-	})
-	return r, d.o.Entries.Err()
+	}
 }
 
 // Public is the key that signatures are checked with.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +26,12 @@ const robot device.ID = "a0b1c2d3e4f5"
 type disk struct {
 	entries map[string]Entry
 	head    *Head
-	broken  error
+	broken  atomic.Pointer[error] // that every write ends with; nil is none
+	keyed   bool                  // there is a key
 }
+
+// fails has every write end with an error.
+func (d *disk) fails(err error) { d.broken.Store(&err) }
 
 func newDisk() *disk { return &disk{entries: map[string]Entry{}} }
 
@@ -64,11 +69,12 @@ func (d *disk) Get(string) (Head, bool, error) {
 }
 
 func (d *disk) Put(_ string, h Head) error {
-	if d.broken == nil {
-		h = again(h)
-		d.head = &h
+	if broken := d.broken.Load(); broken != nil {
+		return *broken
 	}
-	return d.broken
+	h = again(h)
+	d.head = &h
+	return nil
 }
 
 // again is what of a value is read back from the disk.
@@ -93,7 +99,9 @@ func seed(digit string) Key {
 
 func open(t *testing.T, on *disk, keep int) *Diary {
 	t.Helper()
-	d, err := Open(Options{Entries: on, Heads: on, Key: seed("a"), Keep: keep, Log: slog.New(slog.DiscardHandler),
+	begins := !on.keyed
+	on.keyed = true
+	d, err := Open(Options{Entries: on, Heads: on, Key: seed("a"), Begins: begins, Keep: keep, Log: slog.New(slog.DiscardHandler),
 		Who: func(r device.ID, _ string) string { return cmp.Or(string(r), "default") }})
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +198,9 @@ func TestBoundAndCutAtSignedPoints(t *testing.T) {
 	}
 	d = open(t, on, 0) // keeps nothing any more
 	live(t, d, 5)
+	if text, err := json.Marshal([]any{on.head, on.entries}); err != nil || strings.Contains(string(text), "sentence") {
+		t.Errorf("what it does not keep is stored: %.300s, %v", text, err)
+	}
 	if r := verify(t, d); !r.Whole || r.Entries != 0 || r.To != 500 {
 		t.Fatalf("%+v", r)
 	}
@@ -234,6 +245,7 @@ func TestBroken(t *testing.T) {
 		"one added":               func(d *disk) { e := d.head.Newest[0]; e.Seq = d.head.Last.Seq + 1; e.Hash = e.hash(); put(d, e) },
 		"one of the head changed": func(d *disk) { d.head.Newest[0].Payload = json.RawMessage(`{}`) },
 		"the head gone":           func(d *disk) { d.head = nil },
+		"all of it gone":          func(d *disk) { d.head = nil; clear(d.entries) },
 		"all entries gone":        func(d *disk) { clear(d.entries) },
 		"cut where not signed":    func(d *disk) { d.head.Root = Point{Seq: 50, Hash: at(d, 50).Hash} },
 		"cut by somebody else": func(d *disk) {
@@ -278,19 +290,175 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestADiaryOfAnotherAppliance, as a backup brings it, fits in itself: whose it is is told,
+// before and after it has gone on here, and what is changed in it is found all the same.
+func TestADiaryOfAnotherAppliance(t *testing.T) {
+	on := newDisk()
+	live(t, open(t, on, 100), 43)
+	here := func(digit string) *Diary {
+		d, err := Open(Options{Entries: on, Heads: on, Key: seed(digit), Keep: 100, Log: slog.New(slog.DiscardHandler),
+			Who: func(device.ID, string) string { return "default" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	a, b := seed("a").Address(), seed("b").Address()
+	of := func(d *Diary, to uint64, foreign ...Foreign) {
+		t.Helper()
+		if r := verify(t, d); r.Whole || len(r.Faults) > 0 || !slices.Equal(r.Foreign, foreign) || r.To != to || r.Fits() || !r.Fits(a, b) {
+			t.Errorf("%+v", r)
+		}
+	}
+	d := here("b")
+	of(d, 43, Foreign{a, 43})
+	live(t, d, 20)
+	of(d, 63, Foreign{a, 43})
+	d = here("c") // and once more
+	of(d, 63, Foreign{a, 43}, Foreign{b, 63})
+	live(t, d, 20)
+	of(here("c"), 83, Foreign{a, 43}, Foreign{b, 63})
+	before := maps.Clone(on.entries)
+	for _, seq := range []uint64{10, 50} {
+		e := on.entries[key(seq)]
+		e.Payload = json.RawMessage(`{"text":"another"}`)
+		on.entries[key(seq)] = e
+		if r := verify(t, here("c")); len(r.Faults) == 0 || r.Fits(a, b) {
+			t.Errorf("entry %d was changed: %+v", seq, r)
+		}
+		on.entries = maps.Clone(before)
+	}
+	own := on.head.Before[0]
+	on.head.Before[0].Address = b
+	if r := verify(t, here("c")); r.Fits(a, b) {
+		t.Errorf("whose it was is changed: %+v", r)
+	}
+	on.head.Before[0] = own
+	live(t, here("c"), 150) // until what is kept is all of this appliance
+	if r := verify(t, here("c")); !r.Whole || len(r.Foreign) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if d := here("a"); !verify(t, d).Fits(seed("c").Address()) {
+		t.Error("with the key of the first: ", verify(t, d))
+	}
+}
+
+// TestADiaryOfAnotherApplianceIsCut at the next start, where less is kept than there was, before
+// anything of its own is in it.
+func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
+	for _, keep := range []int{20, 0} {
+		on := newDisk()
+		live(t, open(t, on, 100), 43)
+		d, err := Open(Options{Entries: on, Heads: on, Key: seed("b"), Keep: keep, Log: slog.New(slog.DiscardHandler),
+			Who: func(device.ID, string) string { return "default" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live(t, d, 0)
+		if r := verify(t, d); !r.Fits(seed("a").Address()) || r.Entries > keep || r.To != 43 {
+			t.Errorf("%d are kept: %+v", keep, r)
+		}
+		live(t, d, 5)
+		if r := verify(t, d); !r.Fits(seed("a").Address()) || r.Entries > keep {
+			t.Errorf("%d are kept, and five more: %+v", keep, r)
+		}
+	}
+}
+
+// TestViewersPushOutNothing: what they report is a tenth of the diary at most, over
+// restarts, too; once older entries of theirs are gone there is room again.
+func TestViewersPushOutNothing(t *testing.T) {
+	on := newDisk()
+	live(t, open(t, on, 100), 60)
+	report := func(n int) (d *Diary) {
+		d = open(t, on, 100)
+		synctest.Test(t, func(t *testing.T) {
+			bus := event.NewBus()
+			from := bus.ReadFrom(1)
+			for range n {
+				bus.Publish("", "vtb_x", event.Said{Text: "mine", By: event.ByViewer})
+			}
+			bus.Close()
+			d.Run(t.Context(), from)
+		})
+		return d
+	}
+	counted := func(d *Diary) (own, reported int) {
+		for _, e := range d.Newest(1000) {
+			if e.reported() {
+				reported++
+			} else {
+				own++
+			}
+		}
+		return own, reported
+	}
+	for range 3 {
+		d := report(70)
+		if own, reported := counted(d); own != 60 || reported != 10 || !verify(t, d).Whole {
+			t.Errorf("%d own, %d of viewers: %+v", own, reported, verify(t, d))
+		}
+	}
+	live(t, open(t, on, 100), 200)
+	d := report(5)
+	if own, reported := counted(d); own < 80 || reported != 5 || !verify(t, d).Whole {
+		t.Errorf("later %d own, %d of viewers", own, reported)
+	}
+}
+
 func TestAFullDisk(t *testing.T) {
 	on := newDisk()
 	live(t, open(t, on, 100), 10)
-	on.broken = errors.New("the disk is full")
+	on.fails(errors.New("the disk is full"))
 	d := open(t, on, 100)
 	live(t, d, 200)
 	if d.Err() == nil {
 		t.Error("it is not told")
 	}
-	on.broken = nil
+	on.broken.Store(nil)
 	live(t, d, 10)
 	if r := verify(t, d); !r.Whole || r.Entries != 20 || d.Err() != nil {
 		t.Errorf("%+v, %v", r, d.Err())
+	}
+}
+
+// A batch that the disk has refused is written as soon as the disk takes it.
+func TestARefusedBatchIsWrittenLater(t *testing.T) {
+	on := newDisk()
+	d := open(t, on, 100)
+	synctest.Test(t, func(t *testing.T) {
+		bus := event.NewBus()
+		from := bus.ReadFrom(1)
+		done := make(chan struct{})
+		go func() { defer close(done); d.Run(t.Context(), from) }()
+		on.fails(errors.New("the disk is full"))
+		bus.Publish(robot, "", event.Said{Text: "hello"})
+		time.Sleep(2 * every)
+		synctest.Wait()
+		if d.Err() == nil || len(d.Newest(1)) > 0 {
+			t.Errorf("before: %v, %v", d.Newest(1), d.Err())
+		}
+		on.broken.Store(nil)
+		time.Sleep(2 * every)
+		synctest.Wait()
+		if d.Err() != nil || len(d.Newest(1)) != 1 {
+			t.Errorf("after: %v, %v", d.Newest(1), d.Err())
+		}
+		bus.Close()
+		<-done
+	})
+	if r := verify(t, d); !r.Whole || r.Entries != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Who reads the diary does not wait while it is verified.
+func TestReadWhileItIsVerified(t *testing.T) {
+	d := open(t, newDisk(), 100)
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if d.Err() != nil || len(d.Newest(1)) != 0 {
+		t.Error(d.Newest(1), d.Err())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"strings"
 )
 
 // Key is the appliance's Ed25519 key. It is safe for concurrent use.
@@ -22,12 +23,28 @@ func NewKey(seed string) (Key, error) {
 // Public is the key that others check signatures with.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
+// Private signs what has a purpose of its own at its beginning, such as a skill.
+func (k Key) Private() ed25519.PrivateKey { return k.private }
+
 // Address is the public key as text: "ed25519:" and base64.
 func (k Key) Address() string { return Address(k.Public()) }
 
+// addressOf begins the text of a public key.
+const addressOf = "ed25519:"
+
 // Address is a public key as text: "ed25519:" and base64.
 func Address(public ed25519.PublicKey) string {
-	return "ed25519:" + base64.StdEncoding.EncodeToString(public)
+	return addressOf + base64.StdEncoding.EncodeToString(public)
+}
+
+// publicOf is the key of an address, and nil of what is none.
+func publicOf(address string) ed25519.PublicKey {
+	text, is := strings.CutPrefix(address, addressOf)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !is || err != nil || len(raw) != ed25519.PublicKeySize {
+		return nil
+	}
+	return raw
 }
 
 // Purposes keep a signature of one thing from being taken for another.

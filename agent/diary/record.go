@@ -1,6 +1,7 @@
 package diary
 
 import (
+	"encoding/json"
 	"slices"
 
 	"perch/agent/action"
@@ -11,6 +12,14 @@ import (
 // Types are those of the actions that the diary keeps.
 func Types() []action.Type {
 	return []action.Type{action.Speak, action.Remember, action.Sign, action.SkillDone, action.Validate, action.LoadEnd}
+}
+
+// reported reports whether a viewer has reported what is kept.
+func (e Entry) reported() bool {
+	var p struct {
+		By string `json:"by"`
+	}
+	return json.Unmarshal(e.Payload, &p) == nil && p.By == event.ByViewer
 }
 
 // mostName bounds the name of a character and of a session, in bytes.

@@ -14,7 +14,8 @@ func (m *Manifest) front(text string) (body string, err error) {
 		return text, nil
 	}
 	head, body, closed := strings.Cut("\n"+rest, "\n---")
-	if !closed || body != "" && strings.TrimLeft(body, " \t")[:1] != "\n" {
+	body = strings.TrimLeft(body, " \t")
+	if !closed || body != "" && !strings.HasPrefix(body, "\n") {
 		return "", fault("the front matter of the instructions is not closed by a line of ---")
 	}
 	type brain struct {

@@ -42,7 +42,7 @@ type Manifest struct {
 	Language     string   // BCP 47, of the instructions' front matter; empty is the household's
 	Brain        Brain    //
 	Voice        Voice    //
-	Skills       []Skill  //
+	Skills       []Skill  // the appliance's skills that it has; nil is all
 	Tools        []string // the built-in tools it has; nil is all
 	MemoryTokens int      // of the memory in its prompt; 0 is the brain's
 	// Remarks are what it asks for and does not get, a sentence each.
@@ -67,6 +67,9 @@ type Skill struct {
 	URI     string `json:"uri"`
 	Version string `json:"version"`
 }
+
+// Name is that of the skill: the last part of its URI.
+func (s Skill) Name() string { return path.Base(strings.TrimSuffix(s.URI, "/")) }
 
 // The providers of a brain. Local is a server of the household's.
 const (
@@ -282,13 +285,49 @@ func (m Manifest) Export() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Text is a field that has no other use here, as a text: Text("id", "chain"). It is empty
+// where there is none, or neither text nor number.
+func (m Manifest) Text(path ...string) string {
+	fields := m.raw
+	for _, name := range path[:len(path)-1] {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(fields[name], &inner) != nil {
+			return ""
+		}
+		fields = inner
+	}
+	raw := fields[path[len(path)-1]]
+	var text string
+	var number json.Number
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	if json.Unmarshal(raw, &number) == nil {
+		return number.String()
+	}
+	return ""
+}
+
 // Of is the manifest of a persona that was written as Markdown.
 func Of(p agent.Persona) (Manifest, error) {
 	brain := map[string]any{"instructions": p.Text}
+	if p.Language != "" {
+		brain["instructions"] = fmt.Sprintf("---\nlanguage: %q\n---\n\n%s", p.Language, p.Text)
+	}
 	if p.Brain.Model != "" {
 		brain["model"] = p.Brain.Model
 	}
-	data, err := json.Marshal(map[string]any{"spec": "agent-manifest/0.2", "name": p.Name, "brain": brain})
+	if p.Brain.Temperature != nil {
+		brain["temperature"] = *p.Brain.Temperature
+	}
+	if p.Brain.MaxTokens != 0 {
+		brain["maxTokens"] = p.Brain.MaxTokens
+	}
+	all := map[string]any{"spec": "agent-manifest/0.2", "name": p.Name, "brain": brain}
+	if p.Voice != "" {
+		all["voice"] = map[string]any{"tts": map[string]any{"voiceId": p.Voice}}
+	}
+	data, err := json.Marshal(all)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("write the manifest: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -120,6 +121,25 @@ func TestABundle(t *testing.T) {
 	}
 }
 
+// TestSkillsOfABundle are not imported with it, which is said; what is elsewhere is not looked for.
+func TestSkillsOfABundle(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"spec":"agent-manifest/0.2","name":"Leo","skills":[{"uri":"skills/tide/"},{"uri":"./skills/none"},{"uri":"../tide"},
+		{"uri":"/skills/tide"},{"uri":"https://example.com/tide"}]}`
+	if err := os.MkdirAll(filepath.Join(dir, "skills", "tide"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"manifest.json", "skills/tide/manifest.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := manifest.Read(t.Context(), nil, dir)
+	if err != nil || len(m.Remarks) != 1 || !strings.Contains(m.Remarks[0], "The skill in skills/tide of the bundle is not imported") {
+		t.Errorf("%q %v", m.Remarks, err)
+	}
+}
+
 func TestWhatIsNoManifest(t *testing.T) {
 	const begin = `{"spec":"agent-manifest/0.2","name":"X"`
 	for text, want := range map[string]string{
@@ -136,6 +156,7 @@ func TestWhatIsNoManifest(t *testing.T) {
 		begin + `,"brain":{"instructions":"/etc/x.md"}}`:                             "outside of the bundle",
 		begin + `,"brain":{"instructions":"---\nx: 1"}}`:                             "not closed",
 		begin + `,"brain":{"instructions":"---\n[\n---"}}`:                           "front matter",
+		begin + `,"brain":{"instructions":"---\nx: 1\n---  y"}}`:                     "not closed",
 		begin + `,"brain":{"instructions":"a\u0000b"}}`:                              "UTF-8",
 		begin + `,"brain":{"instructions":"` + strings.Repeat("x", 32<<10+1) + `"}}`: "32768",
 		begin + `,"memory":{"maxTokens":1000000}}`:                                   "memory.maxTokens",
@@ -174,11 +195,61 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestAPersonaAsAManifest(t *testing.T) {
-	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "You cook."})
-	if err != nil || m.Name != "Cook" || m.Instructions != "You cook." {
-		t.Errorf("%+v, %v", m, err)
+// The line that closes a front matter may end in blanks, and the text with it.
+func TestInstructionsThatAreFrontMatterOnly(t *testing.T) {
+	for _, end := range []string{"", "  ", "\t", " \n"} {
+		text, err := json.Marshal("---\nmodel: m\n---" + end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":`+string(text)+`}}`), manifest.Alone)
+		if err != nil || m.Brain.Model != "m" || m.Instructions != "" {
+			t.Errorf("%q: %+v, %v", text, m, err)
+		}
 	}
+}
+
+func TestAPersonaAsAManifest(t *testing.T) {
+	warm := 0.3
+	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "Du kochst.", Language: "de-AT", Voice: "thorsten",
+		Brain: agent.BrainOptions{Model: "m", Temperature: &warm, MaxTokens: 90}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exported, err := m.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err = manifest.Parse(exported, manifest.Alone)
+	if err != nil || m.Name != "Cook" || m.Instructions != "Du kochst." || m.Language != "de-AT" || m.Voice.ID != "thorsten" ||
+		m.Brain.Model != "m" || m.Brain.Temperature == nil || *m.Brain.Temperature != warm || m.Brain.MaxTokens != 90 {
+		t.Errorf("%s: %+v, %v", exported, m, err)
+	}
+}
+
+// FuzzBundle: a manifest with a file of instructions beside it, whatever is in the two.
+func FuzzBundle(f *testing.F) {
+	f.Add([]byte(`{"spec":"agent-manifest/0.2","name":"A","brain":{"instructions":"a.md"}}`), []byte("---\nname: B\nlanguage: de\n---\nYou are B."))
+	f.Add([]byte(`{"spec":"agent-manifest/0.1","name":"A","brain":{"instructions":"../a.md"}}`), []byte("---\n- a: &a [*a]\n---\n\xff"))
+	f.Fuzz(func(t *testing.T, data, instructions []byte) {
+		m, err := manifest.Parse(data, func(name string) ([]byte, error) {
+			if name != "a.md" {
+				return nil, fs.ErrNotExist
+			}
+			return instructions, nil
+		})
+		if err != nil {
+			return
+		}
+		exported, err := m.Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := manifest.Parse(exported, manifest.Alone)
+		if err != nil || again.Instructions != m.Instructions || again.Language != m.Language {
+			t.Errorf("%q with %q is %q: %+v, %v", data, instructions, exported, again, err)
+		}
+	})
 }
 
 func FuzzManifest(f *testing.F) {
@@ -189,6 +260,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	f.Add([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":"---\nmodel: m\n---  "}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := manifest.Parse(data, manifest.Alone)
 		if err != nil {

@@ -51,7 +51,17 @@ func bundle(files fs.FS, name string) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	dir := path.Dir(name)
-	return Parse(data, func(other string) ([]byte, error) { return bounded(files, path.Join(dir, other)) })
+	m, err := Parse(data, func(other string) ([]byte, error) { return bounded(files, path.Join(dir, other)) })
+	for _, s := range m.Skills {
+		at := path.Clean(s.URI)
+		if !fs.ValidPath(at) {
+			continue // an address, or outside of the bundle
+		}
+		if _, wrong := fs.Stat(files, path.Join(dir, at, usual)); wrong == nil {
+			m.say("The skill in %s of the bundle is not imported with it: copy this folder into the appliance's directory of skills.", at)
+		}
+	}
+	return m, err
 }
 
 func unzip(files fs.FS, name string) (Manifest, error) {

@@ -112,7 +112,7 @@ func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *htt
 func (g *guard) cause(ctx context.Context, out *http.Request) (*http.Response, error) {
 	response, err := g.base.RoundTrip(out)
 	if err != nil && g.ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = context.Cause(g.ctx) // ctx ends a moment after it, and may have no cause yet
 	}
 	return response, err
 }

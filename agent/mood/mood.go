@@ -111,9 +111,9 @@ type State struct {
 	gesture Gesture // that begins with this step
 }
 
-// Gesture is one that a feeling brings about.
+// Gesture is one that a feeling brings about, or what a viewer does with a model.
 type Gesture struct {
-	Name    string // celebrate, concern or think; empty is none
+	Name    string // celebrate, concern, think or nod; empty is none
 	Seconds float64
 }
 
@@ -274,12 +274,14 @@ func (s State) wantedFace() string {
 	return s.Dominant().face()
 }
 
-// gesticulate begins a gesture where a feeling is strong and none is being made.
+// gesticulate begins a gesture where none is being made: that of what has happened, or
+// that of a feeling that is strong.
 func (s *State) gesticulate() {
 	if s.busy > 0 {
 		return
 	}
 	switch {
+	case s.gesture.Name != "":
 	case s.feelings[Celebration] > gestureAbove:
 		s.gesture = Gesture{"celebrate", 2}
 	case s.feelings[Concern] > gestureAbove:

@@ -75,7 +75,7 @@ func TestStimuli(t *testing.T) {
 		"warnings":                {of(t, event.Validated{Warnings: 4}), feels(.3, 0, 0, 0, 0, 0)},
 		"clean":                   {of(t, event.Validated{}), feels(0, .85, 0, 0, 0, 0)},
 		"an emote":                {of(t, event.Emote{Trigger: "empathy", Weight: .2}), feels(0, 0, 0, 0, .2, 0)},
-		"an emote of no weight":   {of(t, event.Emote{Trigger: "concern"}), feels(.7, 0, 0, 0, 0, 0)},
+		"an emote of no weight":   {of(t, event.Emote{Trigger: "concern"}), feels(0, 0, 0, 0, 0, 0)},
 		"an emote of too much":    {of(t, event.Emote{Trigger: "concern", Weight: 99}), feels(1, 0, 0, 0, 0, 0)},
 		"a look":                  {of(t, event.LookAt{Target: "user"}), feels(0, 0, 0, .3, 0, 0)},
 		"an interruption":         {Step(felt(raised(Patience, 1)), []Stimulus{Interrupted()}, 0), feels(0, 0, 0, .5, 0, 0)},
@@ -250,6 +250,42 @@ func TestGestures(t *testing.T) {
 	}
 }
 
+// What a viewer does with a model brings about a gesture, unless another is being made.
+func TestGesturesWithAModel(t *testing.T) {
+	for _, c := range []struct {
+		event event.Event
+		want  Gesture
+	}{
+		{event.LoadStarted{URI: "m"}, Gesture{"think", 2}},
+		{event.LoadEnded{URI: "m"}, Gesture{"nod", 1}},
+		{event.LoadEnded{URI: "m", Error: "gone"}, Gesture{"concern", 2}}, // concern is .8
+		{event.Validated{}, Gesture{"celebrate", 1.5}},
+		{event.Validated{Warnings: 1}, Gesture{}},
+		{event.Validated{Errors: 1}, Gesture{}}, // concern is .5
+	} {
+		s, _ := Of(c.event)
+		if got := felt(s).Gesture(); got != c.want {
+			t.Errorf("%+v begins %v, not %v", c.event, got, c.want)
+		}
+		waves, _ := Of(event.Gesture{Name: "wave", By: event.ByModel})
+		if got := felt(waves, s).Gesture(); got.Name != "" {
+			t.Errorf("%+v begins %v while it waves", c.event, got)
+		}
+	}
+}
+
+// Errors that a viewer finds count in the streak of failures, once for each time that it
+// looks, and are felt with the next failure.
+func TestFoundErrorsAreOfTheStreak(t *testing.T) {
+	s := felt(validated(3, 0))
+	if got := s.Feelings(); got.Empathy != 0 || math.Abs(got.Concern-.7) > 1e-9 {
+		t.Errorf("three errors are felt as %+v", got)
+	}
+	if got := Step(s, []Stimulus{Failed()}, 0).Feelings().Empathy; got != .5 {
+		t.Errorf("a failure after them has empathy %v, not .5", got)
+	}
+}
+
 // What shows changes by .15 at least, and stays a second at least.
 func TestHysteresis(t *testing.T) {
 	s := felt(raised(Concern, .7))
@@ -289,9 +325,10 @@ func drawn(t *rapid.T) []Stimulus {
 			raised(Feeling(rapid.IntRange(0, feelings-1).Draw(t, "feeling")), weight.Draw(t, "weight")),
 			Spoken(Sentiment{sentiment, weight.Draw(t, "arousal"), weight.Draw(t, "uncertain")}, rapid.Float64Range(0, 20).Draw(t, "talk")),
 			Started(), Done(nil), Done(&sentiment), Failed(), Interrupted(), FaceSeen(), Addressed(), loadStarted(), validated(3, 0),
+			loadEnded(false), validated(0, 0),
 			Express(Preset(rapid.IntRange(0, int(presets)-1).Draw(t, "preset")), weight.Draw(t, "intensity")),
 			{looks: true, yaw: rapid.Float64Range(-90, 90).Draw(t, "yaw")},
-		}[rapid.IntRange(0, 12).Draw(t, "which")]
+		}[rapid.IntRange(0, 14).Draw(t, "which")]
 	})
 	return rapid.SliceOfN(one, 0, 6).Draw(t, "happened")
 }

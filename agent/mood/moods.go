@@ -30,11 +30,11 @@ type Options struct {
 	Language func(device.ID) string
 }
 
-// Moods keeps the mood of every robot, and of every session without one, and publishes
-// it while it changes. It computes only then.
+// Moods keeps the mood of every robot, of every session without one, and of the default
+// character where it is neither, and publishes it while it changes. It computes only then.
 type Moods struct {
 	Options
-	agents map[string]*agent
+	agents map[string]*agent // by robot, or else by session; empty is the default character
 	moving map[string]*agent
 }
 
@@ -54,6 +54,7 @@ type agent struct {
 	told     event.Mood
 	speaking bool
 	tools    []string // ids of calls that run
+	felt     int      // of these, how many were a skill's, whose end has been felt
 }
 
 // Run reads the bus until ctx ends or the bus is closed.
@@ -89,12 +90,10 @@ func (m *Moods) Run(ctx context.Context) {
 
 // take lets an event happen to the agent that it is about.
 func (m *Moods) take(e event.Envelope) {
-	key := cmp.Or(string(e.Robot), e.Session)
+	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, at no robot and in no session
 	if _, gone := e.Event.(event.RobotForgotten); gone {
 		delete(m.agents, key)
 		delete(m.moving, key)
-	}
-	if key == "" {
 		return
 	}
 	a := m.agents[key]
@@ -117,10 +116,10 @@ func (m *Moods) take(e event.Envelope) {
 // keep remembers an agent, in place of another where there are too many.
 func (m *Moods) keep(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
-		oldest := ""
+		oldest, since := "", time.Time{}
 		for k, other := range m.agents {
-			if oldest == "" || other.touched.Before(m.agents[oldest].touched) {
-				oldest = k
+			if since.IsZero() || other.touched.Before(since) {
+				oldest, since = k, other.touched
 			}
 		}
 		delete(m.agents, oldest)
@@ -137,9 +136,11 @@ func (m *Moods) stimulus(a *agent, e event.Event) (Stimulus, bool) {
 		return Spoken(m.Words.Analyse(e.Text, m.language(a.robot)), TalkFor(CountWords(e.Text))), true
 	case event.ToolStatus:
 		return a.tool(e)
+	case event.SkillStarted, event.SkillDone, event.SkillFailed:
+		return a.skill(e)
 	case event.TurnEnded:
 		interrupted := a.speaking && e.End == event.EndCancelled
-		a.speaking, a.tools = false, nil
+		a.speaking, a.tools, a.felt = false, nil, 0
 		if interrupted {
 			return Interrupted(), true
 		}
@@ -167,6 +168,10 @@ func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
 	if at >= 0 {
 		a.tools = slices.Delete(a.tools, at, at+1)
 	}
+	if at >= 0 && a.felt > 0 {
+		a.felt--
+		return Stimulus{}, false
+	}
 	switch e.Status {
 	case event.ToolDone:
 		return Done(nil), true
@@ -174,6 +179,20 @@ func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
 		return Failed(), true
 	}
 	return Stimulus{}, false
+}
+
+// skill is what a skill tells of itself. A model uses one by a tool call: that is felt
+// once, at the call's beginning and at the skill's end, which has a sentiment.
+func (a *agent) skill(e event.Event) (Stimulus, bool) {
+	s, moves := Of(e)
+	_, begins := e.(event.SkillStarted)
+	switch {
+	case begins && len(a.tools) > 0:
+		return Stimulus{}, false
+	case !begins && a.felt < len(a.tools):
+		a.felt++
+	}
+	return s, moves
 }
 
 // tick lets time pass for those who move, and tells what has changed.

@@ -3,6 +3,7 @@ package mood
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,39 @@ func TestToolCalls(t *testing.T) {
 	})
 }
 
+// TestASkillThatAModelUsesIsFeltOnce: it is a tool call too. One that a viewer has
+// started is none.
+func TestASkillThatAModelUsesIsFeltOnce(t *testing.T) {
+	glad := .9
+	call := func(status string) event.Event { return event.ToolStatus{ID: "1", Status: status} }
+	running, began, failed := call(event.ToolRunning), event.SkillStarted{}, call(event.ToolFailed)
+	well, badly := event.SkillDone{Sentiment: &glad}, event.SkillFailed{}
+	for name, c := range map[string]struct {
+		events  []event.Event
+		feeling Feeling
+		want    float64
+		streak  int
+	}{
+		"it begins":     {[]event.Event{running, began}, Patience, .4, 0},
+		"it ends well":  {[]event.Event{running, began, well, call(event.ToolDone)}, Celebration, .72, 0},
+		"it fails":      {[]event.Event{running, began, badly, failed}, Concern, .7, 1},
+		"it is refused": {[]event.Event{running, failed}, Concern, .7, 1},
+		"the next tool": {[]event.Event{running, began, badly, failed, running, failed}, Empathy, .75, 2},
+		"a viewer's":    {[]event.Event{began, well}, Celebration, .72, 0},
+	} {
+		feeling(t, func(bus *event.Bus, m *Moods) {
+			for _, e := range c.events {
+				bus.Publish("r", "s", e)
+			}
+			synctest.Wait()
+			s := m.agents["r"].state
+			if got := s.feelings[c.feeling]; got < c.want-.01 || got > c.want+.01 || s.streak != c.streak {
+				t.Errorf("%s: %v is %v, not %v, after %d failures", name, c.feeling, got, c.want, s.streak)
+			}
+		})
+	}
+}
+
 func TestWhoIsInterrupted(t *testing.T) {
 	for end, want := range map[string]float64{event.EndCancelled: .5, event.EndDone: 0} {
 		feeling(t, func(bus *event.Bus, m *Moods) {
@@ -142,7 +176,6 @@ func TestWhoIsRemembered(t *testing.T) {
 	feeling(t, func(bus *event.Bus, m *Moods) {
 		bus.Publish("gone", "s", event.SkillFailed{})
 		bus.Publish("gone", "", event.RobotForgotten{})
-		bus.Publish("", "", event.SkillFailed{}) // of nobody
 		synctest.Wait()
 		if len(m.agents)+len(m.moving) != 0 {
 			t.Error("a forgotten robot still feels")
@@ -155,6 +188,26 @@ func TestWhoIsRemembered(t *testing.T) {
 		synctest.Wait()
 		if len(m.agents) != mostMoods || len(m.moving) > mostMoods || m.agents["0"] != nil {
 			t.Errorf("%d agents feel, %d of them move", len(m.agents), len(m.moving))
+		}
+	})
+}
+
+// The default character feels where it is at no robot and in no session, and its mood is
+// of none.
+func TestTheDefaultCharacterFeels(t *testing.T) {
+	feeling(t, func(bus *event.Bus, m *Moods) {
+		bus.Publish("", "", event.Emote{Trigger: "uncertain", Weight: .9})
+		bus.Publish("", "s", event.Heard{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var told []string
+		for _, e := range seen[event.Mood](bus) {
+			if e.Robot == "" && e.Session == "" {
+				told = append(told, e.Event.(event.Mood).Dominant)
+			}
+		}
+		if got := slices.Compact(told); !slices.Equal(got, []string{"uncertain", "neutral"}) || m.agents[""] == nil {
+			t.Errorf("it feels %v", got)
 		}
 	})
 }

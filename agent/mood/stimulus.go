@@ -11,7 +11,8 @@ import (
 type Stimulus struct {
 	raises   [feelings]float64 // by how much each feeling rises
 	calms    bool              // patience is over, before anything is raised
-	failures int               // how many more of a streak
+	failures int               // how many more of a streak; each is felt
+	faults   int               // how many more of a streak that are felt as something else
 	ends     bool              // the streak is over
 
 	startles bool
@@ -19,6 +20,7 @@ type Stimulus struct {
 	hushes   bool    // the agent is not talking any more
 	talk     float64 // seconds that it talks, at least
 	busy     float64 // seconds that a gesture takes
+	gesture  Gesture // that goes with it, unless another is being made
 
 	expresses bool
 	preset    Preset
@@ -85,37 +87,39 @@ func Failed() Stimulus {
 	return s
 }
 
+// with is a stimulus that brings about a gesture, however strong the feeling is.
+func (s Stimulus) with(gesture string, seconds float64) Stimulus {
+	s.gesture = Gesture{gesture, seconds}
+	return s
+}
+
 // loadStarted, loadEnded and validated are what a viewer does with a model.
-func loadStarted() Stimulus { return raised(Patience, .6).and(Curiosity, .3) }
+func loadStarted() Stimulus { return raised(Patience, .6).and(Curiosity, .3).with("think", 2) }
 
 func loadEnded(failed bool) Stimulus {
 	if failed {
 		return raised(Concern, .8)
 	}
-	return raised(Celebration, .7).and(Curiosity, .5)
+	return raised(Celebration, .7).and(Curiosity, .5).with("nod", 1)
 }
 
 func validated(errors, warnings int) Stimulus {
 	switch {
 	case errors > 0:
-		return raised(Concern, min(.4+.1*float64(errors), .95))
+		s := raised(Concern, min(.4+.1*float64(errors), .95))
+		s.faults = 1 // however many it has found
+		return s
 	case warnings > 0:
 		return raised(Concern, .3)
 	}
-	return raised(Celebration, .85)
+	return raised(Celebration, .85).with("celebrate", 1.5)
 }
 
-// DefaultWeight is that of an emote that names none.
-const DefaultWeight = .7
-
-// emoted is a viewer's wish. Weight 0 is DefaultWeight.
+// emoted is a viewer's wish.
 func emoted(trigger string, weight float64) (Stimulus, bool) {
 	f, ok := Named(trigger)
 	if !ok || math.IsNaN(weight) {
 		return Stimulus{}, false
-	}
-	if weight == 0 {
-		weight = DefaultWeight
 	}
 	return raised(f, within(max(0, weight), 1)), true
 }
@@ -200,7 +204,7 @@ func (s *State) feel(happened []Stimulus) {
 	for i := range all.failures {
 		all.raises[Empathy] += min(.25*float64(s.streak+i+1), .9)
 	}
-	s.streak = min(s.streak+all.failures, 1000)
+	s.streak = min(s.streak+all.failures+all.faults, 1000)
 	if all.ends {
 		s.streak = 0
 	}
@@ -223,28 +227,38 @@ func (s *State) feel(happened []Stimulus) {
 	if all.expresses {
 		s.wear(all.preset, all.intensity)
 	}
+	if s.busy == 0 {
+		s.gesture = all.gesture
+	}
 }
 
 // merged is one stimulus for all. Of two expressions the stronger wins, of two looks
-// the wider.
+// the wider, of two gestures the longer.
 func merged(happened []Stimulus) (all Stimulus) {
 	for i := range happened {
 		one := &happened[i]
 		for f := range one.raises {
 			all.raises[f] += one.raises[f]
 		}
-		all.failures += one.failures
+		all.failures, all.faults = all.failures+one.failures, all.faults+one.faults
 		all.calms, all.ends = all.calms || one.calms, all.ends || one.ends
 		all.startles, all.meets, all.hushes = all.startles || one.startles, all.meets || one.meets, all.hushes || one.hushes
 		all.talk, all.busy = max(all.talk, one.talk), max(all.busy, one.busy)
 		if one.expresses && (!all.expresses || all.intensity < one.intensity || all.intensity == one.intensity && all.preset < one.preset) {
 			all.expresses, all.preset, all.intensity = true, one.preset, one.intensity
 		}
+		if longer(one.gesture, all.gesture) {
+			all.gesture = one.gesture
+		}
 		if one.looks && (!all.looks || wider(one.yaw, all.yaw)) {
 			all.looks, all.yaw = true, one.yaw
 		}
 	}
 	return all
+}
+
+func longer(a, b Gesture) bool {
+	return a.Seconds > b.Seconds || a.Seconds == b.Seconds && a.Name > b.Name
 }
 
 func wider(a, b float64) bool {

@@ -30,6 +30,7 @@ func actions() map[string]action {
 		"reboot":     reboot,
 		"remember":   remember,
 		"recall":     recall,
+		skillAction:  skill,
 
 		"photo":           withTool(photoTool, photo),
 		"timer":           withTimers(setTimer(false)),

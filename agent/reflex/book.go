@@ -44,6 +44,7 @@ type intent struct {
 	fileIntent
 	sentences []sentence
 	source    string
+	bundled   bool // it came with a skill
 }
 
 // answer is a possible answer to a question of yes or no.
@@ -186,7 +187,7 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 		if err != nil {
 			faults = append(faults, err)
 		}
-		added = append(added, intent{f, sentences, source(file, f.line)})
+		added = append(added, intent{fileIntent: f, sentences: sentences, source: source(file, f.line)})
 	}
 	b.intents = append(added, b.intents...)
 	return errors.Join(faults...)

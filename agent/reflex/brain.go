@@ -2,7 +2,6 @@ package reflex
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
-	"perch/event"
 )
 
 // memory finds the memory of a turn.
@@ -31,12 +29,13 @@ type Brain struct {
 	name   string // the name it gives itself
 	memory memory
 	timers timers // nil if there are none
+	skills skills // nil if there are none
 }
 
 // New returns a brain that calls itself name. Without timers, it answers sentences
-// about them by saying so.
-func New(book *Book, name string, m memory, t timers) *Brain {
-	return &Brain{book: book, name: name, memory: m, timers: t}
+// about them by saying so; without skills, it does not understand theirs.
+func New(book *Book, name string, m memory, t timers, s skills) *Brain {
+	return &Brain{book: book, name: name, memory: m, timers: t, skills: s}
 }
 
 // Name is "reflex".
@@ -173,20 +172,10 @@ type reportingBody struct {
 }
 
 // Call runs a tool and reports it.
-func (s reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	c := s.command
-	c.calls++
-	status := event.ToolStatus{ID: fmt.Sprintf("%s-%d", c.turn.Session, c.calls), Name: tool, Status: event.ToolRunning}
-	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
-		return device.Result{}, err
-	}
-	result, failure := s.Body.Call(ctx, tool, arguments)
-	status.Status = event.ToolDone
-	if failure != nil {
-		status.Status, status.Detail = event.ToolFailed, failure.Error()
-	}
-	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
-		return device.Result{}, err
-	}
-	return result, failure
+func (s reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (result device.Result, err error) {
+	err = s.command.report(tool, func() (err error) {
+		result, err = s.Body.Call(ctx, tool, arguments)
+		return err
+	})
+	return result, err
 }

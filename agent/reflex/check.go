@@ -28,6 +28,9 @@ func (b *Book) check() error {
 		if _, known := actions()[in.Action]; !known {
 			fault("there is no action %q", in.Action)
 		}
+		if in.Action == skillAction && in.Value == "" {
+			fault("action %q needs a value, which is the name of the skill", in.Action)
+		}
 		if !slices.Contains([]string{"", string(agent.HangUp), string(agent.Sleep)}, in.End) {
 			fault("end is hang_up or sleep, not %q", in.End)
 		}

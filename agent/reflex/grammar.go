@@ -14,18 +14,23 @@ type Rule struct {
 	Body   string
 	Source string // file and line of its sentence
 	Top    bool   // the rule may be a whole utterance
+	// Optional rules are those of bundled skills alone: a recognizer that cannot
+	// listen for one does without it.
+	Optional bool
 }
 
 // Rules is the grammar of all sentences of the book.
 func (b *Book) Rules() []Rule {
 	var rules []Rule
-	used := map[string]bool{}
+	used, needed := map[string]bool{}, map[string]bool{} // lists; needed are those of more than bundled skills
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			for _, name := range s.slots {
-				used[name] = true
+				used[name], needed[name] = true, needed[name] || !in.bundled
 			}
-			rules = append(rules, s.rule("s"+strconv.Itoa(len(rules))))
+			r := s.rule("s" + strconv.Itoa(len(rules)))
+			r.Optional = in.bundled
+			rules = append(rules, r)
 		}
 	}
 	for name, l := range b.lists {
@@ -36,7 +41,7 @@ func (b *Book) Rules() []Rule {
 		for i, it := range l.items {
 			spoken[i] = it.spoken
 		}
-		rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(spoken, " | "), Source: l.source})
+		rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(spoken, " | "), Source: l.source, Optional: !needed[name]})
 	}
 	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
 	return rules

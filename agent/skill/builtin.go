@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,30 +12,24 @@ import (
 	"perch/device"
 )
 
-// builtins are the skills that every character has, by name. sign-action is there
-// if there is a key to sign with, and remember if there is a memory.
-func builtins(o Options) map[string]Skill {
+// builtins are the skills that every character has, by name.
+func builtins() map[string]Skill {
 	all := map[string]Skill{}
 	add := func(s Skill, schema string, run func(*Library, *performance) (Result, error)) {
 		s.Version, s.Input, s.builtin = "1.0.0", json.RawMessage(schema), run
 		all[s.Name] = s
 	}
-	add(Skill{Name: "greet", Description: "Greet somebody.", Gesture: "wave", Voice: "Hello, {{name}}!", Exposed: true},
-		`{"type":"object","properties":{"name":{"type":"string"}}}`,
-		func(*Library, *performance) (Result, error) { return felt(0.6, "") })
+	add(Skill{Name: "greet", Description: "Greet somebody.", Gesture: "wave", Exposed: true},
+		`{"type":"object","properties":{"name":{"type":"string"}}}`, greet)
 	add(Skill{Name: "think", Description: "Be seen to think about something.", Gesture: "think", Exposed: true},
 		`{"type":"object","properties":{"thought":{"type":"string"}}}`,
 		func(_ *Library, p *performance) (Result, error) { return felt(0, p.text("thought")) })
 	add(Skill{Name: "help", Description: "Say what you know how to do.", Exposed: true}, `{"type":"object","properties":{}}`,
-		func(l *Library, p *performance) (Result, error) { return felt(0.1, l.help(p.Agent)) })
-	if o.Remember != nil {
-		add(Skill{Name: "remember", Description: "Keep a fact for good.", Gesture: "nod"},
-			`{"type":"object","properties":{"name":{"type":"string"},"content":{"type":"string"}},"required":["content"]}`, remember)
-	}
-	if o.Sign != nil {
-		add(Skill{Name: "sign-action", Description: "Sign a message with the key of this appliance.", Gesture: "nod"},
-			`{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`, sign)
-	}
+		func(l *Library, p *performance) (Result, error) { return felt(0.1, l.help(p)) })
+	add(Skill{Name: "remember", Description: "Keep a fact for good.", Gesture: "nod"},
+		`{"type":"object","properties":{"name":{"type":"string"},"content":{"type":"string"}},"required":["content"]}`, remember)
+	add(Skill{Name: "sign-action", Description: "Sign a message with the key of this appliance.", Gesture: "nod"},
+		`{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`, sign)
 	return all
 }
 
@@ -48,14 +43,25 @@ func (p *performance) text(name string) string {
 	return device.Clip(agent.Speakable(value), mostOutput)
 }
 
+// said are the phrases of the language in which a skill is asked for.
+func (l *Library) said(p *performance) phrases { return phrasesIn(cmp.Or(p.Language, l.o.Language)) }
+
+func greet(l *Library, p *performance) (Result, error) {
+	if name := p.text("name"); name != "" {
+		return felt(0.6, agent.Fill(l.said(p).helloTo, "name", name))
+	}
+	return felt(0.6, l.said(p).hello)
+}
+
 // help lists what a character knows how to do.
-func (l *Library) help(character string) string {
+func (l *Library) help(p *performance) string {
+	said := l.said(p)
 	var names []string
-	for _, s := range l.of(character) {
-		names = append(names, s.Name)
+	for _, s := range l.of(p.Agent) {
+		names = append(names, cmp.Or(said.names[s.Name], s.Name))
 	}
 	slices.Sort(names)
-	return "I know how to: " + strings.Join(names, ", ") + "."
+	return agent.Fill(said.knows, "skills", strings.Join(names, said.between))
 }
 
 func remember(l *Library, p *performance) (Result, error) {
@@ -66,7 +72,7 @@ func remember(l *Library, p *performance) (Result, error) {
 	if err := l.o.Remember(p.Call, p.text("name"), fact); err != nil {
 		return Result{}, err
 	}
-	return felt(0.2, "I will remember that.")
+	return felt(0.2, l.said(p).kept)
 }
 
 // mostSigned bounds a message to be signed, in bytes.
@@ -90,7 +96,7 @@ func sign(l *Library, p *performance) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, _ := felt(0.3, "I have signed it.")
+	r, _ := felt(0.3, l.said(p).signed)
 	r.Data = data
 	return r, nil
 }

@@ -42,6 +42,7 @@ type manifest struct {
 	Input        json.RawMessage `json:"inputSchema"`
 	Handler      string
 	Sentences    map[string][]string
+	Slots        map[string]string
 	Servers      map[string]string `json:"mcpServers"`
 	Dependencies needs
 	Integrity    map[string]string
@@ -86,26 +87,26 @@ func Read(folder string) (Skill, error) {
 		return Skill{}, fmt.Errorf("open the skill: %w", err)
 	}
 	defer root.Close()
-	sums, err := sum(root.FS())
+	c, err := contentsOf(root.FS())
 	if err != nil {
 		return Skill{}, err
 	}
 	var m manifest
-	if err := readJSON(root, manifestFile, &m); err != nil {
+	if err := c.manifest(&m); err != nil {
 		return Skill{}, err
 	}
 	s := Skill{Name: m.Name, Version: m.Version, Description: oneLine(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
-		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Servers: m.Servers, Folder: folder, Digest: digest(sums)}
-	if err := cmp.Or(m.check(), intact(m.Integrity, sums)); err != nil {
+		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Slots: m.Slots, Servers: m.Servers, Folder: folder, Digest: digest(c.sums)}
+	if err := cmp.Or(m.check(), intact(m.Integrity, c.sums)); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if s.Needs, err = needed(m); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
-	if s.Instructions, err = instructions(root); err != nil {
+	if s.Instructions, err = c.instructions(); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", instructionsFile, err)
 	}
-	if s.Tools, err = readTools(root, m); err != nil {
+	if s.Tools, err = c.tools(m); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", toolsFile, err)
 	}
 	if s.Handler == "" && slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Name }) {
@@ -114,23 +115,29 @@ func Read(folder string) (Skill, error) {
 	if s.Handler != "" && !slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Handler }) {
 		return Skill{}, fmt.Errorf("%s: handler names the tool %.40q, which %s does not have", manifestFile, s.Handler, toolsFile)
 	}
-	s.Signature, err = readSignature(root)
+	s.Signature, err = c.signature()
 	return s, err
 }
 
-// sum is the SHA-256 of each file of a bundle but the signature, by its path. What
-// is no plain file is refused: a link could lead out of the bundle.
-func sum(files fs.FS) (map[string]string, error) {
-	sums, left := map[string]string{}, int64(mostBundle)
+// contents are the files of a bundle. Each is read once, so that what is used is what
+// was signed.
+type contents struct {
+	sums map[string]string // the SHA-256 of each but the signature, by its path
+	kept map[string][]byte // those that are used
+}
+
+// contentsOf reads a bundle. What is no plain file is refused: a link could lead out of it.
+func contentsOf(files fs.FS) (contents, error) {
+	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(mostBundle)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() || name == signatureFile:
+		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
 			return fmt.Errorf("%.80s is a link or a device; a bundle has plain files only", name)
-		case len(sums) == mostFiles:
+		case len(c.sums) == mostFiles:
 			return fmt.Errorf("the bundle has more than %d files", mostFiles)
 		}
 		f, err := files.Open(name)
@@ -139,17 +146,27 @@ func sum(files fs.FS) (map[string]string, error) {
 		}
 		defer f.Close()
 		hash := sha256.New()
-		n, err := io.Copy(hash, io.LimitReader(f, left+1))
+		to := io.Writer(hash)
+		var kept bytes.Buffer
+		if slices.Contains([]string{manifestFile, instructionsFile, toolsFile, signatureFile}, name) {
+			to = io.MultiWriter(hash, &kept)
+		}
+		n, err := io.Copy(to, io.LimitReader(f, left+1))
 		if left -= n; left < 0 {
 			return fmt.Errorf("the bundle is larger than %d MB", mostBundle>>20)
 		}
-		sums[name] = hex.EncodeToString(hash.Sum(nil))
+		if kept.Len() > 0 {
+			c.kept[name] = kept.Bytes()
+		}
+		if name != signatureFile {
+			c.sums[name] = hex.EncodeToString(hash.Sum(nil))
+		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the skill: %w", err)
+		return contents{}, fmt.Errorf("read the skill: %w", err)
 	}
-	return sums, nil
+	return c, nil
 }
 
 // digest is that of a bundle: of its files' names and digests, sorted by name.
@@ -176,41 +193,32 @@ func intact(expected, sums map[string]string) error {
 	return nil
 }
 
-// readFile reads a file of at most so many bytes; it is empty if there is none.
-func readFile(root *os.Root, name string, most int64) ([]byte, error) {
-	f, err := root.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// file is one of at most so many bytes; it is nil if there is none.
+func (c contents) file(name string, most int) ([]byte, error) {
+	if len(c.kept[name]) > most {
+		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", most)
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("it is larger than %d bytes", most)
-	}
-	return data, err
+	return c.kept[name], nil
 }
 
-func readJSON(root *os.Root, name string, into any) error {
-	data, err := readFile(root, name, mostManifest)
+func (c contents) manifest(into *manifest) error {
+	data, err := c.file(manifestFile, mostManifest)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", manifestFile, err)
 	case data == nil:
-		return fmt.Errorf("%s is missing; a skill is a folder with one", name)
+		return fmt.Errorf("%s is missing; a skill is a folder with one", manifestFile)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: this is not the JSON it should be: %w", name, err)
+		return fmt.Errorf("%s: this is not the JSON it should be: %w", manifestFile, err)
 	}
 	return nil
 }
 
 // instructions are SKILL.md without the front matter, which says again what the
 // manifest says.
-func instructions(root *os.Root) (string, error) {
-	data, err := readFile(root, instructionsFile, mostInstructions)
+func (c contents) instructions() (string, error) {
+	data, err := c.file(instructionsFile, mostInstructions)
 	if err != nil {
 		return "", err
 	}
@@ -255,16 +263,13 @@ func (m manifest) check() error {
 			return fmt.Errorf("sentences has more than %d of the language %.20q, or one longer than 200 bytes", mostSentences, language)
 		}
 	}
-	return schema(m.Input)
-}
-
-// schema finds out whether a schema is missing or fit to be offered to a model.
-func schema(s json.RawMessage) error {
-	var object struct{ Type string }
-	if len(s) > 0 && (len(s) > mostSchema || json.Unmarshal(s, &object) != nil || object.Type != "object") {
-		return fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", mostSchema)
+	for slot, argument := range m.Slots {
+		if len(m.Slots) > mostSentences || argument == "" || len(slot)+len(argument) > 80 {
+			return errors.New("slots is an object of at most 20 names: the argument for each {slot} of the sentences")
+		}
 	}
-	return nil
+	_, err := readSchema(m.Input)
+	return err
 }
 
 // address reports whether a text is an address that can be called.
@@ -290,7 +295,7 @@ func needed(m manifest) (map[string]string, error) {
 		case !named(name):
 			return nil, fmt.Errorf("dependencies: %.60q is no skill's name", at)
 		case name == m.Name:
-			return nil, fmt.Errorf("dependencies: the skill %s needs itself", name)
+			return nil, fmt.Errorf("dependencies: the skill %s needs itself; remove it there", name)
 		}
 		if _, err := parseRange(version); err != nil {
 			return nil, fmt.Errorf("dependencies: %s: %w", name, err)
@@ -300,9 +305,9 @@ func needed(m manifest) (map[string]string, error) {
 	return all, nil
 }
 
-// readTools reads tools.json, which may be missing.
-func readTools(root *os.Root, m manifest) ([]Tool, error) {
-	data, err := readFile(root, toolsFile, mostManifest)
+// tools are those of tools.json, which may be missing.
+func (c contents) tools(m manifest) ([]Tool, error) {
+	data, err := c.file(toolsFile, mostManifest)
 	if err != nil || data == nil {
 		return nil, err
 	}
@@ -320,7 +325,7 @@ func readTools(root *os.Root, m manifest) ([]Tool, error) {
 			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		if slices.ContainsFunc(all, func(o Tool) bool { return o.Name == t.Name }) {
-			return nil, fmt.Errorf("two tools are called %s", t.Name)
+			return nil, fmt.Errorf("two tools are called %s; rename one of them", t.Name)
 		}
 		if err := tool.check(m.Servers); err != nil {
 			return nil, fmt.Errorf("tool %.60q: %w", t.Name, err)
@@ -347,7 +352,8 @@ func (t Tool) check(servers map[string]string) error {
 	case servers[t.Server] == "":
 		return fmt.Errorf("its mcp server %.40q is not in mcpServers of %s", t.Server, manifestFile)
 	}
-	return schema(t.Schema)
+	_, err := readSchema(t.Schema)
+	return err
 }
 
 // oneLine is a text as one line that can be shown.

@@ -28,16 +28,17 @@ type Options struct {
 	Trust  Trust
 	// Publish tells of skills that start and end.
 	Publish func(robot device.ID, session string, e event.Event)
-	// Remember keeps a fact, for the skill remember.
+	// Remember keeps a fact, for the skill remember, which fails without it.
 	Remember func(c Call, name, fact string) error
-	// Sign signs a message with the appliance's key, for the skill sign-action.
+	// Sign signs a message with the appliance's key, for the skill sign-action, which fails without it.
 	Sign func(message string) (event.Signed, error)
 	// Server is the MCP server at an address, under the name that the bundle gives it.
 	Server func(name, address string) (thinker.ToolSource, error)
 	// Skills are the names of those a character has; nil is all.
-	Skills func(character string) []string
-	Within time.Duration // for one tool; 20 s if 0
-	Log    *slog.Logger
+	Skills   func(character string) []string
+	Language string        // of the household, BCP 47; empty is English
+	Within   time.Duration // for one tool; 20 s if 0
+	Log      *slog.Logger
 }
 
 // Library is the skills of the appliance.
@@ -58,11 +59,17 @@ const performTool = "perform_skill"
 // other; a folder that is not there has none. Close ends what it has opened.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
+	if o.Remember == nil {
+		o.Remember = func(Call, string, string) error { return errors.New("there is no memory here") }
+	}
+	if o.Sign == nil {
+		o.Sign = func(string) (event.Signed, error) { return event.Signed{}, errors.New("there is no key here") }
+	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Publish == nil {
 		o.Publish = func(device.ID, string, event.Event) {}
 	}
-	l := &Library{o: o, skills: builtins(o), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, mostAtOnce)}
+	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, mostAtOnce)}
 	l.client = remote.NewClient(remote.Options{Server: remote.Server{Service: "the skill's endpoint", Check: "the url in its tools.json"},
 		First: o.Within, Idle: o.Within})
 	own := slices.Sorted(maps.Keys(l.skills))
@@ -156,6 +163,27 @@ func (l *Library) of(character string) []Skill {
 	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
+// Find is why there is no skill of that name, if there is none: the error wraps
+// ErrElsewhere or ErrUnknown.
+func (l *Library) Find(name string) error {
+	if _, has := l.skills[name]; has {
+		return nil
+	}
+	if err := elsewhere(name); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %q", ErrUnknown, device.Clip(agent.Speakable(name), mostNameLength))
+}
+
+// Names are the names of a character's skills.
+func (l *Library) Names(character string) []string {
+	names := []string{}
+	for _, s := range l.of(character) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // character is the id of a turn's character.
 func character(t agent.Turn) string {
 	if t.Persona == nil {
@@ -208,7 +236,8 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 
 // Run runs one of Tools for a turn, and returns the text that the model reads.
 func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
-	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Untrusted: t.Untrusted}
+	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
+		Untrusted: t.Untrusted}
 	if c.Untrusted {
 		return "", ErrDenied
 	}
@@ -232,13 +261,50 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
 }
 
+// Say performs a skill for a turn, and returns what is said of it: its voicePattern,
+// or else what it answers. It reports whether the turn's character has the skill; a
+// stranger has none.
+func (l *Library) Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
+	own := l.of(character(t))
+	i := slices.IndexFunc(own, func(s Skill) bool { return s.Name == name })
+	if i < 0 || t.Untrusted {
+		return "", false, nil
+	}
+	given, err := own[i].given(args)
+	if err != nil {
+		return "", true, err
+	}
+	if args, err = json.Marshal(given); err != nil {
+		return "", true, err
+	}
+	r, err := l.Perform(ctx, Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Skill: name, Args: args, Now: t.Now,
+		Language: t.Language})
+	if err != nil {
+		return "", true, err
+	}
+	if pattern := own[i].Voice; pattern != "" {
+		return fill(pattern, given, r), true, nil
+	}
+	return r.Output, true, nil
+}
+
+// given are the values of slots under the names of arguments.
+func (s Skill) given(slots json.RawMessage) (map[string]any, error) {
+	all, err := arguments(slots)
+	for slot, argument := range s.Slots {
+		if value, said := all[slot]; said {
+			delete(all, slot)
+			all[argument] = value
+		}
+	}
+	return all, err
+}
+
 // text is what a model reads of a result.
 func text(r Result, err error) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !r.Success:
-		return "", errors.New(cmp.Or(r.Output, "the skill did not succeed"))
 	case r.Output == "" && len(r.Data) > 0:
 		return string(r.Data), nil
 	}
@@ -265,7 +331,7 @@ func exposedName(s Skill) string { return exposedPrefix + strings.ReplaceAll(s.N
 func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error) {
 	for _, s := range l.All() {
 		if s.Exposed && exposedName(s) == name {
-			return text(l.Perform(ctx, Call{Agent: agent.DefaultCharacter, Skill: s.Name, Args: args, Now: now}))
+			return text(l.Perform(ctx, Call{Agent: agent.DefaultCharacter, Skill: s.Name, Args: args, Now: now, Exposed: true}))
 		}
 	}
 	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
@@ -285,15 +351,8 @@ func (s Skill) input() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{}}`)
 }
 
-// Sentences are what people may say in a language to have a skill done, by its
-// name. A skill whose handler must be given arguments has no use of them.
-func (l *Library) Sentences(language string) map[string][]string {
+// SentencesIn are what people may say in a language, BCP 47, to have the skill done.
+func (s Skill) SentencesIn(language string) []string {
 	base, _, _ := strings.Cut(language, "-")
-	all := map[string][]string{}
-	for _, s := range l.All() {
-		if said := s.Sentences[base]; len(said) > 0 {
-			all[s.Name] = said
-		}
-	}
-	return all
+	return s.Sentences[base]
 }

@@ -57,7 +57,8 @@ func (o *ordering) place(name string, way []string) error {
 	}
 	s := o.byName[name]
 	if i := slices.Index(way, name); i >= 0 {
-		return fmt.Errorf("these skills need one another in a circle: %s", strings.Join(append(way[i:], name), ", "))
+		return fmt.Errorf("these skills need one another in a circle: %s; remove one of these dependencies",
+			strings.Join(append(way[i:], name), ", "))
 	}
 	err := o.needs(s, append(slices.Clip(way), name))
 	if err == nil {
@@ -77,7 +78,7 @@ func (o *ordering) needs(s Skill, way []string) error {
 			other, there = own, true
 		}
 		if !there {
-			return fmt.Errorf("it needs the skill %s, which is not there or not trusted", name)
+			return fmt.Errorf("it needs the skill %s, which is not there or not trusted; put it beside this one, and sign it", name)
 		}
 		fits, err := parseRange(s.Needs[name])
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perch/agent"
@@ -28,10 +29,10 @@ type performance struct {
 // unknownSentiment is how an agent feels about being asked for what it cannot do.
 const unknownSentiment = -0.3
 
-// Perform carries a skill out, and tells of its start and its end. A skill that is
-// not there is no failure of a skill: it ends with a result without success, and
-// an error that wraps ErrUnknown. The arguments and, for a skill's tool, the answer
-// are checked and bounded.
+// Perform carries a skill out, and tells of its start and its end. One that ends
+// without success has failed, and its error is its output. A skill that is not there has an error that wraps
+// ErrUnknown. The arguments and, for a skill's tool, the answer are checked and
+// bounded.
 func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := elsewhere(c.Skill); err != nil {
 		return Result{}, err
@@ -40,10 +41,13 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if i < 0 {
 		feeling := unknownSentiment
 		name := device.Clip(agent.Speakable(c.Skill), mostNameLength)
-		l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: name, Output: ErrUnknown.Error(), Sentiment: &feeling})
+		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: name, Error: ErrUnknown.Error(), By: c.by()})
 		return Result{Output: ErrUnknown.Error(), Sentiment: &feeling}, fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
 	s := l.of(c.Agent)[i]
+	if c.Exposed && !s.Exposed {
+		return Result{}, ErrHidden
+	}
 	if c.Untrusted && (s.builtin == nil || s.Name == "sign-action") {
 		return Result{}, ErrDenied
 	}
@@ -80,20 +84,23 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 	if err != nil {
 		return Result{}, err
 	}
-	l.o.Publish(c.Robot, c.Session, event.SkillStarted{Skill: s.Name, Args: written, Gesture: s.Gesture})
+	l.o.Publish(c.Robot, c.Session, event.SkillStarted{Skill: s.Name, Args: written, Gesture: s.Gesture, By: c.by()})
 	if s.Gesture != "" {
 		l.o.Publish(c.Robot, c.Session, event.Gesture{Name: s.Gesture, By: event.BySkill, Skill: s.Name})
 	}
 	r, err := do(p)
+	if err == nil && !r.Success {
+		err = errors.New(cmp.Or(r.Output, "the skill did not succeed"))
+	}
 	if err != nil {
-		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: device.Clip(agent.Speakable(err.Error()), mostOutput)})
+		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: device.Clip(agent.Speakable(err.Error()), mostOutput), By: c.by()})
 		return Result{}, err
 	}
 	if r.Output == "" && s.Voice != "" {
-		r.Output = fill(s.Voice, p.args, r.Data)
+		r.Output = fill(s.Voice, p.args, r)
 	}
 	r.Output = device.Clip(r.Output, mostOutput)
-	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment})
+	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()})
 	return r, nil
 }
 
@@ -112,58 +119,16 @@ func arguments(raw json.RawMessage) (map[string]any, error) {
 	return args, nil
 }
 
-// fits compares arguments with a schema: what is required is there, and what is
-// named has its type and is one of its values. The endpoint checks the rest.
-func fits(schema json.RawMessage, args map[string]any) error {
-	var s struct {
-		Required   []string
-		Properties map[string]struct {
-			Type string
-			Enum []any
-		}
-	}
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return fmt.Errorf("%w: the skill's schema cannot be read", ErrArguments)
-	}
-	for _, name := range s.Required {
-		if _, given := args[name]; !given {
-			return fmt.Errorf("%w: %.40s is missing", ErrArguments, name)
-		}
-	}
-	for name, value := range args {
-		p, known := s.Properties[name]
-		if known && p.Type != "" && !isOf(p.Type, value) {
-			return fmt.Errorf("%w: %.40s is no %.20s", ErrArguments, name, p.Type)
-		}
-		if len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
-			return fmt.Errorf("%w: %.40s is none of its values", ErrArguments, name)
-		}
-	}
-	return nil
-}
-
-// isOf reports whether a value, as it was read of JSON, is of a type of JSON Schema.
-func isOf(kind string, value any) bool {
-	switch v := value.(type) {
-	case string:
-		return kind == "string"
-	case bool:
-		return kind == "boolean"
-	case float64:
-		return kind == "number" || kind == "integer" && v == float64(int64(v))
-	case []any:
-		return kind == "array"
-	case map[string]any:
-		return kind == "object"
-	}
-	return kind == "null"
-}
-
 // fill puts values in the place of {{names}}: those of the arguments, or else of the
-// result. What is not there leaves nothing.
-func fill(pattern string, args map[string]any, data json.RawMessage) string {
-	var found map[string]any
-	_ = json.Unmarshal(data, &found) // a result that is no object has no names
+// result, whose text is {{output}}. What is not there leaves nothing.
+func fill(pattern string, args map[string]any, r Result) string {
+	found := map[string]any{}
+	if json.Unmarshal(r.Data, &found) != nil || found == nil { // a result that is no object has no names
+		found = map[string]any{}
+	}
+	if _, has := found["output"]; !has {
+		found["output"] = r.Output
+	}
 	var b strings.Builder
 	for {
 		before, rest, begun := strings.Cut(pattern, "{{")
@@ -175,9 +140,13 @@ func fill(pattern string, args map[string]any, data json.RawMessage) string {
 		name = strings.TrimSpace(name)
 		value, given := args[name]
 		if !given {
-			value, given = found[name]
+			value = found[name]
 		}
-		if given && value != nil {
+		switch value := value.(type) {
+		case nil:
+		case float64:
+			b.WriteString(strconv.FormatFloat(value, 'f', -1, 64))
+		default:
 			fmt.Fprint(&b, value)
 		}
 		pattern = after
@@ -247,9 +216,7 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 // elsewhere is why a skill of the seed is not here.
 func elsewhere(name string) error {
 	if name == "present-model" || name == "validate-model" {
-		return fmt.Errorf("%w here: %s is done by the program that shows the agent's model, which a robot has not", errElsewhere, name)
+		return fmt.Errorf("%w here: %s is done by the program that shows the agent's model, which a robot has not", ErrElsewhere, name)
 	}
 	return nil
 }
-
-var errElsewhere = errors.New("this skill is not done")

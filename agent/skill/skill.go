@@ -16,6 +16,7 @@ import (
 
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/event"
 )
 
 // Skill is one skill, as its bundle describes it or as it is built in.
@@ -29,6 +30,7 @@ type Skill struct {
 	Exposed      bool   // other programs may call it over MCP, as skill_NAME
 	Input        json.RawMessage
 	Sentences    map[string][]string // by language: what a person says to have it done, in the grammar of the reflex brain
+	Slots        map[string]string   // the arguments that slots of the sentences fill, where their names differ
 	Tools        []Tool
 	Needs        map[string]string // other skills by name, with the versions that will do
 	Handler      string            // the tool that carries the skill out; empty: it only speaks
@@ -56,8 +58,21 @@ type Call struct {
 	Skill   string
 	Args    json.RawMessage // an object; empty stands for one without keys
 	Now     time.Time
+	// Language is that of what is said, BCP 47; empty is the household's.
+	Language string
 	// Untrusted callers get the skills that only speak.
 	Untrusted bool
+	// Exposed is a call by another program, such as a viewer: it gets the skills alone
+	// whose manifest has mcpExposed.
+	Exposed bool
+}
+
+// by is who has asked for the skill, as its events tell it.
+func (c Call) by() string {
+	if c.Exposed {
+		return event.ByViewer
+	}
+	return ""
 }
 
 // Result is what came of a skill.
@@ -99,6 +114,10 @@ var (
 	ErrTrust = errors.New("the skill is not trusted")
 	// ErrArguments is wrapped by the errors of arguments that do not fit.
 	ErrArguments = errors.New("the arguments do not fit")
+	// ErrHidden is returned to another program for a skill that is not for it.
+	ErrHidden = errors.New("other programs may use the skills alone whose manifest has mcpExposed")
+	// ErrElsewhere is wrapped by the errors of skills that a program does which shows the agent.
+	ErrElsewhere = errors.New("this skill is not done")
 	// ErrDenied is returned to a stranger.
 	ErrDenied = errors.New("a robot that nobody has adopted may not do that; perch adopt ROBOT adopts it")
 )

@@ -111,10 +111,13 @@ func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
 		"no version":             {plain("tide", `,"dependencies":{"base":"new"}`), "is no version"},
 		"other dependencies":     {plain("tide", `,"dependencies":3`), "dependencies is a list"},
 		"a built-in's name":      {plain("greet", ""), "give it another"},
+		"the memory's name":      {plain("remember", ""), "give it another"},
 		"a viewer's name":        {plain("present-model", ""), "leaves to a viewer"},
 		"no such handler":        {plain("tide", `,"handler":"x"`), "handler names the tool"},
 		"changed since":          {plain("tide", `,"integrity":{"SKILL.md":"sha256-00"}`), "integrity"},
 		"a number's schema":      {plain("tide", `,"inputSchema":{"type":"number"}`), "schema of arguments"},
+		"an unknown type":        {plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"text"}}}`), "is no type"},
+		"a type that is none":    {plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":3}}}`), "type is a word"},
 		"nobody does it":         {tool(`{"name":"a","description":"b"}`), "runs no JavaScript"},
 		"two do it":              {tool(`{"name":"a","description":"b","url":"http://x/","mcp":"sea"}`), "both a url"},
 		"another server":         {tool(`{"name":"a","description":"b","mcp":"lake"}`), "not in mcpServers"},
@@ -423,6 +426,47 @@ func TestEndpointsAtFaultFailTheSkill(t *testing.T) {
 	}
 }
 
+// An endpoint that answers without success has not done the skill's work.
+func TestAnAnswerWithoutSuccessFailsTheSkill(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"success":false,"output":"the sea is away"}`: "the sea is away",
+		`{"success":false}`:                            "the skill did not succeed",
+	} {
+		var h heard
+		l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer)
+		})
+		_, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: json.RawMessage(`{"place":"Dover"}`)})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: the error is %v", answer, err)
+		}
+		if got := h.events[len(h.events)-1]; got != (event.SkillFailed{Skill: "tide", Error: want}) {
+			t.Errorf("%s: the last event is %#v", answer, got)
+		}
+	}
+}
+
+func TestArgumentsAreComparedWithTheSchema(t *testing.T) {
+	dir := t.TempDir()
+	bundle(t, dir, "tide", plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"enum":[["x"],{"y":1},2]},`+
+		`"b":{"type":["string","null"]},"c":{"type":"integer"},"d":true}}`))
+	l := library(t, anyOf(dir))
+	if len(l.Refused()) > 0 {
+		t.Fatal(l.Refused())
+	}
+	for args, fits := range map[string]bool{
+		`{"a":["x"]}`: true, `{"a":{"y":1}}`: true, `{"a":2}`: true, `{"a":["y"]}`: false, `{"a":{}}`: false,
+		`{"b":"x"}`: true, `{"b":null}`: true, `{"b":1}`: false,
+		`{"c":2}`: true, `{"c":2.5}`: false, `{"d":[]}`: true, `{"e":1}`: true,
+	} {
+		_, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: json.RawMessage(args)})
+		if (err == nil) != fits || err != nil && !errors.Is(err, skill.ErrArguments) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
 func TestAModelUsesSkills(t *testing.T) {
 	var h heard
 	l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "at six\nor so") })
@@ -522,7 +566,7 @@ func TestASkillThatIsNotThere(t *testing.T) {
 	if !errors.Is(err, skill.ErrUnknown) || r.Success || *r.Sentiment != -0.3 {
 		t.Errorf("the result is %+v, %v", r, err)
 	}
-	if got := h.kinds(); !slices.Equal(got, []string{"skill_done"}) {
+	if got := h.kinds(); !slices.Equal(got, []string{"skill_failed"}) {
 		t.Errorf("the events are %v", got)
 	}
 }
@@ -573,7 +617,7 @@ func TestOtherProgramsCallExposedSkills(t *testing.T) {
 	if _, err := l.CallExposed(t.Context(), "skill_remember", nil, time.Time{}); !errors.Is(err, skill.ErrUnknown) {
 		t.Errorf("what is not exposed is called: %v", err)
 	}
-	if got := l.Sentences("en-GB")["tide"]; !slices.Equal(got, []string{"when is high water"}) {
+	if got := l.All()[0].SentencesIn("en-GB"); !slices.Equal(got, []string{"when is high water"}) {
 		t.Errorf("the sentences are %v", got)
 	}
 }

@@ -101,18 +101,19 @@ func (t Trust) owned(s Skill) error {
 		return fmt.Errorf("its signature's key: %w", err)
 	}
 	if !slices.ContainsFunc(t.Owners, func(o ed25519.PublicKey) bool { return o.Equal(key) }) {
-		return fmt.Errorf("it is signed by %s, who is no owner here", s.Signature.Key)
+		return fmt.Errorf("it is signed by %s, who is no owner here; add that key to skills.allow, or sign it yourself with perch skill sign %s",
+			s.Signature.Key, s.Folder)
 	}
 	signature, err := base64.StdEncoding.DecodeString(s.Signature.Signature)
 	if err != nil || !ed25519.Verify(key, Message(s.Digest), signature) {
-		return errors.New("its signature is not of this bundle: it was changed after it was signed")
+		return errors.New("its signature is not of this bundle: it was changed after it was signed; get it again, or look at it and sign it anew")
 	}
 	return nil
 }
 
-// readSignature reads signature.json, which may be missing.
-func readSignature(root *os.Root) (*Signature, error) {
-	data, err := readFile(root, signatureFile, 4<<10)
+// signature is that of signature.json, which may be missing.
+func (c contents) signature() (*Signature, error) {
+	data, err := c.file(signatureFile, 4<<10)
 	if err != nil || data == nil {
 		return nil, err
 	}

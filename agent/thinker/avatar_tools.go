@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
 )
 
@@ -26,8 +25,7 @@ type turnHooks struct {
 const (
 	shortestWave, usualWave, longestWave = 500, 1500, 5000
 	loopFor                              = 10_000 // a gesture that is to go on has an end all the same
-	mostClipName                         = 40
-	mostAloud                            = 2000 // bytes
+	mostAloud                            = 2000   // bytes
 )
 
 // expressions are the presets of setExpression, with the robots' faces for them.
@@ -47,8 +45,8 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: json.RawMessage(schema)}, run: run})
 		}
 	}
-	if k.Publish == nil {
-		return nil // nobody sees it
+	if k.Publish == nil || t.Untrusted {
+		return nil // nobody sees it, or it would be a stranger who moves the owner's avatar
 	}
 	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
 		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
@@ -78,9 +76,9 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			Name string
 			Loop bool
 		}) (string, error) {
-			name := strings.ToLower(strings.TrimSpace(a.Name))
-			if name == "" || len(name) > mostClipName || agent.Speakable(name) != name {
-				return "", fmt.Errorf("name is a gesture's name of at most %d bytes, such as nod", mostClipName)
+			name, ok := event.GestureName(a.Name)
+			if !ok {
+				return "", errors.New("name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most")
 			}
 			g := event.Gesture{Name: name, By: event.ByModel}
 			if a.Loop {
@@ -139,14 +137,16 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish tells of what the agent does in a turn. A turn whose robot's session is not
-// its own is told of as a session without a robot.
+// publish tells of what the agent does in a turn. A turn that has joined a robot's talk
+// has a session of its own: it is told of there, and at the robot, which is no stranger:
+// a stranger's turn has none of these tools.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
-	robot := t.Robot
-	if t.Unpublished {
-		robot = device.ID("")
+	if !t.Unpublished {
+		k.Publish(t.Robot, t.Session, e)
+		return
 	}
-	k.Publish(robot, t.Session, e)
+	k.Publish("", t.Session, e)
+	k.Publish(t.Robot, "", e)
 }
 
 // factArguments are those of remember, and fact, which stands for all of them.

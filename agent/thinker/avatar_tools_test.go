@@ -49,7 +49,8 @@ func TestAvatarTools(t *testing.T) {
 		{"lookAt", `{"target":"moon"}`, `Error: target is user, camera or center, not "moon"`, ""},
 		{"play_clip", `{"name":"Nod","fade_ms":100}`, ok, "gesture nod 0"},
 		{"play_clip", `{"name":"dance","loop":true}`, ok, "gesture dance 10000"},
-		{"play_clip", `{"name":"` + strings.Repeat("x", 41) + `"}`, "Error: name is a gesture's name of at most 40 bytes, such as nod", ""},
+		{"play_clip", `{"name":"` + strings.Repeat("x", 41) + `"}`,
+			"Error: name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most", ""},
 		{"setExpression", `{"preset":"sad","intensity":0.4}`, ok, "expression sad 0.4|sad 0.4"},
 		{"setExpression", `{"preset":"focused"}`, ok, "expression focused 1|thinking 1"},
 		{"setExpression", `{"preset":"happy","intensity":-3}`, ok, "expression happy 0"},
@@ -104,6 +105,24 @@ func TestAvatarTools(t *testing.T) {
 	}
 }
 
+// TestToolsOfAJoinedTalk: what is done in a chat that has joined a robot's talk is done
+// there and by the robot. A turn of a stranger has none of these tools.
+func TestToolsOfAJoinedTalk(t *testing.T) {
+	for untrusted, want := range map[bool]string{false: "/vtb_s a0b1c2d3e4f5/", true: ""} {
+		var did []string
+		m := &script{calls: []ToolCall{{ID: "1", Name: "wave", Arguments: json.RawMessage("{}")}}}
+		k := New(Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}),
+			Publish: func(id device.ID, session string, _ event.Event) { did = append(did, string(id)+"/"+session) }})
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Unpublished: true, Untrusted: untrusted, Text: "go", Now: time.Now()}
+		if err := k.Think(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(did, " "); got != want {
+			t.Errorf("untrusted %t: %q, not %q", untrusted, got, want)
+		}
+	}
+}
+
 // TestACharactersTools: a manifest's tools choose among the six, and touch no others.
 func TestACharactersTools(t *testing.T) {
 	six := []string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}
@@ -112,6 +131,12 @@ func TestACharactersTools(t *testing.T) {
 		{nil, six}, {[]string{}, nil}, {[]string{"wave", "speak", "fly"}, []string{"wave", "speak"}},
 	} {
 		var got []string
+		stranger := agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Persona: &agent.Persona{Tools: c.tools}}
+		for _, tool := range k.TurnTools(t.Context(), stranger, func(...agent.Reply) error { return nil }).Offered() {
+			if slices.Contains(six, tool.Name) && tool.Name != "remember" { // which has a memory of the stranger's own
+				t.Errorf("a stranger's turn has %s", tool.Name)
+			}
+		}
 		turn := agent.Turn{Persona: &agent.Persona{Tools: c.tools}}
 		set := k.TurnTools(t.Context(), turn, func(...agent.Reply) error { return nil })
 		for _, tool := range set.Offered() {

@@ -302,7 +302,7 @@ func (r *turnRun) end(why string) error {
 	}
 	if why != "" {
 		face, text := agent.SplitEmotion(why)
-		replies = append(replies, agent.Felt{Emotion: face, Intensity: 1})
+		replies = append(replies, agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral})
 		for _, s := range Sentences(text) {
 			replies = append(replies, agent.Say{Text: s})
 		}

@@ -502,6 +502,78 @@ func TestThePrompt(t *testing.T) {
 	}
 }
 
+// TestTheMemoryInThePrompt is of the facts that rank highest, in a budget that holds for
+// every script; a fact too long for it keeps none of the others out.
+func TestTheMemoryInThePrompt(t *testing.T) {
+	for name, text := range map[string]string{"English": "Ann likes the green tea of her uncle best", "Japanese": "アンさんは叔父さんの緑茶がいちばん好きです"} {
+		for _, budget := range []int{100, 300} {
+			memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
+			for i := range 2000 {
+				e := agent.Entry{Body: fmt.Sprintf("%d: %s", i, text), Type: agent.MemoryTypes()[i%4], Important: i%500 == 7}
+				if i == 1999 {
+					e.Body, e.Important = strings.Repeat(text, 40), true
+				}
+				if _, err := memory.Remember(e, noon.Add(time.Duration(i)*time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := &model{script: []message{{texts: []string{"Hi."}}}}
+			turn := agent.Turn{Now: noon.AddDate(0, 0, 3), Persona: &agent.Persona{MemoryTokens: budget}}
+			if _, err := think(t, thinker.Options{Model: m, Memory: memory, MemoryTokens: 5000}, turn); err != nil {
+				t.Fatal(err)
+			}
+			_, block, begun := strings.Cut(m.asked[0].System, "<memory>")
+			block, _, ended := strings.Cut(block, "</memory>")
+			tokens := 0.0
+			for _, r := range "<memory>" + block + "</memory>" {
+				if tokens += 0.25; r > 0x2e80 { // a character of Chinese or Japanese is about a token
+					tokens += 0.75
+				}
+			}
+			ranked, err := memory.Query(agent.Query{}, turn.Now)
+			if !begun || !ended || err != nil || tokens > float64(budget) || tokens < float64(budget)-40 {
+				t.Fatalf("%s, %d: %g tokens, %v\n%s", name, budget, tokens, err, m.asked[0].System)
+			}
+			in := 0
+			for _, e := range ranked[1:] { // the first is the one that is too long
+				if !strings.Contains(block, "- "+e.Body+"\n") {
+					break
+				}
+				in++
+			}
+			if lines := strings.Count(block, "\n- "); in != lines || in < 2 {
+				t.Errorf("%s, %d: of %d facts, the %d that rank highest\n%s", name, budget, lines, in, block)
+			}
+		}
+	}
+}
+
+// TestRecallIsRanked: what has all the words, the best first; else what has most of them.
+func TestRecallIsRanked(t *testing.T) {
+	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	for i, e := range []agent.Entry{
+		{Body: "The tea is in the hall.", Type: agent.MemoryReference}, {Body: "Ann hates cold tea.", Type: agent.MemoryFeedback},
+		{Body: "緑茶が好き"}, {Body: "Tom drinks coffee in the hall.", Important: true},
+	} {
+		if _, err := memory.Remember(e, noon.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{
+		"tea": "- Ann hates cold tea. (2026-01-02)\n- The tea is in the hall. (2026-01-02)", "tea of the hall": "- The tea is in the hall.",
+		"hall coffee milk": "- Tom drinks coffee in the hall. (2026-01-02)\n- The tea", "緑茶 紅茶": "- 緑茶が好き", "milk": "Nothing is remembered",
+		strings.Repeat("x", 600): "Error: cannot be remembered so: a query has at most",
+	} {
+		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "recall", `{"query":"`+query+`"}`)}}, {texts: []string{"Done."}}}}
+		if _, err := think(t, thinker.Options{Model: m, Memory: memory}, agent.Turn{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.asked[1].Messages[2].Text; !strings.HasPrefix(got, want) {
+			t.Errorf("%.40s: %q, want %q", query, got, want)
+		}
+	}
+}
+
 // TestAPersonaInThePrompt: a robot's own persona replaces the household's, and its
 // name is a line of the prompt.
 func TestAPersonaInThePrompt(t *testing.T) {

@@ -218,7 +218,7 @@ func (s *Speech) inline(end bool) bool {
 		s.skip()
 		if e, found := agent.EmotionOf(first); found && !s.begun {
 			e, _ = s.table().Face(e.Name) // with its standard emoji
-			s.face(agent.Felt{Emotion: e, Intensity: 1}, false)
+			s.face(agent.Felt{Emotion: e, Intensity: 1})
 		}
 		return true
 	}

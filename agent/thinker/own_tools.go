@@ -1,6 +1,7 @@
 package thinker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 				Description: "Keep a fact about the people of the house, for good. Only what they will still want known in a month."},
 				run: with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) })})
 		}
-		offer("recall", "Look for what was remembered, by words that stand in it.",
+		offer("recall", "Look for what was remembered, by words that stand in it. What matters most comes first.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
 			with(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
 	}
@@ -46,7 +47,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			with(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
 	}
 	if k.Notify != nil && !t.Untrusted {
-		offer("notify", "Tell everybody in the appliance something, on every robot and screen. Not to answer who is talking to you.",
+		offer("notify", "Tell everybody at home something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
 			with(func(_ context.Context, a struct{ Text, Urgency string }) (string, error) {
 				return "It will be told.", k.Notify(a.Text, a.Urgency)
@@ -87,18 +88,14 @@ func (k *Brain) perception(t agent.Turn) (string, error) {
 }
 
 func (k *Brain) recall(t agent.Turn, query string) (string, error) {
-	words := strings.Fields(query)
 	memory := k.Memory.Of(t)
-	found := memory.Search(query, t.Now)
-	if len(found) == 0 && len(words) > 1 { // no entry has all the words
-		seen := map[string]bool{}
-		for _, w := range words[:min(len(words), mostRecalled)] {
-			for _, e := range memory.Search(w, t.Now) {
-				if len([]rune(w)) > 2 && !seen[e.ID] {
-					seen[e.ID] = true
-					found = append(found, e)
-				}
-			}
+	found, err := memory.Query(agent.Query{Text: query, N: mostRecalled}, t.Now)
+	if err != nil {
+		return "", err
+	}
+	if words := strings.Fields(query); len(found) == 0 && len(words) > 1 { // no entry has all the words
+		if found, err = someOf(memory, words, t.Now); err != nil {
+			return "", err
 		}
 	}
 	if err := memory.Err(); len(found) == 0 && err != nil {
@@ -108,10 +105,32 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 		return "Nothing is remembered about that.", nil
 	}
 	var b strings.Builder
-	for _, e := range slices.Backward(found[max(len(found)-mostRecalled, 0):]) {
+	for _, e := range found {
 		fmt.Fprintf(&b, "- %s (%s)\n", agent.Speakable(e.Body), e.Created.In(t.Now.Location()).Format(time.DateOnly))
 	}
 	return b.String(), nil
+}
+
+// someOf are the entries with some of the words: first those with more of them, and of
+// equals the higher score.
+func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
+	has := map[string]int{} // words, by id
+	for _, w := range words {
+		if len(w) < 3 { // in bytes: one Han character has three
+			continue
+		}
+		some, err := memory.Query(agent.Query{Text: w, N: mostRecalled}, now)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range some {
+			if has[e.ID]++; has[e.ID] == 1 {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b agent.Ranked) int { return cmp.Or(has[b.ID]-has[a.ID], cmp.Compare(b.Score, a.Score)) })
+	return found[:min(len(found), mostRecalled)], nil
 }
 
 type timerArguments struct {

@@ -66,6 +66,10 @@ func speaking() string {
 		"Begin every answer with exactly one of these emoji, which becomes your face: " + strings.Join(faces, ", ") + ". Use no other emoji."
 }
 
+// mostPassed are the facts too long for what is left of the budget after which shorter
+// ones of a lower rank are not looked for any more.
+const mostPassed = 10
+
 // remembered is as much of the memory as fits, filled by rank and told in the order in
 // which it was learned, so that the beginning of a prompt stays as it was.
 func (k *Brain) remembered(t agent.Turn) string {
@@ -77,11 +81,17 @@ func (k *Brain) remembered(t agent.Turn) string {
 	const foot = "\n</memory>"
 	left := cmp.Or(k.personaOf(t).MemoryTokens, k.MemoryTokens) - tokens(head+foot)
 	var kept []agent.Ranked
+	passed := 0
 	for _, e := range entries {
 		e.Body = "\n- " + strings.ReplaceAll(agent.Speakable(e.Body), "</", "< /") // a fact does not end the block
-		if left -= tokens(e.Body); left < 0 {
-			break
+		cost := tokens(e.Body)
+		if cost > left {
+			if passed++; passed == mostPassed {
+				break
+			}
+			continue
 		}
+		left -= cost
 		kept = append(kept, e)
 	}
 	if len(kept) == 0 {

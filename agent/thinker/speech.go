@@ -129,7 +129,7 @@ func (s *Speech) letter(r rune) {
 // emit speaks a letter.
 func (s *Speech) emit(r rune) {
 	if !unicode.IsSpace(r) {
-		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1}, true)
+		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true})
 	}
 	if s.gap && r == ')' && s.cut.undo('(') {
 		return // the brackets held an address
@@ -165,8 +165,8 @@ func (s *Speech) say(sentence string) {
 
 // face changes the face. The face of a message that begins without one is only
 // assumed, and does not replace an earlier one.
-func (s *Speech) face(f agent.Felt, assumed bool) {
-	if assumed && (s.begun || s.faced) {
+func (s *Speech) face(f agent.Felt) {
+	if f.Assumed && (s.begun || s.faced) {
 		s.begun = true
 		return
 	}

@@ -89,7 +89,7 @@ func (s *Speech) tag(content string) bool {
 	case "face", "emotion":
 		name, value, _ = strings.Cut(value, ":")
 		if _, known := s.table().Face(name); !known {
-			s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Tag: tagOf(name)}, false)
+			s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Tag: tagOf(name)})
 			return true
 		}
 	case "", "x": // a checkbox
@@ -106,7 +106,7 @@ func (s *Speech) tag(content string) bool {
 	if intensity == 0 {
 		e, intensity = agent.Neutral, 1
 	}
-	s.face(agent.Felt{Emotion: e, Intensity: intensity, Tag: tagOf(name)}, false)
+	s.face(agent.Felt{Emotion: e, Intensity: intensity, Tag: tagOf(name)})
 	return true
 }
 
@@ -120,8 +120,8 @@ func (s *Speech) unknown(content string) bool {
 	if !s.faced {
 		f = agent.Felt{Emotion: agent.Neutral, Intensity: 1}
 	}
-	f.Tag = tagOf(content)
-	s.face(f, false)
+	f.Tag, f.Assumed = tagOf(content), false
+	s.face(f)
 	return true
 }
 

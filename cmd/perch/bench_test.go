@@ -20,6 +20,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -201,6 +202,9 @@ func serveScripted() {
 	c := appliancetest.Config()
 	c.Bridge.Key = benchKey
 	c.Robots.UDP = cmp.Or(os.Getenv("PERCH_ROBOTS_UDP"), c.Robots.UDP)
+	for i, address := range strings.Fields(os.Getenv(avatarPrograms)) {
+		c.Relays = append(c.Relays, config.Relay{Kind: "warudo", Name: fmt.Sprint("program-", i), URL: "ws://" + address})
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	o := appliancetest.Options(os.Args[3])
 	o.Log, o.Recognizers = log, voice.Recognizers{scriptedRecognizer{}}

@@ -24,7 +24,8 @@ const charactersAt = "/api/v1/characters"
 // characterCommand is the commands of characters.
 func characterCommand() *cobra.Command {
 	c := &cobra.Command{Use: "character", Short: "Import and export characters, and give them to robots"}
-	c.AddCommand(charactersCommand(), importCharacterCommand(), exportCharacterCommand(), useCharacterCommand(), checkCharacterCommand())
+	c.AddCommand(charactersCommand(), importCharacterCommand(), exportCharacterCommand(), useCharacterCommand(), removeCharacterCommand(),
+		cardCharacterCommand(), checkCharacterCommand())
 	return c
 }
 
@@ -143,6 +144,48 @@ func useCharacterCommand() *cobra.Command {
 	})
 }
 
+func removeCharacterCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:     "remove CHARACTER",
+		Short:   "Remove a character that was imported, and its passport",
+		Long:    "A character that a robot has, or that a skin has talked with in the last ten minutes, is not removed.",
+		Example: "perch character remove leo",
+		RunE: func(c *cobra.Command, args []string) error {
+			var done struct {
+				OK bool `json:"ok"`
+			}
+			return r.ask(c, http.MethodDelete, charactersAt+"/"+url.PathEscape(args[0]), nil, &done, func(out io.Writer) {
+				fmt.Fprintf(out, "%s is removed\n", device.Plain(args[0]))
+			})
+		},
+	})
+}
+
+func cardCharacterCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "card CHARACTER",
+		Short: "Print the file that registers a character by ERC-8004, for those who register it themselves",
+		Long: "The file is made of the character's passport and manifest. Perch signs nothing on a chain and publishes the file nowhere. " +
+			"What is missing in it is said on the standard error.",
+		Example: "perch character card leo >registration.json",
+		RunE: func(c *cobra.Command, args []string) error {
+			var card struct {
+				File    json.RawMessage `json:"file"`
+				Remarks []string        `json:"remarks"`
+			}
+			if err := r.do(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0])+"/card", nil, &card); err != nil {
+				return err
+			}
+			for _, text := range card.Remarks {
+				fmt.Fprintln(c.ErrOrStderr(), device.Plain(text))
+			}
+			return command.WriteJSON(c.OutOrStdout(), card.File)
+		},
+	})
+}
+
 func checkCharacterCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{
@@ -158,6 +201,10 @@ func checkCharacterCommand() *cobra.Command {
 				Voice: m.Voice.ID, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Skills: []string{}, Remarks: m.Remarks, Robots: []string{}}
 			for _, s := range m.Skills {
 				l.Skills = append(l.Skills, s.URI)
+			}
+			if b := m.Brain; b.Model != "" || b.Temperature != nil || b.MaxTokens > 0 {
+				l.Remarks = append(l.Remarks, "model, temperature and maxTokens of this manifest are not used: they are those of a brain of the "+
+					"appliance. The model only chooses among several brains of the provider.")
 			}
 			return o.print(c, l, func(out io.Writer) { l.write(out) })
 		},

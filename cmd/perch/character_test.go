@@ -27,11 +27,13 @@ func TestCharacters(t *testing.T) {
 	h.command("robot rename a0b1c2d3e4f5 kitchen", 0)
 	const aria, leo = "../../agent/manifest/testdata/aria.json", "../../agent/manifest/testdata/leo.json"
 	h.command("character import "+aria, 0, "aria", "browser's voice", "no brain of the provider anthropic")
-	h.command("character import "+leo, 0, "coach-leo", "instructions.md", "first synthesizer of this appliance is not elevenlabs")
+	h.command("character import "+leo, 0, "coach-leo", "instructions.md", "first synthesizer of this appliance is not elevenlabs",
+		"The skill wave is not on this appliance")
 	h.command("character import "+leo+" --name default", 1, "household's own")
 	h.command("character import "+leo+" --name still", 1, "configuration file has a character")
 	var out, faults strings.Builder
-	if code := run(t.Context(), []string{"character", "check", leo}, &out, &faults); code != 0 || !strings.Contains(out.String(), "wave, lookAt") {
+	if code := run(t.Context(), []string{"character", "check", leo}, &out, &faults); code != 0 || !strings.Contains(out.String(), "wave, lookAt") ||
+		!strings.Contains(out.String(), "temperature and maxTokens of this manifest are not used") {
 		t.Errorf("checked: %d %s%s", code, out.String(), faults.String())
 	}
 	h.command("character list", 0, "coach-leo", "still")
@@ -68,4 +70,39 @@ func TestCharacters(t *testing.T) {
 		h.Characters.Who("", "vtb_x") != "aria" {
 		t.Errorf("a skin's is %+v", played.Persona)
 	}
+}
+
+// TestCharactersAreRemoved: an imported one that nobody has; any other stays.
+func TestCharactersAreRemoved(t *testing.T) {
+	data := t.TempDir()
+	c := appliancetest.Config()
+	file := filepath.Join(data, "quiet.json")
+	if err := os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Characters = []config.Character{{Name: "still", Manifest: file}}
+	h := open(t, c, data)
+	h.Token("/xiaozhi/ota/", "Device-Id", "A0:B1:C2:D3:E4:F5")
+	h.command("character import "+file, 0, "quiet")
+	if err := os.MkdirAll(filepath.Join(data, "personas"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "personas", "cook.md"), []byte("You cook."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.command("character use a0b1c2d3e4f5 quiet", 0)
+	for id, says := range map[string]string{"default": "household's own", "perch": "household's own", "still": "configuration file",
+		"cook": "cook.md", "quiet": "perch character use a0b1c2d3e4f5 default", "nobody": "no character", "../admin-token": "nothing at this address",
+		"..": "no character", "a.b": "no character"} {
+		h.command("character remove "+id, 1, says)
+	}
+	h.command("character use a0b1c2d3e4f5 default", 0)
+	turn := agent.Turn{Session: "vtb_x"}
+	h.Characters.Play(&turn, "quiet", "")
+	h.command("character remove quiet", 1, "a skin has talked with the model quiet")
+	h.Characters.Play(&turn, "", "")
+	h.command("character remove quiet", 0, "quiet is removed")
+	h.command("character export quiet", 1, "no character")
+	h.command("character use a0b1c2d3e4f5 quiet", 1, "no character")
+	h.command("character import "+file, 0, "quiet")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/device"
 )
 
 // client talks to a running appliance: over its socket where that is there,
@@ -253,4 +255,34 @@ func (r *target) ask(c *cobra.Command, method, path string, body, answer any, sh
 		return err
 	}
 	return r.print(c, answer, show)
+}
+
+// follow sends a request of a command, and prints the lines of the answer as they come.
+func (r *target) follow(c *cobra.Command, method, path string) error {
+	a, err := r.client()
+	if err != nil {
+		return err
+	}
+	patient := *a.http
+	patient.Timeout = 0 // the answer takes its time
+	answer, err := a.send(c.Context(), &patient, method, path, nil, "")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
+		if err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if answer.StatusCode == http.StatusUnauthorized {
+			return a.tokenRefused()
+		}
+		return errorOf(answer.Status, text)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		fmt.Fprintln(c.OutOrStdout(), device.Plain(lines.Text()))
+	}
+	return lines.Err()
 }

@@ -46,8 +46,8 @@ func diaryListCommand() *cobra.Command {
 }
 
 func diaryVerifyCommand() *cobra.Command {
-	r := &target{}
-	return r.register(&cobra.Command{
+	r, keys := &target{}, []string{}
+	c := r.register(&cobra.Command{
 		Use:   "verify",
 		Short: "Check that no entry of the diary was changed, dropped or moved, and that its head is signed",
 		Long: `Where no appliance runs, the command reads its data directory (--data DIR). It ends with 1 if the diary is broken. Write down
@@ -57,12 +57,17 @@ the number and hash that it prints: a later diary that has no such entry any mor
 			if err == nil {
 				err = r.print(c, report, func(out io.Writer) { writeReport(out, report) })
 			}
-			if err == nil && !report.Whole {
-				err = errors.New("the diary is broken")
+			switch {
+			case err != nil || report.Fits(keys...):
+				return err
+			case len(report.Faults) == 0:
+				return errors.New("the diary fits, and is not this appliance's alone")
 			}
-			return err
+			return errors.New("the diary is broken")
 		},
 	})
+	c.Flags().StringArrayVar(&keys, "key", nil, "`KEY` of another appliance, whose backup you have restored here: its entries are good, too")
+	return c
 }
 
 // verifyDiary asks the running appliance, and reads the data directory itself where none runs.
@@ -84,8 +89,21 @@ func writeReport(out io.Writer, r diary.Report) {
 	if r.Further > 0 {
 		fmt.Fprintf(out, "and %d further faults\n", r.Further)
 	}
+	from := max(r.From, 1)
+	for _, f := range r.Foreign {
+		what := fmt.Sprintf("entries %d to %d fit, and are", from, f.To)
+		if f.To < from {
+			what = "the diary began without entries, and was"
+		}
+		fmt.Fprintf(out, "%s signed with another appliance's key, %s. That is so after a restore of its backup. "+
+			"If you have restored one, compare the key with the one that perch diary verify showed there, and run perch diary verify --key KEY. "+
+			"If you have not, somebody has put another diary here.\n", what, device.Plain(f.Address))
+		from = max(from, f.To+1)
+	}
 	switch {
-	case !r.Whole:
+	case len(r.Faults) > 0:
+	case len(r.Foreign) > 0:
+		fmt.Fprintf(out, "nothing in it was changed: %d entries, %d to %d\n", r.Entries, r.From, r.To)
 	case r.Entries == 0:
 		fmt.Fprintln(out, "the diary is whole and has no entries")
 	default:

@@ -38,6 +38,38 @@ func TestDiaryCommands(t *testing.T) {
 	h.command("diary list -n 0", 2, "-n is a number from 1 to 1000")
 }
 
+// TestARestoredDiary on another machine, which has a key of its own, is no broken one: the
+// command says whose it is and what to do, before the appliance has gone on with it and after.
+func TestARestoredDiary(t *testing.T) {
+	old, file, fresh := t.TempDir(), t.TempDir()+"/perch.tar", t.TempDir()+"/data"
+	kept := func(data string, n int) (h *running) {
+		h = open(t, appliancetest.Config(), data)
+		h.Bus.Publish("", "skin:1", event.LoadEnded{URI: "robot.glb"})
+		for deadline := time.Now().Add(20 * time.Second); len(h.Diary.Newest(n)) < n; {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing is kept")
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		return h
+	}
+	before := kept(old, 1)
+	before.command("backup "+file, 0)
+	theirs := before.Signer.Address()
+	if code, out := perch(t, "restore", file, "--data", fresh); code != 0 {
+		t.Fatal(out)
+	}
+	h := kept(fresh, 2)
+	for _, says := range []string{
+		"entries 1 to 1 fit, and are signed with another appliance's key, " + theirs, "after a restore of its backup",
+		"nothing in it was changed: 2 entries, 1 to 2", "perch diary verify --key KEY", "not this appliance's alone",
+	} {
+		h.command("diary verify", 1, says)
+	}
+	h.command("diary verify --key "+theirs, 0, "nothing in it was changed")
+	h.command("diary verify --key "+h.Signer.Address(), 1, "not this appliance's alone")
+}
+
 // TestDiaryKeeps is the program that is killed.
 func TestDiaryKeeps(t *testing.T) {
 	data := os.Getenv(asDiarist)
@@ -68,7 +100,7 @@ func diaryOn(t *testing.T, db *store.DB) *diary.Diary {
 		t.Fatal(err)
 	}
 	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, "diary"),
-		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key, Keep: 500,
+		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key, Begins: true, Keep: 500,
 		Who: func(device.ID, string) string { return "default" }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

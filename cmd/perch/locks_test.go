@@ -69,20 +69,23 @@ var doorLocks = map[lock][]string{
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
 		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures",
 		"GET /api/v1/characters", "GET /api/v1/characters/:id", "POST /api/v1/characters",
+		"DELETE /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
+		"PUT /api/agents/:id", "POST /api/agents/:id/wallet", "DELETE /api/agents/:id/wallet",
 		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "POST /api/v1/engines/try",
 		"GET /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "POST /api/v1/config/check",
-		"POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
+		"GET /api/v1/relays", "POST /api/v1/relays/:name/try", "POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",
 		"POST /api/perception/event", "GET /api/perception/feed", "GET /api/perception/recent/:robot", "GET /api/perception/state"},
-	keyOfViewer: {"GET /api/v1/actions", "GET /api/v1/actions/stream", "POST /api/agent-actions"},
+	keyOfViewer: {"GET /api/v1/actions", "GET /api/v1/actions/stream", "GET /api/agents/:id", "POST /api/agent-actions"},
 	talksBearer: {"GET /mcp/talk", "POST /mcp/talk", "DELETE /mcp/talk"},
-	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session",
+	keyOfSkins: {"GET /mcp", "POST /mcp", "DELETE /mcp", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /client-ws", "GET /ws",
 		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models", "GET /v1/models/*id",
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
 
 // sockets are the doors that a WebSocket is opened at.
-var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws"}
+var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",
+	"GET /client-ws", "GET /ws"}
 
 func bridgesAdmin(prefixes ...string) (all []string) {
 	for _, p := range prefixes {
@@ -224,6 +227,7 @@ const allowedPage = "https://panel.example"
 func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[lock]string) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
+	c.Skins.OpenClaw = "127.0.0.1:0"
 	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	if change != nil {
@@ -254,6 +258,8 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 				k.fromTheNetwork(s, route, l, keys)
 			case "local":
 				k.fromThisMachine(s, route, l)
+			case "skins.openclaw": // GET / is not the page here
+				k.fromThisMachine(s, route, keyOfSkins)
 			default:
 				if l != ownersToken && l != anyone {
 					t.Errorf("%s is on the socket of the commands", route)
@@ -261,7 +267,7 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 			}
 		}
 	}
-	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 {
+	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 || seen["skins.openclaw"] != 1 {
 		t.Errorf("the test sees %v routes only", seen)
 	}
 	if f, err := os.Stat(filepath.Join(h.Data, "perch.sock")); err != nil || f.Mode().Perm() != 0o660 {

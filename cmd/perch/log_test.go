@@ -20,8 +20,9 @@ var attributes = []string{
 	"why", // a channel is closed, which is no fault
 
 	// Who and what else.
-	"agent", "appliance", "behaviour", "board", "boards", "broker", "engine", "event", "file", "firmware", "model", "path", "server", "sha256",
-	"table", "key", "text", "thing", "tool", "topic", "base_topic", "verb", "version", "name", "project", "title", "kind", "voice", "language",
+	"agent", "appliance", "behaviour", "board", "boards", "broker", "engine", "event", "file", "firmware", "model", "path", "relay", "server",
+	"sha256", "table", "key", "text", "thing", "tool", "topic", "base_topic", "verb", "version", "name", "project", "title", "kind", "voice",
+	"language",
 
 	// Where.
 	"address", "addresses", "data", "host", "instance", "listen", "services", "url", "by", "next",

@@ -36,7 +36,7 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
-		Long: `status, backup, restore and the commands of robot, memory, notification and character talk to the running appliance over its socket, or
+		Long: `status, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over its socket, or
 over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in its data
 directory (--data DIR). perch devices is perch robot list, and perch notify is perch notification send; say, adopt, token and forget
 may be written without the word robot.`,
@@ -48,8 +48,8 @@ may be written without the word robot.`,
 	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(),
 		setCommand(), gestureCommand(),
 		rebootCommand())
-	memory := &cobra.Command{Use: "memory", Short: "List, show and forget what the agent remembers"}
-	memory.AddCommand(memoriesCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
+	memory := &cobra.Command{Use: "memory", Short: "List, add, show and forget what the agent remembers"}
+	memory.AddCommand(memoriesCommand(), addMemoryCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
 	diary.AddCommand(diaryListCommand(), diaryVerifyCommand())
 	skill := &cobra.Command{Use: "skill", Short: "List, check and sign what characters know how to do"}
@@ -57,7 +57,7 @@ may be written without the word robot.`,
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, diary, skill, notification,
-		characterCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(),
+		characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(),
 		command.Alias("devices", listCommand()),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/agent"
+	"perch/command"
 	"perch/device"
 )
 
@@ -46,6 +47,62 @@ func memoriesCommand() *cobra.Command {
 	command.Flags().StringVar(&kind, "type", "", "only entries of this type: "+strings.Join(agent.MemoryTypes(), ", "))
 	command.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag; given several times, with all of them")
 	return command
+}
+
+// factBody is a fact as the appliance takes it.
+type factBody struct {
+	Text      string   `json:"text"`
+	Type      string   `json:"type,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	Important bool     `json:"important,omitempty"`
+	Expires   string   `json:"expires,omitempty"`
+}
+
+func addMemoryCommand() *cobra.Command {
+	r, fact, expires := &target{}, factBody{}, ""
+	c := r.register(&cobra.Command{
+		Use:   "add TEXT...",
+		Short: "Have the agent remember a fact",
+		Long:  "It prints the id of the entry.",
+		Example: `perch memory add "Anna drinks green tea"
+			perch memory add --type feedback --tag lamp --tag evening "no bright light in the evening"
+			perch memory add --type project --expires 2027-06-30 "the kitchen is being rebuilt"`,
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := expiry(expires, time.Now())
+			if err != nil {
+				return err
+			}
+			fact.Text, fact.Expires = strings.Join(args, " "), at
+			var kept agent.Entry
+			return r.ask(c, http.MethodPost, memoryAt, fact, &kept, func(out io.Writer) { fmt.Fprintln(out, device.Plain(kept.ID)) })
+		},
+	})
+	s := c.Flags()
+	s.StringVar(&fact.Type, "type", "", "its type, `TYPE`: "+strings.Join(agent.MemoryTypes(), ", ")+"; without it, "+agent.MemoryUser)
+	s.StringArrayVar(&fact.Tags, "tag", nil, "a tag; given several times, all of them")
+	s.BoolVar(&fact.Important, "important", false, "it matters more than all that is not")
+	s.StringVar(&expires, "expires", "", "`WHEN` it is forgotten: a day such as 2027-06-30, a time such as 2027-06-30T18:00:00Z, or 36h from now; without it, never")
+	return c
+}
+
+// expiry is the moment that a day, a time or a duration names, as RFC 3339.
+func expiry(text string, now time.Time) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	at, err := time.ParseInLocation(time.DateOnly, text, now.Location())
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, text)
+	}
+	if err != nil {
+		var lasts time.Duration
+		lasts, err = time.ParseDuration(text)
+		at = now.Add(lasts)
+	}
+	if err != nil || !at.After(now) {
+		return "", command.Usagef("--expires %q is no time to come, such as 2027-06-30, 2027-06-30T18:00:00Z or 36h", text)
+	}
+	return at.Format(time.RFC3339Nano), nil
 }
 
 // memoryStatsCommand counts what is remembered.

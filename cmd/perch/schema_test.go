@@ -22,6 +22,7 @@ import (
 	"perch/agent"
 	"perch/agent/diary"
 	"perch/agent/notice"
+	"perch/agent/passport"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
@@ -98,6 +99,8 @@ func tables() map[string]kept {
 		"bridge-turns":    keeps[bridge.Turn]("20260102T030405.000000000-000001", nil),
 		"firmware":        keeps(sha, func(v *ota.Record) { v.SHA256, v.Size = sha, int64(len(fixtureImage)) }),
 		"firmware-robots": keeps[ota.Unit](string(fixtureRobot), nil),
+		"passports":       keeps[passport.Passport]("default", nil),
+		"relay-tokens":    keeps[string]("vtube_studio", nil),
 	}
 }
 

@@ -21,8 +21,8 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                "backup character check-config completion diary doctor help memory notification open restore robot serve skill status version",
-		"perch re":                              "restore",
+		"perch ":                                "backup character check-config completion diary doctor help memory notification open relay restore robot serve skill status version",
+		"perch re":                              "relay restore",
 		"perch nothing ":                        "",
 		"perch doctor --":                       "--config --data --help --json --show-secrets",
 		"perch serve --log-level ":              "debug error info warn",
@@ -32,8 +32,9 @@ fi`)
 		"perch notify --robot a":                ids,
 		"perch notification ":                   "list send",
 		"perch diary ":                          "list verify",
-		"perch character ":                      "check export import list use",
-		"perch memory ":                         "forget list show stats",
+		"perch relay ":                          "list try",
+		"perch character ":                      "card check export import list remove use",
+		"perch memory ":                         "add forget list show stats",
 		"perch notify --url ":                   "",
 		"perch say ":                            ids + " kitchen",
 		"perch say --url http://p a0b1c2d3e4f5": "a0b1c2d3e4f5",

@@ -12,6 +12,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/device"
+	"perch/event"
 )
 
 // skillFlags are those of the commands about skills, which need no running appliance.
@@ -33,6 +34,30 @@ type shownSkill struct {
 	Signed  string `json:"signed_by,omitempty"` // the public key
 	Loaded  bool   `json:"loaded"`
 	Why     string `json:"why,omitempty"` // it is not loaded
+	// Unheard are its sentences that are not listened for, and why.
+	Unheard []string `json:"unheard,omitempty"`
+}
+
+// unheard are the sentences of skills that are not listened for, by the skill's name.
+func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error) {
+	book, err := config.Book(c)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]string{}
+	for _, s := range skills {
+		for line := range strings.Lines(message(appliance.TeachSkill(book, s))) {
+			all[s.Name] = append(all[s.Name], strings.TrimSpace(line))
+		}
+	}
+	return all, nil
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 func skillsCommand() *cobra.Command {
@@ -51,14 +76,23 @@ func skillsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			library, err := skill.New(skill.Options{Folder: appliance.SkillFolder(&loaded, data), Trust: trust, Log: slog.New(slog.DiscardHandler)})
+			library, err := skill.New(skill.Options{Folder: appliance.SkillFolder(&loaded, data), Trust: trust,
+				Remember: func(skill.Call, string, string) error { return nil },             // nothing is performed here,
+				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil }, // but an appliance has these two
+				Log:      slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return err
 			}
 			defer library.Close()
+			silent, err := unheard(&loaded, library.All())
+			if err != nil {
+				return err
+			}
 			var all []shownSkill
 			for _, s := range library.All() {
-				all = append(all, shown(s, nil))
+				line := shown(s, nil)
+				line.Unheard = silent[s.Name]
+				all = append(all, line)
 			}
 			for _, r := range library.Refused() {
 				all = append(all, shownSkill{Name: r.Name, Folder: r.Folder, Why: r.Err.Error()})
@@ -92,6 +126,9 @@ func writeSkill(out io.Writer, s shownSkill) {
 		what = s.Folder
 	}
 	fmt.Fprintln(out, device.Plain(strings.TrimSpace(s.Name+" "+s.Version)+"  "+what))
+	for _, text := range s.Unheard {
+		fmt.Fprintln(out, device.Plain("  "+text))
+	}
 }
 
 func checkSkillCommand() *cobra.Command {
@@ -114,7 +151,13 @@ func checkSkillCommand() *cobra.Command {
 				return err
 			}
 			why := trust.Check(s)
-			return f.print(c, shown(s, why), func(out io.Writer) {
+			silent, err := unheard(&loaded, []skill.Skill{s})
+			if err != nil {
+				return err
+			}
+			line := shown(s, why)
+			line.Unheard = silent[s.Name]
+			return f.print(c, line, func(out io.Writer) {
 				trusted := "yes"
 				if why != nil {
 					trusted = "no: " + why.Error()
@@ -125,6 +168,9 @@ func checkSkillCommand() *cobra.Command {
 				}
 				writeLines(out, [][2]string{{"name", s.Name}, {"version", s.Version}, {"does", s.Description}, {"digest", s.Digest},
 					{"signed by", signed}, {"trusted", trusted}})
+				for _, text := range line.Unheard {
+					writeLines(out, [][2]string{{"note", text}})
+				}
 			})
 		},
 	})
@@ -141,11 +187,11 @@ func signSkillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := appliance.SigningKey(config.Data(f.data), slog.New(slog.DiscardHandler))
+			key, err := appliance.ReadKey(config.Data(f.data))
 			if err != nil {
 				return err
 			}
-			signature, err := skill.Sign(s, key)
+			signature, err := skill.Sign(s, key.Private())
 			if err != nil {
 				return err
 			}

@@ -18,12 +18,20 @@ type Character struct {
 	Robots       []string `json:"robots"`  // that have it
 }
 
+// Card is what a character is registered with.
+type Card struct {
+	File    any      `json:"file"`    // as ERC-8004 has it
+	Remarks []string `json:"remarks"` // what is missing in it
+}
+
 // casting is what an owner does with characters.
 type casting interface {
 	List() []Character
 	// Import keeps a manifest; an empty id is that of its name.
 	Import(id string, manifest []byte) (Character, error)
 	Export(id string) ([]byte, error)
+	Remove(id string) error
+	Card(id string) (Card, error)
 	// Who is the id of a robot's.
 	Who(robot device.ID, session string) string
 }

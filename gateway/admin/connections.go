@@ -11,6 +11,16 @@ type Connections struct {
 	Skins         []Skin        `json:"skins"`
 	Agents        []CodingAgent `json:"agents"`
 	HomeAssistant HomeAssistant `json:"homeassistant"`
+	Relays        []Relay       `json:"relays"`
+}
+
+// Relay is an avatar program that the appliance connects to.
+type Relay struct {
+	Name  string    `json:"name"`
+	Title string    `json:"title"` // as its users call the program
+	OK    bool      `json:"ok"`    // it is connected
+	Note  string    `json:"note"`  // what is wrong, or waited for; else its address
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Skin is a program that shows the agent.

@@ -8,7 +8,6 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/perception"
 )
 
 // gesture is one that a robot is asked for.
@@ -27,7 +26,7 @@ func (d *Door) gesture(r device.Robot, g gesture) (any, error) {
 		return nil, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("the robot %s is not adopted; perch adopt %s does that", r.ID, r.ID)}
 	}
-	name, ok := perception.GestureName(g.Name)
+	name, ok := event.GestureName(g.Name)
 	if _, known := d.o.Gestures.Named(name); !ok || !known {
 		return nil, &door.Fault{Word: "unknown_gesture", HTTP: http.StatusNotFound,
 			Sentence: fmt.Sprintf("there is no gesture %.40q; there are %s", g.Name, strings.Join(d.o.Gestures.Names(), ", "))}

@@ -44,9 +44,6 @@ func (f *fact) check() error {
 	if f.Text = agent.Speakable(f.Text); f.Text == "" || len(f.Text) > mostFact {
 		return door.BadBody("text is needed, of at most 1000 bytes")
 	}
-	if !f.Expires.IsZero() && !f.Expires.After(time.Now()) {
-		return door.BadBody("expires is a time to come")
-	}
 	return agent.CheckMemoryType(f.Type)
 }
 

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,10 +94,21 @@ func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
 			t.Errorf("memory%s: %+v, want %d", query, got, want)
 		}
 	}
-	for _, query := range []string{"?n=0", "?n=x", "?n=10001", "?type=fact", "?tag=two+words"} {
+	for _, query := range []string{"?n=0", "?n=x", "?n=10001", "?n=-1", "?n=99999999999999999999", "?type=fact", "?tag=two+words", "?tag=",
+		"?tag=" + strings.Repeat("x", 10<<10),
+		strings.Replace(strings.Repeat("&tag=a&tag=b&tag=c&tag=d&tag=e&tag=f&tag=g&tag=h&tag=i", 100), "&", "?", 1),
+		"?q=" + strings.Repeat("x", 501), "?q=" + strings.Repeat("a+", 17), "?type=" + strings.Repeat("user", 1000)} {
 		if status, body := h.ask(http.MethodGet, "/api/v1/memory"+query, ""); status != http.StatusBadRequest {
 			t.Errorf("memory%s: %d %s", query, status, body)
 		}
+	}
+	for _, query := range []string{"?q=%00", "?q=%ff%fe", "?q=%2e%2e%2f", "?q=%25", "?unknown=1&q=lamp+nothing"} { // words like any other
+		if status, body := h.ask(http.MethodGet, "/api/v1/memory"+query, ""); status != http.StatusOK || body != "[]" {
+			t.Errorf("memory%s: %d %s", query, status, body)
+		}
+	}
+	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats?type=fact&tag=two+words&n=x"); s.Entries != 2 { // it takes none
+		t.Errorf("stats: %+v", s)
 	}
 	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats"); s.Entries != 2 || s.Important != 1 || s.Tags["lamp"] != 2 {
 		t.Errorf("stats: %+v", s)

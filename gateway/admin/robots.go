@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"perch/agent"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -64,9 +63,6 @@ func readChange(body io.Reader) (device.Change, error) {
 	}
 	if c.Character != nil && c.Persona != nil {
 		return device.Change{}, door.BadBody("character and persona are the same setting: send one of them")
-	}
-	if c.Character != nil && strings.TrimSpace(*c.Character) == agent.DefaultCharacter {
-		*c.Character = ""
 	}
 	c.Persona = cmp.Or(c.Character, c.Persona)
 	return c.Change, nil

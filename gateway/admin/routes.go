@@ -132,6 +132,10 @@ func (d *Door) characterRoutes(r gin.IRouter) {
 		m, err := d.o.Characters.Export(c.Param("id"))
 		return json.RawMessage(m), err
 	}))
+	r.GET("/characters/:id/card", answer(http.StatusOK, func(c *gin.Context) (any, error) { return d.o.Characters.Card(c.Param("id")) }))
+	r.DELETE("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+		return gin.H{"ok": true}, d.o.Characters.Remove(c.Param("id"))
+	}))
 	r.POST("/characters", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
 		data, err := io.ReadAll(c.Request.Body)
 		if err != nil {

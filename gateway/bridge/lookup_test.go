@@ -22,7 +22,7 @@ func TestRanking(t *testing.T) {
 	for n, e := range []agent.Entry{
 		{Name: "Anna", Body: "Anna's favourite colour is blue"}, {Body: "the pot is blue"}, {Body: "the car is blue"},
 		{Body: "Tom plays the violin", Tags: []string{"music"}}, {Body: "妈妈喜欢喝绿茶"}, {Body: "he likes colours of all kinds"},
-		{Body: "gone", Expires: noon},
+		{Body: "gone", Expires: noon.Add(24 * time.Hour)},
 	} {
 		if _, err := h.memory.Remember(e, noon.Add(time.Duration(n)*time.Hour)); err != nil {
 			t.Fatal(err)

@@ -3,11 +3,13 @@ package bridge
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"perch/agent"
 	"perch/store/storetest"
 )
 
@@ -34,6 +36,36 @@ func TestRemember(t *testing.T) {
 		"more than is taken": {`{"fact":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "body_too_large"},
 	})
 	if kept := h.memory.Search("", time.Now()); len(kept) != 2 {
+		t.Errorf("kept is %+v", kept)
+	}
+}
+
+// TestWhatABridgeSaysOfAFact: its type, tags, salience and expiry come with it, and are
+// refused as they are everywhere.
+func TestWhatABridgeSaysOfAFact(t *testing.T) {
+	h := newHarness(t)
+	server := h.local(t)
+	expires := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	body := `{"fact":"no bright light","type":"feedback","tags":["#Lamp","evening","lamp"],"important":true,"expires":"` + expires.Format(time.RFC3339) + `"}`
+	if status, answer := ask(t, server, http.MethodPost, "/api/voice/remember", body); status != 200 || answer != `{"ok":true}` {
+		t.Errorf("%d %s", status, answer)
+	}
+	kept := h.memory.Search("", time.Now())
+	if len(kept) != 1 || kept[0].Type != agent.MemoryFeedback || !slices.Equal(kept[0].Tags, []string{"lamp", "evening"}) || !kept[0].Important ||
+		!kept[0].Expires.Equal(expires) || len(h.memory.Search("", expires)) != 0 {
+		t.Errorf("kept is %+v", kept)
+	}
+	of := func(more string) refusal { return refusal{`{"fact":"x",` + more + `}`, 400, "bad_body"} }
+	many := `"` + strings.Join(strings.Fields(strings.Repeat("a b c d e f g h i ", 500)), `","`) + `"`
+	refuses(t, server, "/api/voice/remember", map[string]refusal{
+		"a type that is none": of(`"type":"gossip"`), "nine tags": of(`"tags":[` + many + `]`), "two words": of(`"tags":["two words"]`),
+		"a tag of 10 kB": of(`"tags":["` + strings.Repeat("x", 10<<10) + `"]`), "the year 9999": of(`"expires":"9999-12-31T23:59:59Z"`),
+		"the year 1":      of(`"expires":"0001-06-01T00:00:00Z"`),
+		"no time":         {`{"fact":"x","expires":"soon"}`, 400, "bad_body"},
+		"the year 10000":  {`{"fact":"x","expires":"10000-01-01T00:00:00Z"}`, 400, "bad_body"},
+		"tags of numbers": {`{"fact":"x","tags":[1]}`, 400, "bad_body"},
+	})
+	if kept := h.memory.Search("", time.Now()); len(kept) != 1 {
 		t.Errorf("kept is %+v", kept)
 	}
 }

@@ -5,7 +5,9 @@ package character
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -21,13 +23,23 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
+// passports are those of the characters. A character is named by its id.
+type passports interface {
+	Passport(id string) (map[string]any, error)
+	// Change writes the fields that body, a JSON object, names; null takes one back.
+	Change(id string, body []byte) (map[string]any, error)
+}
+
 // Options are what the door is made of. Only fields with a note may be nil.
 type Options struct {
 	Bus    *event.Bus
 	Log    *action.Log
 	Who    action.Who
 	Robots robots
-	Find   func(robot string) (device.ID, error) // the robot that is meant by a MAC address or a name
+
+	Passports passports
+
+	Find func(robot string) (device.ID, error) // the robot that is meant by a MAC address or a name
 
 	// Say has a robot speak; queued is whether it does so later.
 	Say func(ctx context.Context, id device.ID, text string) (queued bool, err error)
@@ -61,24 +73,55 @@ func badQuery(why string) error {
 	return &door.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
-// typesOf are the types that a query names, separated by commas; nil are all.
-func typesOf(query string) (types []action.Type, err error) {
+// typesOf are the types that a query names, separated by commas, or all of them.
+func typesOf(query string, owned bool) (types []action.Type, err error) {
 	if query == "" || query == "*" {
-		return nil, nil
+		return slices.DeleteFunc(action.Types(), func(kind action.Type) bool { return !owned && kind.Private() }), nil
 	}
 	for name := range strings.SplitSeq(query, ",") {
 		kind := action.Type(strings.TrimSpace(name))
 		if !kind.Known() {
 			return nil, badQuery("type is * or one of the fourteen types, such as speak, or several with commas between them")
 		}
+		if kind.Private() && !owned {
+			return nil, &door.Fault{Word: "owner_only", HTTP: http.StatusForbidden,
+				Sentence: fmt.Sprintf("actions of the type %s are for the owner: they need the admin token", kind)}
+		}
 		types = append(types, kind)
 	}
 	return types, nil
 }
 
+// view is what a reader sees of the actions.
+type view struct {
+	agent string        // the character's id; empty is all
+	types []action.Type // these alone
+	owned bool          // the reader is the owner, who sees the whole of them
+}
+
+// recent are the latest n that are seen.
+func (v view) recent(log *action.Log, n int) []action.Action {
+	all := log.Recent(v.agent, v.types, n)
+	for i, a := range all {
+		all[i], _ = v.of(a)
+	}
+	return all
+}
+
+// of is an action as it is seen. ok is false where it is not.
+func (v view) of(a action.Action) (_ action.Action, ok bool) {
+	if v.agent != "" && a.Agent != v.agent || !slices.Contains(v.types, a.Type) {
+		return action.Action{}, false
+	}
+	if v.owned {
+		return a, true
+	}
+	return a.Shown()
+}
+
 // stream sends actions as they happen until the client goes. It goes on after the
 // last id that a client of this run has seen, and else begins with the next action.
-func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, agent string, types []action.Type) error {
+func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > mostReaders {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
@@ -97,23 +140,13 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, agent 
 			if _, lost := e.Event.(event.Missed); lost {
 				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e.Event}, nil
 			}
-			if a, ok := d.o.Log.Of(e); ok && picked(a, agent, types) {
+			a, ok := d.o.Log.Of(e)
+			if ok {
+				a, ok = of.of(a)
+			}
+			if ok {
 				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: string(a.Type), Data: a}, nil
 			}
 		}
 	})
-}
-
-// picked reports whether an action is of a character, or of any for the empty id, and of
-// one of the types, or of any for none.
-func picked(a action.Action, agent string, types []action.Type) bool {
-	if agent != "" && a.Agent != agent {
-		return false
-	}
-	for _, kind := range types {
-		if a.Type == kind {
-			return true
-		}
-	}
-	return len(types) == 0
 }

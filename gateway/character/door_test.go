@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,45 @@ type trusted device.ID
 
 func (r trusted) Trusts(id device.ID) bool { return id == device.ID(r) }
 
+const viewersKey = "the viewer's" // who is no owner
+
 const adopted = "a0b1c2d3e4f5"
+
+// FuzzReport: whatever a viewer posts is taken, or refused as the viewer's fault, and what
+// is taken can be told again.
+func FuzzReport(f *testing.F) {
+	for _, kind := range action.Types() {
+		f.Add([]byte(`{"type":"` + string(kind) + `","payload":{}}`))
+	}
+	f.Add([]byte(`{"type":"speak","payload":{"text":"hi","sentiment":1e308},"robot":"a0b1c2d3e4f5"}`))
+	f.Add([]byte(`{"type":"remember","payload":{"type":"user","content":"tea"},"session_id":"robot:a0b1c2d3e4f5"}`))
+	f.Add([]byte(`{"type":"emote","payload":{"trigger":"concern","weight":-1},"agentId":"nobody"}`))
+	f.Add([]byte(`{"type":"gesture","payload":{"name":"\u0000","duration":-1},"timestamp":1e30}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t)
+			reader := h.bus.Read()
+			status, answer := h.report(t, string(body))
+			synctest.Wait()
+			taken := status == http.StatusAccepted
+			if !taken && (status < 400 || status >= 500) || !json.Valid([]byte(answer)) {
+				t.Fatalf("%s is answered with %d %s", body, status, answer)
+			}
+			if !taken && (h.bus.Seq() > 0 || len(h.said) > 0 || len(h.facts) > 0) {
+				t.Fatalf("%s is refused, and done", body)
+			}
+			for range h.bus.Seq() {
+				e, err := reader.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a, ok := h.o.Log.Of(e); ok && !json.Valid(a.Payload) {
+					t.Fatalf("%s is told as %s", body, a.Payload)
+				}
+			}
+		})
+	})
+}
 
 // newHarness is to be made in a bubble, where time is the test's.
 func newHarness(t *testing.T) *harness {
@@ -60,7 +99,7 @@ func newHarness(t *testing.T) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Routes(engine)
+	h.Routes(engine, func(r *http.Request) bool { return r.Header.Get("Authorization") != viewersKey })
 	h.engine = engine
 	ctx, cancel := context.WithCancel(t.Context())
 	go h.Run(ctx)
@@ -114,6 +153,54 @@ func TestActionsAreListed(t *testing.T) {
 		for _, query := range []string{"n=0", "n=201", "n=x", "type=dance"} {
 			if status, answer := h.ask(t, http.MethodGet, "/api/v1/actions?"+query, ""); status != 400 {
 				t.Errorf("%s: %d %s", query, status, answer)
+			}
+		}
+	})
+}
+
+// TestAViewerSeesNothingPrivate: facts, signed messages, and what skills are given and answer are
+// the owner's, in the list and in the stream.
+func TestAViewerSeesNothingPrivate(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		ask := func(ctx context.Context, path, key string) string {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+			r.Header.Set("Authorization", key)
+			w := httptest.NewRecorder()
+			h.engine.ServeHTTP(w, r)
+			return w.Body.String()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var streams [2]string
+		var readers sync.WaitGroup
+		for i, key := range []string{"", viewersKey} {
+			readers.Go(func() { streams[i] = ask(ctx, "/api/v1/actions/stream", key) })
+		}
+		synctest.Wait()
+		h.bus.Publish(adopted, "", event.Remembered{Type: "user", Body: "secret fact"})
+		h.bus.Publish(adopted, "", event.Signed{Message: "secret message", Address: "ed25519:AAAA"})
+		h.bus.Publish(adopted, "", event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":"secret argument"}`)})
+		h.bus.Publish(adopted, "", event.SkillDone{Skill: "greet", Output: "secret output"})
+		synctest.Wait()
+		cancel()
+		readers.Wait()
+		for _, c := range []struct {
+			who, where, text string
+			n, secrets       int
+		}{
+			{"the owner", "list", ask(t.Context(), "/api/v1/actions", ""), 4, 4},
+			{"a viewer", "list", ask(t.Context(), "/api/v1/actions", viewersKey), 2, 0},
+			{"a viewer", "list of 2", ask(t.Context(), "/api/v1/actions?n=2", viewersKey), 2, 0},
+			{"the owner", "stream", streams[0], 4, 4},
+			{"a viewer", "stream", streams[1], 2, 0},
+		} {
+			if n, secrets := strings.Count(c.text, `"agentId"`), strings.Count(c.text, "secret"); n != c.n || secrets != c.secrets ||
+				!strings.Contains(c.text, `{"skill":"greet","result":{"success":true,`) {
+				t.Errorf("%s, %s: %s", c.who, c.where, c.text)
+			}
+		}
+		for _, path := range []string{"/api/v1/actions?type=speak,remember", "/api/v1/actions/stream?type=sign"} {
+			if text := ask(t.Context(), path, viewersKey); !strings.Contains(text, "owner_only") {
+				t.Errorf("%s: %s", path, text)
 			}
 		}
 	})
@@ -175,7 +262,7 @@ func TestViewersReport(t *testing.T) {
 				t.Errorf("%.90s: %d %s", c.body, status, answer)
 			}
 		}
-		if got := fmt.Sprint(h.said, h.facts); got != "["+adopted+" hello] [{ user  likes tea}]" {
+		if got := fmt.Sprint(h.said, h.facts); got != "["+adopted+" hello] [{ user  likes tea viewer}]" {
 			t.Errorf("said and remembered: %s", got)
 		}
 		if got := h.actions(t, "n=200"); len(got) != 2 || got[0].Type != action.LoadStart || got[1].Type != action.Speak || got[1].Agent != "butler" {
@@ -225,6 +312,30 @@ func TestTheRatesHold(t *testing.T) {
 		time.Sleep(time.Second)
 		if status, answer := h.report(t, wave); status != 202 || !strings.Contains(answer, "done") {
 			t.Errorf("a gesture after it: %d %s", status, answer)
+		}
+	})
+}
+
+// TestGesturesOfMadeUpSessions: each has a place of its own, and all together push no
+// speech out of the bus.
+func TestGesturesOfMadeUpSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.bus.Publish(adopted, "s", event.Said{Text: "Hi"})
+		before, taken := h.bus.Seq(), 0
+		for i := range 10_000 {
+			status, answer := h.report(t, fmt.Sprintf(`{"type":"gesture","payload":{"name":"wave"},"session_id":"s%d"}`, i))
+			if status == 202 {
+				taken++
+			} else if status != 429 || !strings.Contains(answer, "from all viewers together") {
+				t.Fatalf("refused with %d %s", status, answer)
+			}
+		}
+		if published := h.bus.Seq() - before; taken != 300 || published != 300 {
+			t.Errorf("%d are taken and %d published in a second", taken, published)
+		}
+		time.Sleep(time.Second)
+		if status, answer := h.report(t, `{"type":"gesture","payload":{"name":"wave"}}`); status != 202 {
+			t.Errorf("a second later: %d %s", status, answer)
 		}
 	})
 }

@@ -16,41 +16,59 @@ import (
 type pace struct {
 	mu    sync.Mutex
 	rates *action.Rates[place]
-	kept  lasting
+	all   bound         // of what is published: else one viewer could push speech out of the bus
+	kept  bound         // of what is written to the disk, by the memory, the diary or both
 	poke  chan struct{} // something waits
 }
 
-// lasting bounds the reports that are written to the disk: by the memory, the diary or
-// both. The rates are of each place, and a viewer names its places itself; without a
-// bound over all of them one viewer could push out what others had kept.
-type lasting struct {
-	since time.Time
-	n     int
+// bound is one over all places. The rates are of each place, and a viewer names its
+// places itself.
+type bound struct {
+	most   int
+	within time.Duration
+	since  time.Time
+	n      int
 }
 
-// Bounds of those reports, of all viewers together.
-const (
-	mostLasting = 60
-	lastingFor  = time.Minute
-)
-
-// take counts one of a type, and returns an error that wraps action.ErrRate where there
-// were too many.
-func (l *lasting) take(now time.Time, kind action.Type) error {
-	switch kind {
-	case action.Speak, action.Remember, action.Sign, action.PerformSkill, action.SkillDone, action.Validate, action.LoadEnd:
-	default:
+// full returns an error that wraps action.ErrRate where no more may be counted now.
+func (b *bound) full(now time.Time, of string) error {
+	if now.Sub(b.since) >= b.within {
+		b.since, b.n = now, 0
+	}
+	if b.n < b.most {
 		return nil
 	}
-	if now.Sub(l.since) >= lastingFor {
-		l.since, l.n = now, 0
+	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; wait until it has passed", action.ErrRate, b.most, b.within, of)
+}
+
+// lasts reports whether an action of a type is written to the disk.
+func lasts(kind action.Type) bool {
+	switch kind {
+	case action.Speak, action.Remember, action.Sign, action.PerformSkill, action.SkillDone, action.Validate, action.LoadEnd:
+		return true
 	}
-	if l.n == mostLasting {
-		return fmt.Errorf("%w: more than %d within %s of those that are kept, from all viewers together; wait until it has passed",
-			action.ErrRate, mostLasting, lastingFor)
+	return false
+}
+
+// take asks for an event to be published now, and counts it where it is now or later.
+func (p *pace) take(now time.Time, at place, kind action.Type, e event.Event) (pass bool, err error) {
+	if err := p.all.full(now, ""); err != nil {
+		return false, err
 	}
-	l.n++
-	return nil
+	if pass, err = p.rates.Take(now, at, kind, e); err != nil {
+		return false, err
+	}
+	if _, gesture := e.(event.Gesture); gesture && !pass {
+		return false, nil // it is dropped
+	}
+	if pass && lasts(kind) {
+		if err := p.kept.full(now, " of those that are kept"); err != nil {
+			return false, err
+		}
+		p.kept.n++
+	}
+	p.all.n++
+	return pass, nil
 }
 
 // place is where something is published.
@@ -59,16 +77,16 @@ type place struct {
 	session string
 }
 
-func newPace() pace { return pace{rates: action.NewRates[place](), poke: make(chan struct{}, 1)} }
+func newPace() pace {
+	return pace{rates: action.NewRates[place](), all: bound{most: 300, within: time.Second}, kept: bound{most: 60, within: time.Minute},
+		poke: make(chan struct{}, 1)}
+}
 
 // admit asks for a viewer's event to be published now. It returns false where it is
 // published later, if at all.
 func (d *Door) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
 	d.pace.mu.Lock()
-	now, err = d.pace.rates.Take(time.Now(), at, kind, e)
-	if now {
-		err = d.pace.kept.take(time.Now(), kind)
-	}
+	now, err = d.pace.take(time.Now(), at, kind, e)
 	d.pace.mu.Unlock()
 	if !now {
 		select {

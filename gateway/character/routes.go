@@ -11,20 +11,22 @@ import (
 
 	"perch/agent"
 	"perch/agent/action"
+	"perch/agent/passport"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
 )
 
-// Routes mounts the actions behind a lock, or behind none for this machine.
-func (d *Door) Routes(r gin.IRouter) {
+// Routes mounts the actions behind a lock, or behind none for this machine. owns reports
+// whether a request that was let in is the owner's, who sees all of them.
+func (d *Door) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
 		if err != nil || n < 1 || n > mostRecent {
 			_ = c.Error(badQuery("n is a number from 1 to 200"))
 			return
 		}
-		types, err := typesOf(c.Query("type"))
+		of, err := viewOf(c, owns)
 		if err == nil {
 			err = d.o.Log.Upto(c.Request.Context(), d.o.Bus.Seq())
 		}
@@ -33,18 +35,25 @@ func (d *Door) Routes(r gin.IRouter) {
 			return
 		}
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, d.o.Log.Recent(c.Query("agent"), types, n))
+		c.JSON(http.StatusOK, of.recent(d.o.Log, n))
 	})
 	r.GET("/api/v1/actions/stream", func(c *gin.Context) {
-		types, err := typesOf(c.Query("type"))
+		of, err := viewOf(c, owns)
 		if err == nil {
-			err = d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("agent"), types)
+			err = d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), of)
 		}
 		if err != nil && !errors.Is(err, event.ErrClosed) && !errors.Is(err, context.Canceled) {
 			_ = c.Error(err) // the headers may be out; then it is for the log
 		}
 	})
+	r.GET("/api/agents/:id", d.passport(func(id string, _ []byte) (map[string]any, error) { return d.o.Passports.Passport(id) }))
 	r.POST("/api/agent-actions", door.Limit(mostBody), d.report)
+}
+
+// viewOf is what a request asks to see.
+func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
+	types, err := typesOf(c.Query("type"), owns(c.Request))
+	return view{c.Query("agent"), types, owns(c.Request)}, err
 }
 
 // report takes a viewer's action.
@@ -69,9 +78,76 @@ func (d *Door) report(c *gin.Context) {
 		_ = c.Error(door.AsFault(err, []door.Known{
 			{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 			{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
+			{Err: agent.ErrFull, Word: "memory_full", HTTP: http.StatusConflict},
 			{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+			{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 		}))
 	default:
 		c.JSON(http.StatusAccepted, done) // it is for others to act on
 	}
+}
+
+// me is the id of the character that is meant by the caller's robot or session.
+const me = "me"
+
+// Owned mounts what an owner alone may change.
+func (d *Door) Owned(r gin.IRouter) {
+	agents := r.Group("/api/agents", door.Limit(passport.Most))
+	agents.PUT("/:id", d.passport(d.o.Passports.Change))
+	agents.POST("/:id/wallet", d.passport(func(id string, body []byte) (map[string]any, error) {
+		linked, err := passport.Wallet(body)
+		if err != nil {
+			return nil, err
+		}
+		return d.o.Passports.Change(id, linked)
+	}))
+	agents.DELETE("/:id/wallet", d.passport(func(id string, _ []byte) (map[string]any, error) {
+		return d.o.Passports.Change(id, []byte(`{"walletAddress":null,"chainId":null,"erc8004AgentId":null}`))
+	}))
+}
+
+// passport is a handler that answers with a passport.
+func (d *Door) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		shown, err := func() (map[string]any, error) {
+			body, err := door.Body(c.Request)
+			if err != nil {
+				return nil, err
+			}
+			id, err := d.meant(c)
+			if err != nil {
+				return nil, err
+			}
+			return work(id, body)
+		}()
+		if err != nil {
+			_ = c.Error(door.AsFault(err, []door.Known{
+				{Err: passport.ErrOther, Word: "other_character", HTTP: http.StatusConflict},
+				{Err: passport.ErrSecret, Word: "secret", HTTP: http.StatusBadRequest},
+				{Err: passport.Err, Word: "bad_passport", HTTP: http.StatusBadRequest},
+				{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+				{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
+			}))
+			return
+		}
+		c.Header("Cache-Control", "no-store")
+		c.JSON(http.StatusOK, gin.H{"agent": shown})
+	}
+}
+
+// meant is the id of the character in the address. Me is that of the robot or of the
+// skin's talk that the caller names, or else the household's.
+func (d *Door) meant(c *gin.Context) (string, error) {
+	id := c.Param("id")
+	if id != me {
+		return id, nil
+	}
+	var robot device.ID
+	if name := c.Query("robot"); name != "" {
+		var err error
+		if robot, err = d.o.Find(name); err != nil {
+			return "", err
+		}
+	}
+	return d.o.Who(robot, cmp.Or(c.Query("session"), c.GetHeader("X-Session-Id"))), nil
 }

@@ -11,7 +11,7 @@ const (
 	// pagesSend are the headers a page may set: a robot's, for pages that stand
 	// in for one, and those of the keys.
 	pagesSend = "Authorization, X-Admin-Token, Content-Type, Accept, Accept-Language, User-Agent, Last-Event-ID, " +
-		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version, X-Session-Id, Mcp-Session-Id, Mcp-Protocol-Version"
+		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version, X-Session-Id, X-Hermes-Tool-Progress, Mcp-Session-Id, Mcp-Protocol-Version"
 	// pagesAlso begins the names of headers that OpenAI's own library sets in a
 	// page besides. There are many, and they change.
 	pagesAlso = "x-stainless-"

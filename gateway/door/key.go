@@ -44,6 +44,10 @@ func (k *Key) Or(other *Key) func(*http.Request) error {
 	}
 }
 
+// Opened reports whether a request has come with the right token. It is for what is
+// behind a lock already: nothing is counted.
+func (k *Key) Opened(r *http.Request) bool { return k.opens(k.sent(r)) }
+
 // sent is the token that came with a request.
 func (k *Key) sent(r *http.Request) string {
 	if token := bearerOf(r); token != "" {

@@ -103,11 +103,13 @@ func (v *agentView) ends() time.Time {
 	return v.seen.Add(agentLives)
 }
 
-// begins reports whether an event makes its session a device, which it is not yet.
+// begins reports whether an event makes its session a device, which it is not yet. An
+// agent is who is asked, thinks, works or asks; who shows one and reports is none.
 func (a *agents) begins(e event.Envelope) bool {
 	switch e.Event.(type) {
-	case event.Mood, event.Emote, event.Expression, event.Gesture, event.LookAt, event.Presence, event.LoadStarted, event.LoadEnded, event.Validated:
-		return false // who shows an agent is none
+	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
+	default:
+		return false
 	}
 	before := slices.Contains(a.once, e.Session)
 	if _, said := e.Event.(event.Heard); !said {

@@ -285,6 +285,27 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 	})
 }
 
+// TestViewersAreNoAgents: a program that shows an agent may name a session for each of
+// its reports; none of them is a device.
+func TestViewersAreNoAgents(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		for i, e := range []event.Event{event.Thought{Text: "x"}, event.Said{Text: "x", By: event.ByViewer}, event.SkillStarted{Skill: "x"},
+			event.SkillDone{Skill: "x"}, event.SkillFailed{Skill: "x"}, event.Remembered{ID: "x"}, event.Signed{Message: "x"}, event.Emote{},
+			event.Gesture{Name: "wave"}, event.LookAt{Target: "user"}, event.Expression{}, event.Mood{}, event.Presence{}, event.LoadStarted{},
+			event.LoadEnded{}, event.Validated{}} {
+			h.happens("", fmt.Sprint("vtb_viewer", i), e)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, m := range s.got {
+			if strings.Contains(m.topic, "agent_") {
+				t.Errorf("%s: %s", m.topic, m.payload)
+			}
+		}
+	})
+}
+
 // TestAgentsOfAnEarlierRun are taken back, but for one that does something.
 func TestAgentsOfAnEarlierRun(t *testing.T) {
 	d := &waitingQuestions{}

@@ -26,7 +26,7 @@ func (h *hub) enter(r device.Robot) *view {
 func (h *hub) announce(v *view) {
 	id := v.robot.ID
 	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
-		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses, Gestures: h.o.Gestures.Names()}
+		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses, Gestures: h.o.Gestures.Names(), Characters: h.choice(v)}
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
 	last := messages[len(messages)-1].payload
 	if slices.Equal(last, v.announced) {

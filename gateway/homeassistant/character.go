@@ -2,15 +2,17 @@ package homeassistant
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/perception"
 )
 
 // moodEvery is the least time between two mood documents of a robot with the same
@@ -37,6 +39,7 @@ type moodDocument struct {
 
 // character is what is known of a robot's character.
 type character struct {
+	who         string // its id
 	mood        moodDocument
 	moodDirty   bool // mood is no longer what was published
 	moodShown   time.Time
@@ -73,6 +76,25 @@ func rounded(f event.Feelings) event.Feelings {
 	return f
 }
 
+// choice is what a robot's character can be: the household's, all others, and its own
+// where that is a file that only the configuration names.
+func (h *hub) choice(v *view) []string {
+	all := append([]string{agent.DefaultCharacter}, h.cast...)
+	if v.who != "" && !slices.Contains(all, v.who) {
+		all = append(all, v.who)
+	}
+	return all
+}
+
+// recast reads the characters again, and announces what has changed.
+func (h *hub) recast(now time.Time) {
+	h.cast = h.o.Characters.Names()
+	h.look(now)
+	for _, v := range h.views {
+		h.announce(v)
+	}
+}
+
 // live brings in what a robot's character feels, does and notes down.
 func (h *hub) live(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
@@ -94,32 +116,40 @@ func (h *hub) live(v *view, e event.Envelope) {
 		}
 		v.gesture, v.gestureEnds, v.dirty = &g.Name, e.At.Add(lasts), true
 	}
-	if d, ok := h.diary(e.Event); ok {
-		d.Session = e.Session
-		h.putJSON(h.names.robotTopic(v.robot.ID, "diary"), d, false, 1)
+	if entry, is := e.Event.(event.Recorded); is {
+		h.putJSON(h.names.robotTopic(v.robot.ID, "diary"), h.diary(entry), false, 1)
 	}
 }
 
 // mostGesture bounds how long a gesture is shown to be under way.
 const mostGesture = time.Minute
 
-// diary is what belongs into a diary.
-func (h *hub) diary(e event.Event) (d happening, ok bool) {
-	switch e := e.(type) {
-	case event.Said:
-		return happening{Type: "speak", Text: h.shared(e.Text)}, true
-	case event.Remembered:
-		return happening{Type: "remember", ID: e.ID, Name: e.Name, Text: h.shared(e.Body)}, true
-	case event.Signed:
-		return happening{Type: "sign", Name: e.Address, Text: h.shared(e.Message)}, true
-	case event.SkillDone:
-		return happening{Type: "skill-done", Name: e.Skill, Text: h.shared(e.Output)}, true
-	case event.Validated:
-		return happening{Type: "validate", Data: encode(e)}, true
-	case event.LoadEnded:
-		return happening{Type: "load-end", Name: device.Clip(e.URI, mostToolName), Reason: e.Error}, true
+// diary is an entry of the diary, as it was written.
+func (h *hub) diary(e event.Recorded) happening {
+	d := happening{Type: listed(e.Type, diaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
+	var p struct {
+		Text, Content, Message, Name, ID, Address, Skill, URI, Error string
+
+		Result struct{ Output string }
 	}
-	return d, false
+	_ = json.Unmarshal(e.Payload, &p) // of another form: there is less to say of it
+	switch d.Type {
+	case "speak":
+		d.Text = h.shared(p.Text)
+	case "remember":
+		d.ID, d.Name, d.Text = p.ID, p.Name, h.shared(p.Content)
+	case "sign":
+		d.Name, d.Text = p.Address, h.shared(p.Message)
+	case "skill-done":
+		d.Name, d.Text = p.Skill, h.shared(p.Result.Output)
+	case "validate":
+		d.Data = e.Payload
+	case "load-end":
+		d.Name, d.Reason = device.Clip(p.URI, mostToolName), p.Error
+	default:
+		d.Name = e.Type
+	}
+	return d
 }
 
 // passCharacter shows what has become due of a robot's character.
@@ -144,6 +174,10 @@ func (e entity) expresses(c robotCard) {
 		e.add("sensor", "mood", "Mood", class("enum"), icon("heart-pulse"), component{"options": moodOptions(), "state_topic": mood,
 			"value_template": strings.ReplaceAll(oneOf(moodOptions()), "KEY", "mood"), "json_attributes_topic": mood})
 	}
+	if len(c.Characters) > 0 {
+		e.add("select", "character", "Character", e.shows("character", oneOf(c.Characters)), e.sets("character"),
+			component{"options": c.Characters}, inConfig(), icon("account-switch"))
+	}
 	if len(c.Gestures) > 0 {
 		e.add("select", "gesture", "Gesture", e.shows("gesture", oneOf(c.Gestures)), e.sets("gesture"),
 			component{"options": c.Gestures}, icon("hand-wave"))
@@ -166,7 +200,7 @@ func parseGesture(text string) (command, error) {
 		}
 		text, g.duration = body.Name, body.Duration
 	}
-	name, ok := perception.GestureName(text)
+	name, ok := event.GestureName(text)
 	if !ok {
 		return nil, fmt.Errorf("%.40q is no gesture", text)
 	}

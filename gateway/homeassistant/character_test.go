@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/device"
 	"perch/event"
 )
 
@@ -131,20 +133,73 @@ func TestAGestureIsAskedFor(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, "not kept for later"))
 }
 
+// TestACharacterIsASelect: its options are the characters there are, also those that come
+// and go while it is announced, and one that only the configuration has.
+func TestACharacterIsASelect(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		options := func() []string {
+			var a struct {
+				Components struct{ Character struct{ Options []string } }
+			}
+			if err := json.Unmarshal([]byte(s.last(config1)), &a); err != nil {
+				t.Fatal(err)
+			}
+			return a.Components.Character.Options
+		}
+		owned := func(persona string) {
+			if _, err := h.registry.Configure(chan1, device.Change{Persona: &persona}); err != nil {
+				t.Fatal(err)
+			}
+			h.happens(chan1, "", event.Changed{What: "robot"})
+			synctest.Wait()
+			time.Sleep(coalesce)
+			synctest.Wait()
+		}
+		if got := options(); !slices.Equal(got, []string{"default"}) || !has(`"character":"default"`)(s.last(state1)) {
+			t.Errorf("without any it is %q, %s", got, s.last(state1))
+		}
+		kept := h.options.Characters.(*storedCharacters)
+		kept.are("KEY", "leo")
+		h.happens("", "", event.Changed{What: "characters", ID: "leo"})
+		synctest.Wait()
+		if got := options(); !slices.Equal(got, []string{"default", "KEY", "leo"}) {
+			t.Errorf("with others it is %q", got)
+		}
+		for _, who := range []string{"leo", "KEY", `o'brien\`} { // the last is of the configuration's
+			if owned(who); !has(`"character":`+string(encode(who)))(s.last(state1)) || !slices.Contains(options(), who) {
+				t.Errorf("with %s it is %s of %q", who, s.last(state1), options())
+			}
+		}
+		if last := s.last(config1); !has(`'KEY', 'leo', 'o\\'brien\\\\'] else`)(last) {
+			t.Errorf("announced is %s", last)
+		}
+		kept.are("leo")
+		owned("")
+		h.happens("", "", event.Changed{What: "characters", ID: "KEY"})
+		synctest.Wait()
+		if got := options(); !slices.Equal(got, []string{"default", "leo"}) {
+			t.Errorf("without those that have gone it is %q", got)
+		}
+	})
+}
+
 // TestADiaryIsAnEvent: with the words where they are shared, and without them.
 func TestADiaryIsAnEvent(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		with := func(h *harness, _ *script) { h.options.ShareTranscripts = shared }
 		inBubble(t, with, func(t *testing.T, h *harness, s *script) {
-			h.happens(chan1, "s1", event.Said{Text: "Hello."}, event.Remembered{ID: "m1", Type: "user", Name: "name", Body: "She is Ada."},
-				event.Signed{Message: "m", Address: "ed25519:x"}, event.SkillDone{Skill: "greet", Output: "done"},
-				event.Validated{Errors: 1, Warnings: 2},
-				event.LoadEnded{URI: "a.glb", Error: "gone"}, event.Heard{Text: "no entry"})
-			h.happens(stranger, "", event.Said{Text: "not ours"})
+			for i, payload := range []string{`{"text":"Hello."}`, `{"id":"m1","type":"user","name":"name","content":"She is Ada."}`,
+				`{"message":"m","address":"ed25519:x"}`, `{"skill":"greet","result":{"output":"done"}}`, `{"errors":1,"warnings":2}`,
+				`{"uri":"a.glb","error":"gone"}`} {
+				h.happens(chan1, "", event.Recorded{Seq: uint64(i + 1), Hash: "ab", Character: "leo", Session: "s1", Type: diaryTypes()[i],
+					Payload: []byte(payload)})
+			}
+			h.happens(chan1, "s1", event.Said{Text: "what is not written is no entry"})
+			h.happens(stranger, "", event.Recorded{Seq: 7, Type: "speak", Payload: []byte(`{"text":"not ours"}`)})
 			synctest.Wait()
 			var got []string
 			for i, text := range s.texts("perch/a0b1c2d3e4f4/diary") {
-				if !has(`"event_type":"` + diaryTypes()[i] + `"`)(text) {
+				if !has(`"event_type":"`+diaryTypes()[i]+`"`, fmt.Sprintf(`"seq":%d,"hash":"ab","agent":"leo"`, i+1), `"session_id":"s1"`)(text) {
 					t.Errorf("%d is %s", i, text)
 				}
 				got = append(got, text)

@@ -143,6 +143,11 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 		return configure{device.Change{Name: &text}}, nil
 	case "transport":
 		return configure{device.Change{Transport: &text}}, nil
+	case "character":
+		if text == "" {
+			return nil, errors.New("a character's id is needed; " + agent.DefaultCharacter + " is the household's")
+		}
+		return configure{device.Change{Persona: &text}}, nil
 	case "firmware":
 		if text != "install" {
 			return nil, fmt.Errorf("firmware is install, not %.40q", text)

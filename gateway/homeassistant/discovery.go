@@ -42,6 +42,8 @@ type robotCard struct {
 	Senses map[string]bool
 	// Gestures that it can be asked for, by name.
 	Gestures []string
+	// Characters that it can have, by id.
+	Characters []string
 }
 
 // announcement is the payload of one device. Home Assistant refuses the whole

@@ -48,7 +48,7 @@ func stackChan() robotCard {
 			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
 		},
 		Senses:   map[string]bool{"battery": true, "charging": true, "signal": true},
-		Gestures: perception.HouseGestures().Names(),
+		Gestures: perception.HouseGestures().Names(), Characters: []string{"default", "leo"},
 	}
 }
 
@@ -87,8 +87,8 @@ func TestARobotIsOneDevice(t *testing.T) {
 		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
 	}
 	want := []string{
-		"agent_state", "battery", "brightness", "charging", "connected", "conversation", "diary", "emotion", "gesture", "head_pitch", "head_yaw",
-		"identify", "led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
+		"agent_state", "battery", "brightness", "character", "charging", "connected", "conversation", "diary", "emotion", "gesture",
+		"head_pitch", "head_yaw", "identify", "led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
 		"transport", "volume",
 	}
 	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) || len(ids) != len(want) {

@@ -88,7 +88,7 @@ func (e entity) add(platform, key, name string, more ...component) {
 // shows has a component read its key of the robot's state. Unknown is null
 // there, and "None" here, which Home Assistant takes as unknown everywhere.
 func (e entity) shows(key, template string) component {
-	return component{"state_topic": e.robotTopic(e.robot, "state"), "value_template": strings.ReplaceAll(template, "KEY", key)}
+	return component{"state_topic": e.robotTopic(e.robot, "state"), "value_template": strings.Replace(template, "KEY", key, 1)}
 }
 
 // eventEntity has an event entity read a thing's topic.
@@ -121,7 +121,8 @@ const (
 
 // oneOf is a template that lets only known values through.
 func oneOf(options []string) string {
-	return "{% set v = value_json.get('KEY') %}{{ v if v in ['" + strings.Join(options, "', '") + "'] else none }}"
+	quoted := strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `', '`).Replace(strings.Join(options, "\n"))
+	return "{% set v = value_json.get('KEY') %}{{ v if v in ['" + quoted + "'] else none }}"
 }
 
 // robotComponents are a robot's entities: those every robot has, and those it

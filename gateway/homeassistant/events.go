@@ -24,6 +24,11 @@ type happening struct {
 	Thing   string          `json:"thing,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
+
+	// Of an entry of the diary: its number and hash, and whose it is.
+	Seq   uint64 `json:"seq,omitempty"`
+	Hash  string `json:"hash,omitempty"`
+	Agent string `json:"agent,omitempty"`
 }
 
 // publishTalk publishes an event of a talk.
@@ -174,7 +179,7 @@ func (h *hub) follow(ctx context.Context, v *view, e event.Envelope) {
 	case event.ToolsListed:
 		h.release(ctx, v)
 		h.read(ctx, v)
-	case event.RobotRenamed:
+	case event.RobotRenamed, event.Changed: // by its owner
 		h.look(e.At)
 	case event.ToolStatus:
 		v.usedTools = v.usedTools || ev.Status != event.ToolRunning

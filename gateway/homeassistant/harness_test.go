@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,9 +94,33 @@ func newHarness() *harness {
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
 		Firmware: &stock{}, Gestures: perception.HouseGestures(),
-		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+		Characters: &storedCharacters{of: h.registry},
+		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
+}
+
+// storedCharacters are characters by their ids, as robots' settings choose them.
+type storedCharacters struct {
+	of  *device.Registry
+	mu  sync.Mutex
+	all []string
+}
+
+func (c *storedCharacters) Names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
+}
+
+func (c *storedCharacters) Who(id device.ID, _ string) string {
+	return cmp.Or(c.of.Settings(id).Persona, agent.DefaultCharacter)
+}
+
+func (c *storedCharacters) are(all ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = all
 }
 
 // meet has a robot check in that its owner has adopted.

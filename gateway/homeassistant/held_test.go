@@ -125,7 +125,7 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	robot, _ := n.robotDiscovery(whole, nil)
 	bridge, _ := n.bridgeDiscovery("1", "", nil)
 	agent, _ := n.agentDiscovery("coding-1", "1", nil)
-	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 21 {
+	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 22 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {

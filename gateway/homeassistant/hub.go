@@ -32,6 +32,7 @@ type hub struct {
 	kept    kept
 	waiting map[string]bool // the ids of notifications for robots that were offline
 	states  *agent.Follower
+	cast    []string // the characters that robots can have
 	born    time.Time
 	info    bridgeInfo // as last published
 	bridged []byte
@@ -85,6 +86,7 @@ func (h *hub) run(ctx context.Context) {
 // begin takes everything as it is, and returns a reader of the events after it.
 func (h *hub) begin(now time.Time) *event.Reader {
 	h.states = h.o.Board.Follow(now)
+	h.cast = h.o.Characters.Names()
 	h.forgetUnknown()
 	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
 	h.bridge() // which the robots are behind
@@ -115,10 +117,11 @@ func (h *hub) look(now time.Time) {
 		if v == nil {
 			v = h.enter(r)
 		}
+		who := h.o.Characters.Who(r.ID, "")
 		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL ||
-			v.robot.Settings.Name != r.Settings.Name
+			v.robot.Settings.Name != r.Settings.Name || v.who != who
 		v.dirty = v.dirty || changed || v.robot.Settings.Transport != r.Settings.Transport || !v.robot.LastSeen.Equal(r.LastSeen)
-		v.robot = r
+		v.robot, v.who = r, who
 		if changed || v.announced == nil {
 			h.announce(v)
 		}
@@ -146,6 +149,9 @@ func (h *hub) take(ctx context.Context, e event.Envelope) {
 	}
 	h.publishNotice(e)
 	if e.Robot == "" {
+		if c, is := e.Event.(event.Changed); is && c.What == "characters" {
+			h.recast(e.At)
+		}
 		h.takeAgent(e)
 		return
 	}
@@ -193,6 +199,7 @@ func (h *hub) recover(lost event.Missed, e event.Envelope) {
 		h.settleAgent(v, e.At)
 	}
 	h.rereadNotices(e.At)
+	h.recast(e.At)
 	h.bridge()
 }
 

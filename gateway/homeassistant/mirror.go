@@ -59,6 +59,14 @@ type talk interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
+// characters are the appliance's, and which robot has which.
+type characters interface {
+	// Names are the ids of all but the household's.
+	Names() []string
+	// Who is the id of a robot's. It does not block.
+	Who(robot device.ID, session string) string
+}
+
 // notifier accepts notifications, and has them shown and spoken.
 type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
@@ -107,9 +115,10 @@ type Options struct {
 	// that in its database.
 	ShareTranscripts bool
 
-	Robots   registry
-	Talk     talk
-	Notifier notifier
+	Robots     registry
+	Talk       talk
+	Notifier   notifier
+	Characters characters
 	// Notices are the notifications that are kept, for what becomes of one from
 	// before this run.
 	Notices notices

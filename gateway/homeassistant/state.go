@@ -15,6 +15,7 @@ import (
 // null where nothing is known.
 type document struct {
 	Name        *string     `json:"name"`
+	Character   *string     `json:"character"` // its id
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"`
@@ -68,6 +69,7 @@ type readings struct {
 func (v *view) document() document {
 	d := document{
 		Name:       known(v.robot.Settings.Name),
+		Character:  known(v.who),
 		AgentState: v.shown, Emotion: known(v.state.Emotion.Name), Connected: v.state.Online, Talking: v.state.Talking,
 		Transport: known(string(cmp.Or(v.robot.Settings.Transport, v.transport))),
 		Face:      v.face, Identity: v.identity, Volume: v.readings.Volume, Brightness: v.readings.Brightness, Mute: v.mute,

@@ -38,6 +38,9 @@ func (e *sharedEncoder) flush(ctx context.Context, t *turn, out func([]byte) err
 	return e.encoder.Flush(out)
 }
 
+// levels are those of the packet that encode or flush gives out, to be asked for then.
+func (e *sharedEncoder) levels() voice.Levels { return e.encoder.Levels() }
+
 // claim gives the encoder to a turn, unless that was cancelled, as it is before the
 // next begins. e.mu is held.
 func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
@@ -69,7 +72,7 @@ const (
 type phrase struct {
 	face    agent.Emotion
 	text    string
-	packets [][]byte
+	packets []item
 }
 
 // phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
@@ -135,14 +138,14 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, synthesizer voi
 	}
 }
 
-func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([][]byte, error) {
+func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([]item, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
-	var packets [][]byte
+	var packets []item
 	keep := func(p []byte) error {
-		packets = append(packets, append([]byte(nil), p...))
+		packets = append(packets, item{packet: append([]byte(nil), p...), levels: encoder.Levels()})
 		return nil
 	}
 	err = synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })

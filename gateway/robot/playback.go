@@ -53,11 +53,12 @@ func (s sentenceProgress) playedPart(now time.Time) float64 {
 	return float64(played) / float64(s.made+1)
 }
 
-// item is one step of a playback. Exactly one field is set.
+// item is one step of a playback. Exactly one field is set, and a packet's levels.
 type item struct {
 	face     *agent.Emotion
 	sentence *string
 	packet   []byte
+	levels   voice.Levels
 	gesture  *string        // to be published when it is reached
 	pause    *time.Duration // stop speaking, for a question that waits so long
 	end      bool

@@ -120,6 +120,7 @@ type Server struct {
 	}
 	cameras   cameras
 	uploads   uploads
+	loudness  loudness
 	tickets   tickets
 	pace      *door.Pace   // of MQTT connections, before they have logged in
 	tools     *memoryLimit // of the adopted robots

@@ -14,7 +14,6 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
-	"perch/perception"
 	"perch/voice"
 )
 
@@ -287,15 +286,14 @@ func (t *turn) take(ctx context.Context, r agent.Reply) error {
 // mostGestures is how many gestures one turn makes: a model may write any number.
 const mostGestures = 32
 
-// gesture queues a cue's gesture. A stranger's answer makes none, and what can be no
-// gesture's name is left out, as drawn avatars leave it out.
+// gesture queues a cue's gesture. A stranger's answer makes none.
 func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
-	name, ok := perception.GestureName(cue.Value)
-	if cue.Kind != "anim" || !ok || !t.trusted.Load() || t.gestures >= mostGestures {
+	g, is := cue.Gesture()
+	if !is || !t.trusted.Load() || t.gestures >= mostGestures {
 		return ctx.Err()
 	}
 	t.gestures++
-	return t.playback.add(ctx, item{gesture: &name})
+	return t.playback.add(ctx, item{gesture: &g.Name})
 }
 
 // speak queues a sentence and its packets as they are synthesized.
@@ -346,7 +344,7 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 				return ctx.Err()
 			}
 		}
-		return t.playback.add(ctx, item{packet: append([]byte(nil), p...)})
+		return t.playback.add(ctx, item{packet: append([]byte(nil), p...), levels: t.session.encoder.levels()})
 	}
 }
 
@@ -366,7 +364,7 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 	_ = t.playback.add(ctx, item{face: &p.face})
 	_ = t.playback.add(ctx, item{sentence: &p.text})
 	for _, packet := range p.packets {
-		if t.playback.add(ctx, item{packet: packet}) != nil {
+		if t.playback.add(ctx, packet) != nil {
 			return
 		}
 	}

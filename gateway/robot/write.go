@@ -49,6 +49,7 @@ type writer struct {
 	heard     bool          // sound reaches the robot
 	unheard   time.Time     // since when speech has waited for that; zero where it has not
 	playing   playing
+	mouth     mouth
 }
 
 // playing is the playback that the writer plays, and how far it has come.
@@ -66,9 +67,9 @@ type playing struct {
 // the robot does not read, and end the session.
 const nowLane = 64
 
-func newWriter(t transport, session string, r device.Robot, tap *tap) *writer {
+func newWriter(t transport, session string, r device.Robot, tap *tap, all *loudness) *writer {
 	return &writer{transport: t, session: session, board: r.Board, queue: decodeQueueOf(r), tap: tap,
-		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1)}
+		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1), mouth: mouth{all: all, robot: r.ID}}
 }
 
 // play replaces what is being played; nil plays nothing.
@@ -82,6 +83,7 @@ func (w *writer) play(p *playback) {
 func (w *writer) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	defer w.mouth.shut()
 	for {
 		if err := w.drainNow(); err != nil {
 			return err
@@ -90,7 +92,8 @@ func (w *writer) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(min(wait, w.runOut(time.Now())))
+		now := time.Now()
+		timer.Reset(min(wait, w.runOut(now), w.mouth.follow(now)))
 		select {
 		case m := <-w.now:
 			if err := w.text(m); err != nil {
@@ -196,6 +199,7 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 // cutOff notes how long the robot still plays what it was sent. Builds up to 2.3
 // play their queue to the end after tts stop, and meanwhile drop what arrives.
 func (w *writer) cutOff(now time.Time) {
+	w.mouth.shut()
 	if played := w.playing.pacer.Played(); played.After(now) {
 		w.free, w.audible = played.Add(playTail), true
 	}
@@ -283,7 +287,7 @@ func (w *writer) perform(p *playback, it item, now time.Time) error {
 	case it.sentence != nil:
 		return w.sentence(p, *it.sentence)
 	case it.packet != nil:
-		return w.packet(p, it.packet, now)
+		return w.packet(p, it, now)
 	case it.pause != nil:
 		p.note(func(r *playbackProgress) { r.paused, r.stopped, r.askFor = true, true, *it.pause })
 		return w.stop(p)
@@ -324,13 +328,13 @@ func (w *writer) restart() error {
 	return nil
 }
 
-func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
+func (w *writer) packet(p *playback, it item, now time.Time) error {
 	first := w.playing.pacer.Played().IsZero()
 	// Each packet's timestamp is its own: a robot that leaves echo cancellation
 	// to us names by it which one its microphone heard.
 	w.stamp += uint32(voice.FrameDuration / time.Millisecond)
 	if echo := w.echo.Load(); echo != nil {
-		echo.Sent(w.stamp, packet)
+		echo.Sent(w.stamp, it.packet)
 	}
 	if first || w.playing.waits {
 		text, waits := w.playing.pending, w.playing.waits
@@ -345,10 +349,11 @@ func (w *writer) packet(p *playback, packet []byte, now time.Time) error {
 		})
 	}
 	w.tap.sound('>', "")
-	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: packet}); err != nil {
+	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: it.packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
 	w.playing.pacer.Sent(now)
+	w.mouth.will(it.levels, w.playing.pacer.Played())
 	return nil
 }
 
@@ -359,6 +364,7 @@ func (w *writer) stop(p *playback) error {
 		return nil
 	}
 	w.playing.begun = false
+	w.mouth.shut()
 	w.silence()
 	p.silent()
 	return w.text(xiaozhi.TTSStop{})

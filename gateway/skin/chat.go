@@ -48,10 +48,46 @@ func (t *turns) enter(conversation string) (leave func(), err error) {
 	}, nil
 }
 
-// chat has a question answered, and passes its text to out while the agent answers.
-// The turn ends with ctx. Its events are published under the talk's session, so
-// that skins see it.
-func (d *Door) chat(ctx context.Context, q question, out func(text string) error) error {
+// chat has a question answered, and passes its text to out while the agent answers, and
+// to tools what it works with; tools may be nil. The turn ends with ctx. Its events are
+// published under the talk's session, so that skins see it.
+func (d *Door) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
+	return d.answer(ctx, q, &answer{door: d, question: q, out: out, tools: tools, prose: prose{table: d.o.Words, words: q.words}})
+}
+
+// SessionOf is the session in which the talk of that name shows: "vtb_desk", and
+// "robot:" with an id or a name is the talk of that robot. The error has a Code.
+func (d *Door) SessionOf(talk string) (session string, err error) {
+	t, err := d.talkOf(talk, "")
+	return t.session, err
+}
+
+// Chat has a text answered for another door, by the rules of this one: talk is the name
+// of the talk that goes on (see SessionOf), character who answers, empty for the
+// household's. It passes on what is said, felt and done as it comes; an error of take
+// ends the turn, as ctx does. What shows is published under the talk's session. The
+// error has a Code where the turn could not be begun, such as agent_busy, or bad_request
+// for a text that is empty or too long.
+func (d *Door) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+	t, err := d.talkOf(talk, "")
+	if err != nil {
+		return err
+	}
+	if character != "" && !d.known(character) {
+		return noModel(character)
+	}
+	q := question{talk: t.with(character), character: character, text: plain(text)}
+	switch {
+	case q.text == "":
+		return badChat("the text is empty")
+	case len(q.text) > mostQuestion:
+		return badChat("the text has %d bytes, more than %d", len(q.text), mostQuestion)
+	}
+	return d.answer(ctx, q, &answer{door: d, question: q, replies: take})
+}
+
+// answer has a question answered.
+func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 	leave, err := d.turns.enter(q.talk.conversation)
 	if err != nil {
 		return err
@@ -68,7 +104,6 @@ func (d *Door) chat(ctx context.Context, q question, out func(text string) error
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""
-	a := &answer{door: d, question: q, out: out, prose: prose{table: d.o.Words, words: q.words}}
 	a.publish(event.Heard{Text: q.text})
 	said, err := agent.AnswerText(within, d.o.Mind, turn, a.take)
 	a.end(ctx, turn, said.Text, err)
@@ -88,7 +123,10 @@ type answer struct {
 	door     *Door
 	question question
 	out      func(string) error
+	replies  func(agent.Reply) error      // gets what is said as it comes, in place of out; or nil
+	tools    func(event.ToolStatus) error // gets what the agent works with; or nil
 	prose    prose
+	speaking bool
 }
 
 func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.talk.session, e) }
@@ -105,16 +143,36 @@ func (a *answer) take(r agent.Reply) error {
 		if joined {
 			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity, Tag: r.Tag})
 		}
+	case agent.Cue:
+		if g, is := r.Gesture(); is && joined {
+			a.gesture(g)
+		}
 	case agent.Say:
-		if !a.prose.begun {
+		if !a.speaking {
+			a.speaking = true
 			a.publish(event.SpeakingStarted{})
 		}
 		a.publish(event.Said{Text: r.Text})
+	}
+	if a.replies != nil {
+		return a.replies(r)
+	}
+	if t, is := r.(agent.ToolStatus); is && a.tools != nil {
+		return a.tools(t.ToolStatus)
 	}
 	if text := a.prose.take(r); text != "" {
 		return a.out(text)
 	}
 	return nil
+}
+
+// gesture is made where the chat is shown, and by the robot whose talk it has joined. A
+// stranger's robot makes none.
+func (a *answer) gesture(g event.Gesture) {
+	a.publish(g)
+	if id := a.question.talk.robot; a.door.o.Robots.Trusts(id) {
+		a.door.o.Bus.Publish(id, "", g)
+	}
 }
 
 // end publishes how the turn has ended, and has the agent remember it.

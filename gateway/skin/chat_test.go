@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -215,7 +216,7 @@ func TestAJoinedTalk(t *testing.T) {
 	}
 	for seq := h.bus.Seq(); ; {
 		e, err := reader.Next(t.Context())
-		if err != nil || e.Robot != "" {
+		if _, waves := e.Event.(event.Gesture); err != nil || e.Robot != "" && !waves {
 			t.Fatalf("the robot is said to take part: %+v (%v)", e, err)
 		}
 		if e.Seq == seq {
@@ -543,4 +544,35 @@ func FuzzChat(f *testing.F) {
 			t.Errorf("%+v", q)
 		}
 	})
+}
+
+// TestAChatOfAnotherDoor is answered by the same rules: it shows under its session, goes
+// on by its name, and one turn at a time.
+func TestAChatOfAnotherDoor(t *testing.T) {
+	h := newHarness(t)
+	h.brain.replies = said()
+	session, err := h.door.SessionOf("desk")
+	if err != nil || session != "vtb_desk" {
+		t.Fatal(session, err)
+	}
+	c := h.connect(t)
+	said := ""
+	err = h.door.Chat(t.Context(), "desk", "", "hello", func(r agent.Reply) error {
+		if s, is := r.(agent.Say); is {
+			said += s.Text
+			if err := h.door.Chat(t.Context(), "desk", "", "at once", func(agent.Reply) error { return nil }); !errors.Is(err, errBusy) {
+				t.Errorf("a second turn in the same talk: %v", err)
+			}
+		}
+		return nil
+	})
+	if err != nil || said == "" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	if got := strings.Join(c.until(), "\n"); !strings.Contains(got, `"thinking","session_id":"vtb_desk"`) {
+		t.Errorf("skins are shown %s", got)
+	}
+	if err := h.door.Chat(t.Context(), "robot:nobody", "", "hello", nil); err == nil {
+		t.Error("a robot that is not there has a talk")
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"perch/agent"
+	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -26,7 +28,7 @@ type command interface{ isCommand() }
 
 // subscribe is what a skin is to be sent from now on, in place of all it
 // asked for before.
-type subscribe struct{ filter filter }
+type subscribe struct{ filter feed.Filter }
 
 type ping struct{}
 
@@ -51,39 +53,8 @@ func badCommand(format string, args ...any) *wrong {
 	return &wrong{"bad_command", fmt.Sprintf(format, args...)}
 }
 
-// filter is what one skin is sent.
-type filter struct {
-	kinds    []string
-	sessions []string // nil is all; "robot:" and an id is that robot's, whichever they are
-	all      bool     // the ten states, not the RFC's seven
-	words    agent.Vocabulary
-}
-
-// rfcKinds are what a skin is sent that asks for nothing else.
-func rfcKinds() []string { return []string{kindState, kindTool, kindFace, kindNotice} }
-
 // finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
-
-// allKinds are what a skin may subscribe to.
-func allKinds() []string { return append(rfcKinds(), kindStep, kindGesture, kindLook, kindMood) }
-
-// ofRobot begins the name of a robot's session, whichever it is.
-const ofRobot = "robot:"
-
-// takes reports whether a frame is for the skin. One of no session and no
-// robot is for all.
-func (f *filter) takes(x *frame) bool {
-	if x.kind == "" {
-		return true // an answer to the skin itself
-	}
-	if !slices.Contains(f.kinds, x.kind) {
-		return false
-	}
-	return f.sessions == nil || x.session == "" && x.robot == "" ||
-		x.session != "" && slices.Contains(f.sessions, x.session) ||
-		x.robot != "" && slices.Contains(f.sessions, ofRobot+string(x.robot))
-}
 
 // body is a command as it comes. Keys it does not know are left alone.
 type body struct {
@@ -124,11 +95,11 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find 
 }
 
 func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
-	f := filter{kinds: rfcKinds(), words: usual}
+	f := feed.Filter{Kinds: feed.RFCKinds(), Words: usual}
 	switch b.States {
 	case "", "rfc":
 	case "all":
-		f.all = true
+		f.All = true
 	default:
 		return nil, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
 	}
@@ -136,27 +107,27 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 		if !words.Knows(v) {
 			return nil, badCommand("there is no vocabulary %.40q; there are %s", v, vocabularies(words))
 		}
-		f.words = v
+		f.Words = v
 	}
 	if b.Sessions != nil {
 		sessions, bad := sessionFilter(*b.Sessions, find)
 		if bad != nil {
 			return nil, bad
 		}
-		f.sessions = sessions
+		f.Sessions = sessions
 	}
 	if b.Events == nil {
 		return subscribe{f}, nil
 	}
-	known := allKinds()
+	known := feed.AllKinds()
 	var unknown *wrong
-	f.kinds = nil
+	f.Kinds = nil
 	for _, kind := range *b.Events {
 		switch {
 		case !slices.Contains(known, kind):
 			unknown = &wrong{"unknown_event", fmt.Sprintf("there are no events %.40q; there are %s", kind, strings.Join(known, ", "))}
-		case !slices.Contains(f.kinds, kind):
-			f.kinds = append(f.kinds, kind)
+		case !slices.Contains(f.Kinds, kind):
+			f.Kinds = append(f.Kinds, kind)
 		}
 	}
 	return subscribe{f}, unknown
@@ -169,12 +140,12 @@ func sessionFilter(names []string, find finder) ([]string, *wrong) {
 	}
 	sessions := []string{}
 	for _, name := range names {
-		if robot, is := strings.CutPrefix(name, ofRobot); is {
+		if robot, is := strings.CutPrefix(name, feed.OfRobot); is {
 			id, err := find(robot)
 			if err != nil {
 				return nil, badCommand("session_ids: robot: is followed by the robot's MAC address or its name, not %.40q", robot)
 			}
-			name = ofRobot + string(id)
+			name = feed.OfRobot + string(id)
 		}
 		if name == "" || len(name) > mostName {
 			return nil, badCommand("a session's id has 1 to %d bytes", mostName)
@@ -190,4 +161,24 @@ func vocabularies(words *agent.Words) string {
 		names = append(names, string(v))
 	}
 	return strings.Join(names, ", ")
+}
+
+type pongFrame struct {
+	Type string `json:"type"`
+	TS   int64  `json:"ts"` // seconds since 1970
+}
+
+type errorFrame struct {
+	Type    string `json:"type"`
+	TS      int64  `json:"ts"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func newPongFrame(at time.Time) *feed.Frame {
+	return feed.NewAnswer("pong", pongFrame{"pong", at.Unix()})
+}
+
+func newErrorFrame(at time.Time, w *wrong) *feed.Frame {
+	return feed.NewAnswer("error", errorFrame{"error", at.Unix(), w.code, w.message})
 }

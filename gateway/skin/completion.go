@@ -3,12 +3,15 @@ package skin
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"perch/event"
 )
 
 // completion is the head of an answer in OpenAI's shape, and of each chunk of
@@ -45,7 +48,7 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 	err := d.chat(ctx, q, func(more string) error {
 		text.WriteString(more)
 		return nil
-	})
+	}, nil)
 	c := newCompletion("chat.completion", q.model, time.Now())
 	c.Choices[0] = choice{Message: &spoken{assistant, new(text.String())}, Finish: new("stop")}
 	return c, err
@@ -56,15 +59,19 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 // the last event.
 func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
-	event := func(delta spoken, finish *string) string {
+	chunk := func(delta spoken, finish *string) string {
 		c.Choices[0] = choice{Delta: &delta, Finish: finish}
 		return "data: " + string(encode(c)) + "\n\n"
 	}
-	s := newStream(w, event(spoken{Role: assistant}, nil))
-	err := d.chat(ctx, q, func(text string) error { return s.send(event(spoken{Content: &text}, nil)) })
+	s := newStream(w, chunk(spoken{Role: assistant}, nil))
+	var tools func(event.ToolStatus) error
+	if q.tools {
+		tools = newProgress(s.send).take
+	}
+	err := d.chat(ctx, q, func(text string) error { return s.send(chunk(spoken{Content: &text}, nil)) }, tools)
 	defer s.end()
 	if err == nil {
-		if err := s.send(event(spoken{}, new("stop"))); err != nil {
+		if err := s.send(chunk(spoken{}, new("stop"))); err != nil {
 			return err
 		}
 		return s.send("data: [DONE]\n\n")
@@ -166,4 +173,13 @@ func (s *stream) end() {
 	if s.begun {
 		_ = s.control.SetWriteDeadline(time.Time{})
 	}
+}
+
+// encode writes what this package made itself, which can always be written.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }

@@ -10,6 +10,8 @@ import (
 
 	"perch/agent"
 	"perch/device"
+
+	"perch/agent/feed"
 )
 
 // TestTheDocsAreTrue: the words and the frames that docs/skins.md shows are
@@ -62,7 +64,7 @@ func TestTheSchemaIsServed(t *testing.T) {
 	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "application/schema+json" || body != string(schema) {
 		t.Errorf("%d %v", answer.StatusCode, answer.Header)
 	}
-	for _, kind := range append(allKinds(), "pong", "error", "subscribe", "ping", "ack", "answer") {
+	for _, kind := range append(feed.AllKinds(), "pong", "error", "subscribe", "ping", "ack", "answer") {
 		if !strings.Contains(body, `"`+kind+`": {`) {
 			t.Errorf("%s is not in it", kind)
 		}

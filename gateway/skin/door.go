@@ -4,34 +4,32 @@
 // agent (Tier-1), and notifications come in for all of them. docs/skins.md is for
 // the authors of skins.
 //
-// What is pushed is rendered once for all skins, from the board and the bus. A skin
-// that does not read delays no other: its outbox is bounded, and discards outdated
-// frames.
+// What is pushed is what package feed renders for all viewers. A skin that does not
+// read delays no other.
 package skin
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"perch/agent"
+	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/socket"
 )
 
 // notifier accepts notifications, and has them shown and spoken.
 type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
-}
-
-// notices are the notifications that are kept.
-type notices interface {
-	Open(now time.Time) []notice.Notification
 }
 
 // robots are the registered robots.
@@ -66,10 +64,9 @@ type characters interface {
 // Options are what the door is made of. Only fields with a note may be
 // empty.
 type Options struct {
-	Board    *agent.Board
+	Feed     *feed.Feed // of what skins are shown
 	Bus      *event.Bus
 	Notifier notifier
-	Notices  notices
 	Robots   robots
 	Mind     mind
 
@@ -90,36 +87,32 @@ type Options struct {
 // Door is the skins' door.
 type Door struct {
 	o     *Options
-	feed  *feed
+	skins *connected
 	limit *door.ConnectionLimit
 	turns *turns
 	paces paces
 	began time.Time
 }
 
-// New returns the door. Run has it push; what else it does works without.
+// New returns the door. Its feed has to run; Run disconnects the skins at the end.
 func New(o Options) *Door {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
-	return &Door{o: &o, feed: newFeed(&o), limit: door.NewConnectionLimit(mostSkins, mostOfOne), turns: &turns{busy: map[string]bool{}},
-		paces: usualPaces(), began: time.Now()}
+	return &Door{o: &o, skins: &connected{all: map[*skin]bool{}}, limit: door.NewConnectionLimit(mostSkins, mostOfOne),
+		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 
 // goingAway is the reason that skins are sent when the appliance stops.
 const goingAway = "the appliance is stopping"
 
-// Run pushes until ctx ends or the bus is closed. Then every skin's WebSocket is
-// closed with 1001, and Run returns when all are gone.
+// Run lets skins in until ctx ends. Then every skin's WebSocket is closed with 1001,
+// and Run returns when all are gone.
 func (d *Door) Run(ctx context.Context) {
-	d.feed.run(ctx)
-	d.feed.close()
+	<-ctx.Done()
+	d.skins.close()
 }
 
 // Connected is how many skins there are.
-func (d *Door) Connected() int {
-	d.feed.mu.Lock()
-	defer d.feed.mu.Unlock()
-	return len(d.feed.skins)
-}
+func (d *Door) Connected() int { return len(d.skins.list()) }
 
 // Skin is a connected skin as it is shown.
 type Skin struct {
@@ -129,12 +122,55 @@ type Skin struct {
 
 // Skins are those that are connected, the first that came first.
 func (d *Door) Skins() []Skin {
-	d.feed.mu.Lock()
-	defer d.feed.mu.Unlock()
 	all := []Skin{}
-	for s := range d.feed.skins {
+	for _, s := range d.skins.list() {
 		all = append(all, Skin{s.address, s.since})
 	}
 	slices.SortFunc(all, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
 	return all
+}
+
+// connected are the skins that are connected.
+type connected struct {
+	mu      sync.Mutex
+	all     map[*skin]bool
+	closed  bool
+	serving sync.WaitGroup // two goroutines of each skin
+}
+
+// add counts a skin, unless the appliance is stopping.
+func (c *connected) add(s *skin) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.all[s] = true
+	c.serving.Add(2)
+	return true
+}
+
+func (c *connected) remove(s *skin) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, s)
+}
+
+func (c *connected) list() []*skin {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.all))
+}
+
+// close disconnects every skin, and returns when all are gone.
+func (c *connected) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range c.list() {
+		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
+	}
+	closing.Wait()
+	c.serving.Wait()
 }

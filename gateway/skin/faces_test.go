@@ -39,6 +39,9 @@ func TestAll21FacesReachSkins(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	c.send(`{"type":"subscribe","events":["emotion"],"vocabulary":"xiaozhi"}`)
+	c.send(`{"type":"ping"}`)
+	for !strings.Contains(c.next(), `"pong"`) { // then it has subscribed
+	}
 	for _, e := range agent.Emotions() {
 		for _, text := range []string{e.Emoji + " Hi.", "[" + e.Name + "] Hi.", "[face:" + e.Name + "] Hi."} {
 			h.brain.think = writes(text)

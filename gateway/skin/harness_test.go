@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/agent"
+	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
@@ -102,6 +103,7 @@ type harness struct {
 	brain   *brain
 	mind    *agent.Mind
 	door    *Door
+	feed    *pausable
 	url     string
 	marks   int
 	stop    func()
@@ -109,8 +111,14 @@ type harness struct {
 
 // bare are the options of a door without an agent, whose skins can answer nothing.
 func bare(bus *event.Bus, board *agent.Board) Options {
-	return Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Robots: family{robotA},
-		Find: device.ParseID, Questions: &asker{}, Words: stockWords(), Zone: time.UTC, Log: slog.New(slog.DiscardHandler)}
+	return bareOf(bus, board, notice.NewStore(&storetest.Table[notice.Notification]{}))
+}
+
+func bareOf(bus *event.Bus, board *agent.Board, notices *notice.Store) Options {
+	log := slog.New(slog.DiscardHandler)
+	shown := feed.New(feed.Options{Bus: bus, Board: board, Notices: notices, Words: stockWords(), Log: log})
+	return Options{Bus: bus, Feed: shown, Robots: family{robotA},
+		Find: device.ParseID, Questions: &asker{}, Words: stockWords(), Zone: time.UTC, Log: log}
 }
 
 // stockWords is the table of words that is built in.
@@ -130,8 +138,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
 	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
-	o := bare(h.bus, h.board)
-	o.Notifier, o.Notices, o.Robots, o.Mind, o.Language = notifier, h.notices, family{robotA, robotB, stranger}, h.mind, "en"
+	o := bareOf(h.bus, h.board, h.notices)
+	o.Notifier, o.Robots, o.Mind, o.Language = notifier, family{robotA, robotB, stranger}, h.mind, "en"
 	for _, c := range change {
 		c(&o)
 	}
@@ -152,6 +160,8 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 			t.Error(err)
 		}
 	})
+	h.feed = newPausable(o.Feed)
+	wg.Go(func() { h.feed.run(ctx) })
 	wg.Go(func() { h.door.Run(ctx) })
 	var once sync.Once
 	h.stop = func() {
@@ -164,6 +174,41 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	}
 	t.Cleanup(h.stop)
 	return h
+}
+
+// pausable is a feed that can be slower than the bus.
+type pausable struct {
+	*feed.Feed
+	pauses chan chan struct{} // each takes one element when the feed stands still, and is closed to go on
+}
+
+func newPausable(f *feed.Feed) *pausable { return &pausable{f, make(chan chan struct{})} }
+
+func (p *pausable) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		running, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(running) })
+		var goOn chan struct{}
+		select {
+		case goOn = <-p.pauses:
+		case <-ctx.Done():
+		}
+		stop()
+		wg.Wait()
+		if goOn != nil {
+			<-goOn // it stands still
+			<-goOn // it is closed
+		}
+	}
+}
+
+// pause has the feed stand still until goOn is called.
+func (p *pausable) pause() (goOn func()) {
+	until := make(chan struct{})
+	p.pauses <- until
+	until <- struct{}{}
+	return func() { close(until) }
 }
 
 func (h *harness) happens(robot device.ID, session string, events ...event.Event) {

@@ -1,11 +1,12 @@
 package skin
 
 import (
-	"fmt"
+	"net/http"
 	"strings"
 	"testing"
-	"time"
 
+	"perch/agent"
+	"perch/device"
 	"perch/event"
 )
 
@@ -13,20 +14,26 @@ import (
 func TestMoodsReachThoseWhoAskForThem(t *testing.T) {
 	h := newHarness(t)
 	usual, c := h.connect(t), h.connect(t)
-	c.send(`{"type":"subscribe","events":["gesture","look_at","mood","notification"]}`)
+	c.send(`{"type":"subscribe","events":["gesture","look_at","mood","said","notification"]}`)
 	c.send(`{"type":"ping"}`)
 	if got := c.next(); !strings.Contains(got, `"pong"`) {
 		t.Fatal(got)
 	}
 	h.happens("", "s", event.Gesture{Name: "wave", Duration: 1500, By: event.ByModel}, event.LookAt{Target: "user", By: event.ByModel},
-		event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: .7}, Morphs: event.Morphs{MouthSmile: .6}})
+		event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: .7}, Morphs: event.Morphs{MouthSmile: .6}},
+		event.Said{Text: "Hello."}, event.Said{Text: "I report it.", By: event.ByViewer})
 	got := strings.Join(c.until(), "\n")
-	for _, want := range []string{`"duration_ms":1500`, `"target":"user"`, `"celebration":0.7`, `"mouthSmile":0.6`, `"session_id":"s"`} {
+	for _, want := range []string{`"duration_ms":1500`, `"target":"user"`, `"celebration":0.7`, `"mouthSmile":0.6`, `"session_id":"s"`,
+		`"text":"Hello."`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
-	if got := strings.Join(usual.until(), "\n"); strings.Contains(got, "celebration") || strings.Contains(got, "wave") {
+	if strings.Contains(got, "I report it.") {
+		t.Error("a skin is sent what another has reported to say")
+	}
+	if got := strings.Join(usual.until(), "\n"); strings.Contains(got, "celebration") || strings.Contains(got, "wave") ||
+		strings.Contains(got, "Hello.") {
 		t.Errorf("a skin that did not ask for it is sent %s", got)
 	}
 	late := h.connect(t)
@@ -40,33 +47,33 @@ func TestMoodsReachThoseWhoAskForThem(t *testing.T) {
 	t.Error("a skin that comes later is not sent the mood")
 }
 
-// TestMoodsThatNobodyTakesCostNothing: no frame is made, and not all are kept.
-func TestMoodsThatNobodyTakesCostNothing(t *testing.T) {
-	f := &feed{skins: map[*skin]bool{{out: newOutbox(), filter: filter{kinds: rfcKinds()}}: true}, moods: moods{}}
-	for n := range mostMoods + 10 {
-		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: fmt.Sprint(n), Event: event.Mood{}})
-	}
-	if len(f.moods) != mostMoods || f.moods["0"] != nil {
-		t.Errorf("%d moods are kept", len(f.moods))
-	}
-	for _, m := range f.moods {
-		if m.frame != nil {
-			t.Fatal("a frame was made for nobody")
+// TestAGestureInAJoinedTalk is made where the chat is shown, and by the robot, unless that
+// is a stranger.
+func TestAGestureInAJoinedTalk(t *testing.T) {
+	h := newHarness(t)
+	h.brain.replies = []agent.Reply{agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1"}, agent.Say{Text: "Hello."},
+		agent.Done{}}
+	for robot, makes := range map[device.ID]bool{robotA: true, stranger: false} {
+		c := h.connect(t)
+		c.send(`{"type":"subscribe","events":["gesture","notification"]}`)
+		c.send(`{"type":"ping"}`)
+		for got := ""; !strings.Contains(got, "pong"); {
+			got = c.next()
 		}
-	}
-}
-
-// TestAMoodSubscriberThatDoesNotRead is held to one frame of a session.
-func TestAMoodSubscriberThatDoesNotRead(t *testing.T) {
-	s := &skin{out: newOutbox(), filter: filter{kinds: allKinds()}}
-	f := &feed{skins: map[*skin]bool{s: true}, moods: moods{}}
-	for n := range 100_000 {
-		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: "s", Event: event.Mood{Dominant: fmt.Sprint(n)}})
-	}
-	if n := len(s.out.waiting); n > crowded+1 || s.out.late {
-		t.Errorf("%d frames wait", n)
-	}
-	if last := s.out.waiting[len(s.out.waiting)-1]; !strings.Contains(string(last.data), `"dominant":"99999"`) {
-		t.Errorf("the latest is %s", last.data)
+		if answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robot)); answer.StatusCode != 200 {
+			t.Fatal(body)
+		}
+		var ofChat, ofRobot int
+		for _, f := range c.until() {
+			if strings.Contains(f, `"name":"wave"`) && strings.Contains(f, `"session_id":"`) {
+				ofChat++
+			}
+			if strings.Contains(f, `"name":"wave"`) && strings.Contains(f, `"robot":"`+string(robot)+`"`) {
+				ofRobot++
+			}
+		}
+		if ofChat != 1 || ofRobot != map[bool]int{true: 1}[makes] {
+			t.Errorf("%s: the chat shows %d waves, and the robot makes %d", robot, ofChat, ofRobot)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"perch/agent"
+	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
 )
@@ -81,6 +82,7 @@ type question struct {
 	model   string
 	words   agent.Vocabulary
 	stream  bool
+	tools   bool // the stream tells what the agent works with
 	talk    talk
 	text    string
 	history []agent.Exchange
@@ -150,11 +152,18 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	if d.o.System {
 		q.system = device.Clip(system(r.Messages), mostQuestion)
 	}
-	var err error
-	if q.talk, err = d.talkOf(session, r.User); q.character != "" && q.talk.robot == "" {
-		q.talk.conversation = ofCharacter + q.character + "/" + q.talk.conversation // each remembers its own
-	}
+	t, err := d.talkOf(session, r.User)
+	q.talk = t.with(q.character)
 	return q, err
+}
+
+// with is the talk as a character has it: each remembers its own. A robot's is that of
+// the robot's character, whoever is asked for.
+func (t talk) with(character string) talk {
+	if character != "" && t.robot == "" {
+		t.conversation = ofCharacter + character + "/" + t.conversation
+	}
+	return t
 }
 
 // ofCharacter begins the key of a conversation with a character of the skin's choice.
@@ -202,7 +211,7 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 	if len(session) > mostTalkName || len(user) > mostTalkName {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
 	}
-	if robot, is := strings.CutPrefix(session, ofRobot); is {
+	if robot, is := strings.CutPrefix(session, feed.OfRobot); is {
 		joined, err := d.join(robot, d.o.Find)
 		if err != nil {
 			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))

@@ -79,6 +79,7 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 		}
 		if err == nil {
 			c.Header(sessionHeader, q.talk.session)
+			q.tools = asksForProgress(c.GetHeader(progressHeader))
 			if q.stream {
 				err = d.streamed(c.Request.Context(), c.Writer, q)
 			} else {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/event"
 	"perch/socket"
@@ -15,11 +16,10 @@ import (
 // skin is a connected skin. Two goroutines share it: one receives its commands,
 // the other sends.
 type skin struct {
-	door   *Door
-	conn   *socket.Conn
-	log    *slog.Logger
-	out    *outbox
-	filter filter // the feed's, under its lock
+	door *Door
+	conn *socket.Conn
+	log  *slog.Logger
+	view *feed.Viewer
 
 	address string
 	since   time.Time
@@ -59,23 +59,23 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 		leave()
 		return nil // Accept has answered
 	}
-	s := &skin{door: d, conn: conn, out: newOutbox(), ended: make(chan struct{}),
-		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr),
-		filter: filter{kinds: rfcKinds(), words: d.o.Vocabulary}}
-	if !d.feed.join(s) {
+	s := &skin{door: d, conn: conn, ended: make(chan struct{}),
+		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr)}
+	if !d.skins.add(s) {
 		leave()
 		conn.Close(socket.GoingAway, goingAway)
 		return nil
 	}
+	s.view = d.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: d.o.Vocabulary})
 	d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	go func() {
-		defer d.feed.serving.Done()
+		defer d.skins.serving.Done()
 		defer leave()
 		s.read()
 		d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	}()
 	go func() {
-		defer d.feed.serving.Done()
+		defer d.skins.serving.Done()
 		s.write()
 	}()
 	return nil
@@ -85,7 +85,8 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 func (s *skin) read() {
 	defer s.conn.Drop() // which ends a frame on its way
 	defer close(s.ended)
-	defer s.door.feed.leave(s)
+	defer s.door.skins.remove(s)
+	defer s.view.Leave()
 	for {
 		isText, text, err := s.conn.Receive()
 		switch {
@@ -95,7 +96,7 @@ func (s *skin) read() {
 		case err != nil:
 			return
 		case !isText:
-			s.out.put(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
+			s.view.Answer(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
 			continue
 		}
 		s.run(text)
@@ -109,16 +110,16 @@ func (s *skin) run(text []byte) {
 	now := time.Now()
 	switch c := c.(type) {
 	case ping:
-		s.out.put(newPongFrame(now))
+		s.view.Answer(newPongFrame(now))
 	case subscribe:
-		s.door.feed.subscribe(s, c.filter)
+		s.view.Subscribe(c.filter)
 	case ack:
 		bad = s.refusal(s.door.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
 	case reply:
 		bad = s.refusal(s.door.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
 	}
 	if bad != nil {
-		s.out.put(newErrorFrame(now, bad))
+		s.view.Answer(newErrorFrame(now, bad))
 	}
 }
 
@@ -145,7 +146,7 @@ func (s *skin) write() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.out.news:
+		case <-s.view.News():
 			if !s.flush(ticker.C) {
 				return
 			}
@@ -170,7 +171,7 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 			}
 		default:
 		}
-		f, late := s.out.take()
+		f, late := s.view.Take()
 		switch {
 		case late:
 			s.log.Info("a skin cannot keep up; it is disconnected")
@@ -179,11 +180,9 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 		case f == nil:
 			return true
 		}
-		if s.conn.SendText(f.data) != nil {
+		if s.conn.SendText(f.Data) != nil {
 			return false // its reader ends too, once the connection is dropped
 		}
-		if f.notice != "" {
-			s.door.feed.shown(f.notice)
-		}
+		s.view.Shown(f)
 	}
 }

@@ -280,7 +280,7 @@ func TestWhatWasMissedIsReadAnew(t *testing.T) {
 	h.happens(robotA, "s1", event.RobotOnline{})
 	h.happens(robotB, "s2", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
-	h.door.feed.mu.Lock() // the feed is slower than the bus
+	goOn := h.feed.pause() // the feed is slower than the bus
 	for range 5000 {
 		h.happens("", "", event.Misheard{})
 	}
@@ -293,7 +293,7 @@ func TestWhatWasMissedIsReadAnew(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	h.door.feed.mu.Unlock()
+	goOn()
 	all := strings.Join(c.until(), "\n")
 	for _, want := range []string{state("working", `,"detail":{"subagent_count":0}`), `"idle","session_id":"s2"`, `"thinking","session_id":"vtb_x"`} {
 		if !strings.Contains(all, want) {

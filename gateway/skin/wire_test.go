@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,17 +95,7 @@ var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether there is a skin that cannot keep up.
 func (h *harness) someLate() bool {
-	h.door.feed.mu.Lock()
-	defer h.door.feed.mu.Unlock()
-	for s := range h.door.feed.skins {
-		s.out.mu.Lock()
-		late := s.out.late
-		s.out.mu.Unlock()
-		if late {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.door.skins.list(), func(s *skin) bool { return s.view.Late() })
 }
 
 // TestASkinThatDoesNotRead delays no other, and is disconnected once too much waits
@@ -125,6 +116,46 @@ func TestASkinThatDoesNotRead(t *testing.T) {
 	if all := quick.until(); len(all) > 100 {
 		t.Errorf("%d frames have waited for the other", len(all))
 	}
+}
+
+// TestASkinThatReadsNoMoods, though it has asked for them and for gestures: what waits
+// for it stays small, it delays nobody, and what it reads at last is the latest.
+func TestASkinThatReadsNoMoods(t *testing.T) {
+	h := newHarness(t)
+	h.door.paces.send = time.Minute // this machine may be slow as well
+	slow, quick := h.wire(t), h.connect(t)
+	const wish = `{"type":"subscribe","events":["mood","gesture","notification"]}`
+	if _, err := slow.Write(masked(wish)); err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 300 // more than the network holds
+	for n := range rounds {
+		for i := range 20 { // of a session of its own each, as a hostile program names them
+			h.happens("", fmt.Sprint(n, "-", i), event.Gesture{Name: strings.Repeat("x", 200), By: event.ByModel},
+				event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: float64(n) / rounds}})
+		}
+		quick.until()
+	}
+	if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	frames := 0
+	last := fmt.Sprintf(`"session_id":"%d-19"`, rounds-1)
+	for data := ""; !strings.Contains(data, `"type":"mood"`) || !strings.Contains(data, last); frames++ {
+		_, frame, err := slow.frame()
+		if err != nil {
+			t.Fatalf("after %d frames: %v", frames, err)
+		}
+		data = string(frame)
+	}
+	if frames >= rounds*40 {
+		t.Errorf("%d frames were kept for it", frames)
+	}
+}
+
+// masked is a text of less than 126 bytes as a client sends it, with a mask of zeros.
+func masked(text string) []byte {
+	return append([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}, text...)
 }
 
 // TestASkinThatReadsLittle is sent the latest state and face of each session,

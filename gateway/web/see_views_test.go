@@ -63,6 +63,8 @@ func seeLivedIn(t *testing.T, c *chromium) {
 	b.open(local(h))
 	b.says("main", "Kitchen")
 	b.everyView(kitchen)
+	b.view("connections", "p-connections")
+	b.says("[data-test=relay]", "nothing listens at ws://127.0.0.1:1")
 	b.inLight("dark")
 	b.at(1400, 900)
 	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}, {"turns", "p-turns"}, {"settings", "p-settings"}} {
@@ -94,7 +96,7 @@ func livedIn(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
-	h := appliancetest.Configured(t, "adoption: code\n")
+	h := appliancetest.Configured(t, "adoption: code\nrelays: [{kind: warudo, url: \"ws://127.0.0.1:1\"}]\n")
 	h.Adopt(kitchenMAC)
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
 	for _, text := range []string{"The cat is called Miso.", "Ann's keys are in the blue bowl.", "The bin is emptied on Tuesdays."} {

@@ -1,6 +1,7 @@
 package sphinx
 
 import (
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -167,14 +168,14 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 // One pair serves commands and answers in turn, and what it makes of a command
 // is to the last figure what it made of it without a grammar of answers.
 func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
-	p, err := newPair(Model, homeGrammar)
+	p, err := newPair(Model, homeGrammar, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.free()
 	plain := homeGrammar
 	plain.Answer = nil
-	deaf, err := newPair(Model, plain)
+	deaf, err := newPair(Model, plain, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestAnswersCostLittle(t *testing.T) {
 	pcm := speak(t, "slt", "yes please")
 	least := math.Inf(1) // the whole process is measured, in which other things grow as well
 	for range 3 {
-		p, err := newPair(Model, without)
+		p, err := newPair(Model, without, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

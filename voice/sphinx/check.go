@@ -13,7 +13,8 @@ const (
 	mostMaybe = 100   // optional parts in a rule that an utterance may be; a row of 400 takes 2 s to compile
 )
 
-// Check reports everything in g that the library would choke on: what is not
+// Check reports everything in g, optional rules included, that the library would
+// choke on: what is not
 // JSGF, rules that are not defined, defined twice or defined by themselves,
 // words that the dictionary in the directory model does not have. Each is a
 // sentence of its own that begins with the rule's Source, joined by
@@ -23,13 +24,45 @@ const (
 // It reads the dictionary, about 3 MB; where there is none the error wraps
 // voice.ErrUnavailable.
 func Check(g Grammar, model string) error {
-	_, err := check(g, model)
-	return err
+	_, left, err := check(g, model)
+	return errors.Join(err, errors.Join(left...))
 }
 
-// check is Check and returns the pronunciations that the grammar needs.
-func check(g Grammar, model string) ([]pronunciation, error) {
-	c := checker{rules: make(map[string]*checked, len(g.Rules))}
+// usable is g without its optional rules at fault, the pronunciations that it needs,
+// and why each of those rules is left out.
+func usable(g Grammar, model string) (Grammar, []pronunciation, []error, error) {
+	var why []error
+	for {
+		words, left, err := check(g, model)
+		if err != nil || len(left) == 0 {
+			return g, words, why, err
+		}
+		why = append(why, left...)
+		out := map[string]bool{}
+		for _, fault := range left {
+			var of ruleFault
+			if errors.As(fault, &of) {
+				out[of.rule] = true
+			}
+		}
+		is := func(name string) bool { return out[name] }
+		g.Top, g.Answer = slices.DeleteFunc(slices.Clone(g.Top), is), slices.DeleteFunc(slices.Clone(g.Answer), is)
+		g.Rules = slices.DeleteFunc(slices.Clone(g.Rules), func(r Rule) bool { return out[r.Name] })
+	}
+}
+
+// ruleFault is what is wrong with a rule.
+type ruleFault struct {
+	error
+	rule string
+}
+
+func (f ruleFault) Unwrap() error { return f.error }
+
+// check is Check and returns the pronunciations that the grammar needs. The faults of
+// optional rules are apart from the others.
+func check(g Grammar, model string) (words []pronunciation, left []error, err error) {
+	c := checker{rules: make(map[string]*checked, len(g.Rules)), optional: g.Optional}
 	for _, r := range g.Rules {
 		c.define(r)
 	}
@@ -43,9 +76,9 @@ func check(g Grammar, model string) ([]pronunciation, error) {
 	c.utterances("answer", g.Answer)
 	found, err := c.pronounce(model)
 	if err != nil {
-		return nil, errors.Join(append(c.faults, err)...)
+		return nil, c.left, errors.Join(append(c.faults, err)...)
 	}
-	return inOrder(found), errors.Join(c.faults...)
+	return inOrder(found), c.left, errors.Join(c.faults...)
 }
 
 // checked is a rule, and once it is counted, what it has when written out.
@@ -59,6 +92,9 @@ type checker struct {
 	rules  map[string]*checked
 	order  []*checked
 	faults []error
+
+	optional []string // names of rules
+	left     []error  // the faults of those
 }
 
 // fault adds a sentence about r.
@@ -67,7 +103,12 @@ func (c *checker) fault(r Rule, format string, args ...any) {
 	if where == "" {
 		where = "rule " + r.Name
 	}
-	c.faults = append(c.faults, fmt.Errorf("%s: "+format, append([]any{where}, args...)...))
+	err := ruleFault{fmt.Errorf("%s: "+format, append([]any{where}, args...)...), r.Name}
+	if slices.Contains(c.optional, r.Name) {
+		c.left = append(c.left, err)
+		return
+	}
+	c.faults = append(c.faults, err)
 }
 
 func (c *checker) define(r Rule) {
@@ -130,6 +171,10 @@ func (c *checker) utterances(kind string, names []string) {
 		r := c.rules[name]
 		if r == nil {
 			c.faults = append(c.faults, fmt.Errorf("the %s rule <%s> is not defined", kind, name))
+			continue
+		}
+		if slices.Contains(c.optional, name) && all+r.size > largest {
+			c.fault(r.Rule, "with the rule <%s> the grammar has more than %d words when its %s rules are written out", name, largest, kind)
 			continue
 		}
 		all += r.size

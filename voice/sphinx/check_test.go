@@ -2,6 +2,7 @@ package sphinx
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -113,7 +114,7 @@ func TestCheckPassesWhatTheLibraryTakes(t *testing.T) {
 			t.Errorf("%q: %v", body, err)
 			continue
 		}
-		p, err := newPair(Model, g)
+		p, err := newPair(Model, g, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Errorf("%q passes, but the library says: %v", body, err)
 			continue
@@ -182,4 +183,43 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q passes, but the library says: %v", body, err)
 		}
 	})
+}
+
+// TestOptionalRulesAreLeftOut where the recognizer cannot listen for them, with what
+// uses them; the rest of the grammar is used.
+func TestOptionalRulesAreLeftOut(t *testing.T) {
+	g := Grammar{Top: []string{"top", "tide", "list", "two", "many"}, Optional: []string{"tide", "list", "two", "of", "many"}, Rules: []Rule{
+		{"top", "good night", "en.yaml:1"},
+		{"tide", "when is hochwasserstand", "the skill tide"},
+		{"list", "where is <of>", "the skill list"},
+		{"of", "qqxz", "own.yaml:3"},
+		{"two", "what is the tide", "the skill tide"},
+		{"many", strings.Repeat("<big> ", 100), "the skill many"},
+		{"big", strings.Repeat("stop ", 150), "en.yaml:4"},
+	}}
+	kept, _, why, err := usable(g, Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(kept.Top, " "); got != "top two" {
+		t.Errorf("kept are %s", got)
+	}
+	said := errors.Join(why...).Error()
+	for _, want := range []string{"hochwasserstand", "qqxz", "<of> is not defined", "more than 10000 words"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not said: %s", want, said)
+		}
+	}
+	p, err := newPair(Model, g, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.free()
+	if err := Check(g, Model); err == nil || !strings.Contains(err.Error(), "hochwasserstand") {
+		t.Errorf("the check says %v", err)
+	}
+	g.Optional = nil
+	if _, err := newPair(Model, g, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a rule that is not optional is left out")
+	}
 }

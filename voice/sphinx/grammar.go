@@ -22,6 +22,8 @@ type Grammar struct {
 	// none, answers are listened for as everything else is.
 	Answer []string
 	Rules  []Rule
+	// Optional are the names of rules that are left out where they are at fault.
+	Optional []string
 }
 
 // jsgf is what an utterance may be, one of the rules named top, in the form

@@ -3,6 +3,7 @@ package sphinx
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 
 	"perch/voice"
@@ -51,10 +52,13 @@ type heard struct {
 	loss, most float64
 }
 
-func newPair(model string, g Grammar) (*pair, error) {
-	words, err := check(g, model)
+func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
+	g, words, left, err := usable(g, model)
 	if err != nil {
 		return nil, err
+	}
+	for _, why := range left {
+		log.Warn("the recognizer does not listen for a sentence", "err", why)
 	}
 	acoustics := filepath.Join(model, "en-us")
 	commands, err := newDecoder(acoustics, commandArgs, words, commandGrammar, g.jsgf(g.Top))

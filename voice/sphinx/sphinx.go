@@ -97,7 +97,7 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 	default:
 	}
 	began := time.Now()
-	p, err := newPair(e.model, e.grammar)
+	p, err := newPair(e.model, e.grammar, e.log)
 	if err != nil {
 		if !errors.Is(err, voice.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", voice.ErrUnavailable, err)

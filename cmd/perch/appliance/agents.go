@@ -47,7 +47,11 @@ func (a *Appliance) newAgents() (err error) {
 	}
 	a.Memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	a.Memory.Announce(func(e agent.Entry) {
-		bus.Publish(e.Robot, e.Session, event.Remembered{ID: e.ID, Type: e.Type, Name: e.Name, Body: e.Body})
+		r := event.Remembered{ID: e.ID, Type: e.Type, Name: e.Name, Body: e.Body}
+		if e.Source == agent.SourceViewer {
+			r.By = event.ByViewer
+		}
+		bus.Publish(e.Robot, e.Session, r)
 	})
 	a.Timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 	a.notifier = notice.New(notice.Options{Store: a.Notices, Timers: a.Timers, Bus: bus, Log: a.Log})
@@ -57,7 +61,7 @@ func (a *Appliance) newAgents() (err error) {
 	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills,
 		Publish: bus.Publish}
 	tell := func(e event.Event) { bus.Publish("", "", e) }
-	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools}, a.findWyoming, tell, a.Log)
+	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools, a.Skills.Library}, a.findWyoming, tell, a.Log)
 	if err != nil {
 		return err
 	}

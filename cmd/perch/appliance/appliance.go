@@ -9,16 +9,22 @@ import (
 	"net"
 	"time"
 
+	"perch/agent"
 	"perch/agent/action"
 	"perch/agent/diary"
+	"perch/agent/feed"
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/admin"
+	"perch/gateway/aituber"
 	"perch/gateway/bridge"
 	"perch/gateway/character"
 	"perch/gateway/homeassistant"
 	"perch/gateway/hooks"
+	"perch/gateway/llmvtuber"
 	"perch/gateway/mdns"
+	"perch/gateway/openclaw"
+	"perch/gateway/relay"
 	"perch/gateway/robot"
 	"perch/gateway/skin"
 	"perch/gateway/vccp"
@@ -64,14 +70,22 @@ type robots struct {
 
 // gateways are the doors to everybody else.
 type gateways struct {
-	admin   *admin.Door
-	metrics *admin.Metrics
-	bridge  *bridge.Door
-	skins   *skin.Door
-	actions *action.Log
+	admin    *admin.Door
+	metrics  *admin.Metrics
+	bridge   *bridge.Door
+	feed     *feed.Feed   // of all that shows agents
+	words    *agent.Words // for faces
+	skins    *skin.Door
+	relays   *relay.Relays
+	openClaw *openclaw.Door // nil where it is off
+	actions  *action.Log
+
+	llmvtuber *llmvtuber.Door
+	aituber   *aituber.Door
 
 	character *character.Door // what characters do and are
-	web       *web.Door       // nil where it is off
+	passports *passports
+	web       *web.Door // nil where it is off
 	hooks     *hooks.Door
 	vccp      *vccp.Door
 	Mirror    *homeassistant.Mirror
@@ -109,8 +123,8 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 		return nil, err
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
-	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins,
-		a.newCharacterDoor, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
+	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAvatars,
+		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err
@@ -158,7 +172,7 @@ func (a *Appliance) newAdmin() {
 		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Engines: tries{a.Engines, a.Characters.common.Speech, a.zone}, Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures,
-		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.Bus},
+		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.passports, a.Skills.Library, a.Bus},
 		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
 		Diary:  func(n int) any { return a.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Diary.Verify() },

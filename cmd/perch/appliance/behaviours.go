@@ -15,7 +15,7 @@ import (
 
 // newBehaviours makes what reacts to the robots' senses.
 func (a *Appliance) newBehaviours() (err error) {
-	a.gestures, err = perception.HouseGestures().WithOwners(a.gesturesDirectory(), isFace)
+	a.gestures, err = perception.HouseGestures().WithOwners(gesturesDirectory(a.Data), isFace)
 	if err != nil {
 		a.Log.Warn("some gestures of the owner's are left out", "err", err)
 	}
@@ -29,7 +29,7 @@ func (a *Appliance) newBehaviours() (err error) {
 }
 
 // gesturesDirectory holds the owner's own gestures.
-func (b basics) gesturesDirectory() string { return filepath.Join(b.Data, "gestures") }
+func gesturesDirectory(data string) string { return filepath.Join(data, "gestures") }
 
 func isFace(name string) bool {
 	_, known := config.EmotionNamed(name)

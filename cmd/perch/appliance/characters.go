@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +38,13 @@ type characters struct {
 
 	mu       sync.RWMutex
 	known    map[string]castCharacter // as settings call them
-	sessions map[string]string        // the characters of skins' talks
+	sessions map[string]played        // the characters of skins' talks
+}
+
+// played is the character of a skin's talk.
+type played struct {
+	id string
+	at time.Time // of its latest turn
 }
 
 // castCharacter is one of them.
@@ -59,6 +67,7 @@ const (
 	mostCharacters = 100 // that are imported
 	mostCast       = 500 // talks of skins whose character is known
 	fetchWithin    = 5 * time.Second
+	talksFor       = 10 * time.Minute // after its latest turn, a skin's talk is still its character's
 )
 
 // newCharacters reads the characters of robots. One that is stored and cannot be
@@ -73,7 +82,7 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		return nil, err
 	}
 	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person,
-		known: map[string]castCharacter{}, sessions: map[string]string{}}
+		known: map[string]castCharacter{}, sessions: map[string]played{}}
 	k.fromFile(log)
 	fixed, err := k.fixed()
 	if err != nil {
@@ -83,19 +92,26 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
 			"robot", hidden.ID, "name", hidden.Settings.Name)
 	}
+	for id, s := range fixed { // of robots that may come later, too
+		k.readFor(id, s, log)
+	}
 	for _, r := range robots.List() {
-		if name := r.Settings.Persona; name != "" {
-			if _, read := k.known[name]; !read {
-				if err := k.read(name); err != nil {
-					log.Warn("a robot's character cannot be read; the household's is used", "robot", r.ID, "name", name, "err", err)
-				}
-			}
-		}
+		k.readFor(r.ID, r.Settings, log)
 		for _, u := range c.Unfit(r.Settings, CheckPart) {
 			log.Warn("the engines do not support a robot's setting; change it with perch robot set", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
 	return k, nil
+}
+
+// readFor reads the character of a robot's settings.
+func (k *characters) readFor(id device.ID, s device.Settings, log *slog.Logger) {
+	if _, read := k.known[s.Persona]; read || s.Persona == "" {
+		return
+	}
+	if err := k.read(s.Persona); err != nil {
+		log.Warn("a robot's character cannot be read; the household's is used", "robot", id, "name", s.Persona, "err", err)
+	}
 }
 
 // fixed are the settings of the file, whose personas are read.
@@ -270,10 +286,24 @@ func (k *characters) Who(id device.ID, session string) string {
 	if id == "" {
 		k.mu.RLock()
 		defer k.mu.RUnlock()
-		return cmp.Or(k.sessions[session], agent.DefaultCharacter)
+		return cmp.Or(k.sessions[session].id, agent.DefaultCharacter)
 	}
 	own, _ := k.named(k.robots.Settings(id).Persona)
 	return cmp.Or(own.ID, agent.DefaultCharacter)
+}
+
+// SkillsOf are the names of the skills that a character has beside the built-in ones;
+// nil is all. It does not block.
+func (k *characters) SkillsOf(id string) []string {
+	own, _ := k.named(id)
+	if own.manifest.Skills == nil {
+		return nil
+	}
+	names := []string{}
+	for _, s := range own.manifest.Skills {
+		names = append(names, s.Name())
+	}
+	return names
 }
 
 // Known reports whether a skin may choose a character by that name.
@@ -309,13 +339,12 @@ func (k *characters) enter(session, id string) {
 	if id == "" {
 		return
 	}
-	for old := range k.sessions { // any of them: they are shown, and nothing rests on them
-		if len(k.sessions) < mostCast {
-			break
-		}
-		delete(k.sessions, old)
+	if len(k.sessions) >= mostCast { // the one that has not talked for longest
+		delete(k.sessions, slices.MinFunc(slices.Collect(maps.Keys(k.sessions)), func(a, b string) int {
+			return k.sessions[a].at.Compare(k.sessions[b].at)
+		}))
 	}
-	k.sessions[session] = id
+	k.sessions[session] = played{id, time.Now()}
 }
 
 // keepManifest writes a manifest that is there whole or not at all.

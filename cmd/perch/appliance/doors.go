@@ -21,8 +21,9 @@ import (
 
 // doors are the listeners and what is served behind each: everything with its
 // key on the addresses in listen, the same but the robots' doors on those in
-// tls.listen, the keyless forms on those in local, and the admin API on a socket
-// that only its owner and group can open.
+// tls.listen, the keyless forms on those in local, a protocol that wants a listener of
+// its own on skins.openclaw, and the admin API on a socket that only its owner and group
+// can open.
 type doors struct {
 	log         *slog.Logger
 	Servers     []*Served
@@ -54,6 +55,7 @@ func (d *doors) open(a *Appliance) error {
 	}
 	err = errors.Join(
 		d.listen("listen", a.Config.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
+		a.listenOpenClaw(d, l),
 		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l.origins) }),
 		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {
@@ -67,6 +69,8 @@ func (d *doors) open(a *Appliance) error {
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
 	a.pageOwned(owner)
+	a.relays.Routes(owner)
+	a.character.Owned(owner)
 	if l, err := listenSocket(Socket(a.Data)); err != nil {
 		// The commands can still come by --url.
 		a.Log.Warn("the commands of this machine have no socket", "err", err)

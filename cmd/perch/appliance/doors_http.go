@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,10 @@ func newLocks(a *Appliance) (*locks, error) {
 	}, nil
 }
 
+// owns reports whether a request is of the owner: it has the admin token, or is of a page
+// that the owner has logged in to.
+func (l *locks) owns(r *http.Request) bool { return web.HowOf(r) != "" || l.owner.Opened(r) }
+
 // networkRoutes serve the owner's network. With a value for robots, their doors let
 // them close their connections first. A robot cannot check a self-signed certificate,
 // so that over TLS these doors are for the robot in the page of an owner.
@@ -81,11 +86,13 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
 	a.pageOwned(owner)
+	a.relays.Routes(owner)
+	a.character.Owned(owner)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
 	a.talks.Routes(open)
 	a.skinRoutes(e, keys.skins)
-	a.character.Routes(e.Group("", door.Guard(keys.viewers)))
+	a.character.Routes(e.Group("", door.Guard(keys.viewers)), l.owns)
 }
 
 // localRoutes serve programs on this machine, and pages of allowed_origins that
@@ -97,10 +104,12 @@ func (a *Appliance) localRoutes(e *gin.Engine, origins door.Origins) {
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
 	a.pageOwned(owner)
+	a.relays.Routes(owner)
+	a.character.Owned(owner)
 	a.pageHere(e)
 	a.bridge.Admin(owner)
 	a.bridge.Routes(e)
 	a.talks.Routes(e)
 	a.skinRoutes(e)
-	a.character.Routes(e)
+	a.character.Routes(e, func(r *http.Request) bool { return door.Local(r) == nil })
 }

@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/agent/reflex"
+	"perch/agent/skill"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/device"
@@ -68,6 +69,7 @@ type BrainOptions struct {
 	Own    thinker.Options         // memory, timers, notifications and senses
 	trusts func(device.ID) bool    // with the answer to a permission
 	lend   func() acp.ToolEndpoint // where a coding agent finds tools
+	skills *skill.Library          // whose sentences are understood without a model; nil is none
 }
 
 // NewEngines makes all engines. It loads none and makes no connection. find looks for
@@ -83,6 +85,9 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 		return nil, err
 	}
 	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find, sources: map[string]thinker.ToolSource{}}
+	if err := teachSkills(book, h.skills); err != nil {
+		log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
+	}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addRecognizer(r, log); err != nil {
 			return nil, err
@@ -198,11 +203,32 @@ func (e *engines) Close() {
 	}
 }
 
+// teachSkills adds the sentences of skills to a book. Its error is of those that are
+// left out, joined by errors.Join.
+func teachSkills(book *reflex.Book, skills *skill.Library) error {
+	if skills == nil {
+		return nil
+	}
+	var faults []error
+	for _, s := range skills.All() {
+		faults = append(faults, TeachSkill(book, s))
+	}
+	return errors.Join(faults...)
+}
+
+// TeachSkill adds those of one.
+func TeachSkill(book *reflex.Book, s skill.Skill) error {
+	return book.AddSkill(s.Name, s.SentencesIn(book.Language()))
+}
+
 // grammar is what a book understands, in the recognizer's form.
 func grammar(book *reflex.Book) sphinx.Grammar {
 	var g sphinx.Grammar
 	for _, r := range book.Rules() {
 		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		if r.Optional {
+			g.Optional = append(g.Optional, r.Name)
+		}
 		if r.Top {
 			g.Top = append(g.Top, r.Name)
 		}
@@ -247,6 +273,11 @@ func CheckPart(c *config.Config, part any) error {
 		return e.addDeep(config.Brain(part), quiet)
 	case config.MQTT:
 		return checkMirror(part)
+	case config.Relay:
+		return checkRelay(part)
+	case config.Live2DModel:
+		_, err := readModel(part)
+		return err
 	}
 	return fmt.Errorf("there is no part of type %T", part)
 }

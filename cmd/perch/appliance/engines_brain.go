@@ -33,7 +33,12 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if err != nil || e.checks {
 			return err
 		}
-		e.think(e.add("brain", b.Kind, "", log), reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers))
+		_ = teachSkills(own, h.skills) // what is left out is said of the appliance's book
+		brain := reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, nil)
+		if h.skills != nil {
+			brain = reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, h.skills)
+		}
+		e.think(e.add("brain", b.Kind, "", log), brain)
 	case "none":
 		e.think(e.add("brain", b.Kind, "", log), agent.Silent{})
 	case "acp":

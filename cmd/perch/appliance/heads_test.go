@@ -26,10 +26,10 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 		},
 		"Home Assistant": func(h *appliancetest.Appliance, robot string) { h.Publish("perch/"+robot+"/head_yaw/set", "-40") },
 		"an LLM over MCP": func(h *appliancetest.Appliance, robot string) {
-			session := mcp(h, "",
+			session := posted(h, "",
 				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-			mcp(h, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			mcp(h, session,
+			posted(h, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			posted(h, session,
 				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+robot+`_robot_set_head_angles","arguments":{"yaw":-40}}}`)
 		},
 	}
@@ -77,8 +77,8 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 	}
 }
 
-// mcp posts a message, and returns the session it is of.
-func mcp(h *appliancetest.Appliance, session, body string) string {
+// posted posts a message of MCP, and returns the session it is of.
+func posted(h *appliancetest.Appliance, session, body string) string {
 	h.T.Helper()
 	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+appliancetest.Key,
 		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)

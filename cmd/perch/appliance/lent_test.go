@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/mcp"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
@@ -25,7 +28,7 @@ import (
 // that the words of a prompt name.
 const asAgent = "PERCHTEST_AGENT"
 
-// served is an MCP server as an agent is told of it.
+// mcpServed is an MCP server as an agent is told of it.
 type mcpServed struct {
 	Type, Name, URL string
 	Headers         []struct{ Name, Value string }
@@ -65,7 +68,10 @@ func serveAgent() {
 		case "session/prompt":
 			said := "No tools."
 			if server.URL != "" {
-				said = server.use(m.Params.Prompt[len(m.Params.Prompt)-1].Text)
+				u := server.use(m.Params.Prompt[len(m.Params.Prompt)-1].Text)
+				text, _ := json.Marshal(u)
+				_ = os.WriteFile(os.Getenv(asAgent)+usedFile, text, 0o600)
+				said = "That is done."
 			}
 			write(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": "s1",
 				"update": map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": said}}}})
@@ -98,29 +104,64 @@ func (s mcpServed) post(session, body string) (status int, header http.Header, a
 	return a.StatusCode, a.Header, string(text)
 }
 
-// use connects, and calls the tool with the arguments that stand in the words.
-func (s mcpServed) use(words string) string {
-	_, header,
-		_ := s.post("",
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	session := header.Get("Mcp-Session-Id")
-	s.post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	_, _, listed := s.post(session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	_, listed, _ = strings.Cut(listed, "data: ")
-	var list struct {
-		Result struct{ Tools []struct{ Name string } }
+// used is what an agent was offered in a turn, and what its calls were answered.
+type used struct {
+	Tools   []thinker.Tool
+	Answers []string
+}
+
+// use connects as an MCP client does, and makes the calls that stand in the words:
+// "a {} then b {}".
+func (s mcpServed) use(words string) (u used) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, bearer, _ := strings.Cut(s.Headers[0].Value, " ")
+	client, err := mcp.New(mcp.Options{Name: s.Name, URL: s.URL, Key: bearer, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return used{Answers: []string{err.Error()}}
 	}
-	_ = json.Unmarshal([]byte(listed), &list)
+	defer client.Close()
+	for _, tool := range client.Tools(ctx) {
+		tool.Name = strings.TrimPrefix(tool.Name, s.Name+".")
+		u.Tools = append(u.Tools, tool)
+	}
+	for call := range strings.SplitSeq(words, " then ") {
+		name, args, _ := strings.Cut(call, " ")
+		answer, err := client.Call(ctx, s.Name+"."+name, json.RawMessage(args))
+		if err != nil {
+			answer = "Error: " + err.Error()
+		}
+		u.Answers = append(u.Answers, answer)
+	}
+	return u
+}
+
+// toldAt is the file where an agent writes of which server it is told. Beside it is
+// what it used of that in its latest turn.
+type toldAt string
+
+const usedFile = ".used"
+
+func (f toldAt) used(t *testing.T) (u used) {
+	t.Helper()
+	text, err := os.ReadFile(string(f) + usedFile)
+	if err == nil {
+		err = json.Unmarshal(text, &u)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return u
+}
+
+// String is the names of the tools and the answers.
+func (u used) String() string {
 	var names []string
-	for _, tool := range list.Result.Tools {
+	for _, tool := range u.Tools {
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
-	name, args, _ := strings.Cut(words, " ")
-	_, _, called := s.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, args))
-	_, called, _ = strings.Cut(called, `"text":"`)
-	called, _, _ = strings.Cut(called, `"`)
-	return strings.ReplaceAll(strings.Join(names, " and "), "_", "-") + ": " + called
+	return strings.Join(names, " and ") + ": " + strings.Join(u.Answers, " ")
 }
 
 // torso is a robot that can turn its head.
@@ -144,11 +185,11 @@ func TestACodingAgentHasTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := filepath.Join(t.TempDir(), "told")
+	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := appliancetest.Config()
 		c.Local = local
-		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: told},
+		c.Brains = []config.Brain{{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: string(told)},
 			Within: config.Duration(20 * time.Second)}}
 		h := appliancetest.Start(t, c, t.TempDir())
 		answer := func(turn agent.Turn, words string) string {
@@ -164,11 +205,14 @@ func TestACodingAgentHasTools(t *testing.T) {
 			if err != nil && !errors.Is(err, agent.ErrNoBrain) {
 				t.Error(err)
 			}
-			return strings.Join(said, " ")
+			if len(said) == 0 {
+				return ""
+			}
+			return told.used(t).String()
 		}
 		body := &torso{}
-		const all = "cancel-timer and end-talk and get-perception and lookAt and notify and perform-skill and play-clip and recall and remember and " +
-			"self-robot-turn and setExpression and set-timer and speak and wave: "
+		const all = "cancel_timer and end_talk and get_perception and lookAt and notify and perform_skill and play_clip and recall and remember and " +
+			"self_robot_turn and setExpression and set_timer and speak and wave: "
 		if got := answer(agent.Turn{Robot: "a0b1c2d3e4f5", Body: body}, `self_robot_turn {"yaw":30}`); got != all+"turned" ||
 			fmt.Sprint(body.turned) != "[self.robot.turn30]" {
 			t.Errorf("it has %s, and turned %v", got, body.turned)
@@ -178,7 +222,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 			t.Errorf("it said %s, and there are %v", got, h.Timers.Pending("a0b1c2d3e4f5", time.Now()))
 		}
 		if got := answer(agent.Turn{Untrusted: true}, `set_timer {"seconds":600,"text":"The tea is ready."}`); !strings.HasPrefix(got,
-			"lookAt and play-clip and recall and remember and setExpression and speak and wave:") ||
+			"recall and remember: ") ||
 			len(h.Timers.Pending("a0b1c2d3e4f5", time.Now())) != 1 {
 			t.Errorf("a guest: %s", got)
 		}
@@ -187,14 +231,14 @@ func TestACodingAgentHasTools(t *testing.T) {
 			t.Errorf("a stranger: %s, %v", got, body.turned)
 		}
 		var server mcpServed
-		text, err := os.ReadFile(told)
+		text, err := os.ReadFile(string(told))
 		if err == nil {
 			err = json.Unmarshal(text, &server)
 		}
 		if err != nil || server.Type != "http" || server.Name != "perch" || !strings.HasPrefix(server.URL, "http://127.0.0.1:") {
 			t.Errorf("it was told of %s, %v", text, err)
 		}
-		if got := server.use(`remember {"fact":"It is void."}`); !strings.Contains(got, "nobody is being answered") ||
+		if got := server.use(`remember {"fact":"It is void."}`).String(); !strings.Contains(got, "nobody is being answered") ||
 			len(h.Memory.Search("void", time.Now())) > 0 {
 			t.Errorf("after the turn: %s", got)
 		}

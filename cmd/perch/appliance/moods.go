@@ -11,7 +11,7 @@ import (
 // newMoods makes what characters feel, where that is on, and what judges their sentences. An owner's list of words that
 // cannot be read is logged, and the others are used.
 func (a *Appliance) newMoods() {
-	words, err := mood.ReadWords(filepath.Join(a.Data, "words"))
+	words, err := mood.ReadWords(wordsDirectory(a.Data))
 	if err != nil {
 		a.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
 	}
@@ -22,6 +22,9 @@ func (a *Appliance) newMoods() {
 	a.moods = mood.New(mood.Options{Bus: a.Bus, Words: words,
 		Language: func(id device.ID) string { return a.Characters.Of(id).Speech.Language }})
 }
+
+// wordsDirectory holds the owner's own lists.
+func wordsDirectory(data string) string { return filepath.Join(data, "words") }
 
 // runMoods feels until ctx ends.
 func (a *Appliance) runMoods(ctx context.Context) {

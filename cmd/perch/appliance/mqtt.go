@@ -64,7 +64,7 @@ func (a *Appliance) newMirror() error {
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
-	o.Gestures = a.gestures
+	o.Gestures, o.Characters = a.gestures, a.Characters
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
 	o.Restart = a.askRestart
 	a.Mirror, err = homeassistant.New(o)

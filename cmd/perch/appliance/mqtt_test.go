@@ -55,6 +55,72 @@ func entities(l *appliancetest.Listener) map[string]entity {
 	return all
 }
 
+// TestTheCharacterOverMQTT: choosing one is perch character use, also the other way
+// about; what there is to choose follows what is imported.
+func TestTheCharacterOverMQTT(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	who := func() string { return h.Characters.Who("a0b1c2d3e4f5", "") }
+	const at, config = appliancetest.RobotTopic + "character/set", "homeassistant/device/perch_a0b1c2d3e4f5/config"
+	shown := func(id string) {
+		t.Helper()
+		h.Eventually(id+" shows", func() bool {
+			var latest string
+			for _, line := range l.Lines() {
+				if payload, found := strings.CutPrefix(line, appliancetest.RobotTopic+"state "); found {
+					latest = payload
+				}
+			}
+			return strings.Contains(latest, `"character":"`+id+`"`) && who() == id
+		})
+	}
+	shown("default")
+	h.Admin("POST", "/api/v1/characters?id=leo", `{"spec":"agent-manifest/0.2","name":"Leo"}`, nil)
+	h.Eventually("it can be chosen", func() bool { return l.Has(config, `"options":["default","leo"]`, `"command_topic":"`+at+`"`) })
+	h.Publish(at, "leo")
+	shown("leo")
+	h.Admin("PUT", "/api/v1/devices/a0b1c2d3e4f5", `{"character":"default"}`, nil)
+	shown("default")
+	h.Admin("PUT", "/api/v1/devices/a0b1c2d3e4f5", `{"character":"leo"}`, nil)
+	shown("leo")
+	before := len(l.Lines())
+	h.Publish(at, "nobody")
+	h.Eventually("it is refused and the state told again", func() bool {
+		lines := l.Lines()[before:]
+		told := slices.ContainsFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, appliancetest.RobotTopic+"state ") && strings.Contains(line, `"character":"leo"`)
+		})
+		return told && l.Has(appliancetest.RobotTopic+"conversation", `"command_rejected"`, `"thing":"character"`, `there is no character`)
+	})
+	if text := h.Logged.String(); !strings.Contains(text, `a command over MQTT is refused`) || !strings.Contains(text, `there is no character`) {
+		t.Errorf("logged is %s", text)
+	}
+	h.Publish(at, "default")
+	shown("default")
+}
+
+// TestTheDiaryOverMQTT: the event is the entry that was written, with its number and hash.
+func TestTheDiaryOverMQTT(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	h.Bus.Publish("a0b1c2d3e4f5", "s1", event.LoadEnded{URI: "robot.glb"})
+	h.Bus.Publish("a0b1c2d3e4f5", "s1", event.Said{Text: "hello"})
+	h.Eventually("both are published", func() bool { return l.Has(appliancetest.RobotTopic+"diary", `"seq":2`) })
+	written := h.Diary.Newest(10)
+	if len(written) != 2 {
+		t.Fatalf("written are %+v", written)
+	}
+	for _, e := range written {
+		parts := []string{fmt.Sprintf(`"event_type":%q`, e.Type), fmt.Sprintf(`"seq":%d,"hash":%q`, e.Seq, e.Hash), `"session_id":"s1"`}
+		if !l.Has(appliancetest.RobotTopic+"diary", parts...) {
+			t.Errorf("%+v is not published", e)
+		}
+	}
+	if l.Has(appliancetest.RobotTopic+"diary", "hello") {
+		t.Error("the words are published")
+	}
+}
+
 // TestAnAutomation is what all of this is for: an automation sees a robot
 // listen, think, speak and turn to the person, each once and in this order; and
 // what it has to say meanwhile is said when the robot, which has hung up, next

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -82,6 +83,9 @@ type ownedRobots struct {
 
 // Configure sets what the engines support, and publishes a new name.
 func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, error) {
+	if c.Persona != nil && strings.TrimSpace(*c.Persona) == agent.DefaultCharacter {
+		c.Persona = new("") // the household's is that of a robot without its own
+	}
 	if err := r.characters.check(c); err != nil {
 		return device.Robot{}, err
 	}

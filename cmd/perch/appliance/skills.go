@@ -2,13 +2,9 @@ package appliance
 
 import (
 	"cmp"
-	"crypto/ed25519"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -36,9 +32,12 @@ func (a *Appliance) newSkills() (err error) {
 	}
 	a.Skills.Library, err = skill.New(skill.Options{
 		Folder: SkillFolder(a.Config, a.Data), Trust: trust, Publish: a.Bus.Publish, Log: a.Log,
+		Language: a.Config.Language,
+		Skills:   func(character string) []string { return a.Characters.SkillsOf(character) }, // which are made later, and before a turn
 		Remember: func(c skill.Call, name, fact string) error {
-			entry := agent.Entry{Name: cmp.Or(name, fact), Body: fact, Robot: c.Robot, Source: "skill"}
-			_, err := a.Memory.Of(agent.Turn{Robot: c.Robot, Untrusted: c.Untrusted}).Remember(entry, cmp.Or(c.Now, time.Now()))
+			now := cmp.Or(c.Now, time.Now())
+			entry := agent.Entry{Name: cmp.Or(name, fact), Body: fact, Robot: c.Robot, Session: c.Session, Source: "skill"}
+			_, err := a.Memory.Of(agent.Turn{Robot: c.Robot, Session: c.Session, Now: now, Untrusted: c.Untrusted}).Remember(entry, now)
 			return err
 		},
 		Sign: func(message string) (event.Signed, error) {
@@ -83,27 +82,13 @@ func SkillTrust(c *config.Config, data string) (skill.Trust, error) {
 	if err != nil {
 		return trust, fmt.Errorf("skills: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(data, diaryKey)); errors.Is(err, fs.ErrNotExist) {
+	key, err := ReadKey(data)
+	if errors.Is(err, fs.ErrNotExist) {
 		return trust, nil // nothing was signed with it yet
 	}
-	key, err := SigningKey(data, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return trust, err
 	}
-	public, _ := key.Public().(ed25519.PublicKey)
-	trust.Owners = append(trust.Owners, public)
+	trust.Owners = append(trust.Owners, key.Public())
 	return trust, nil
-}
-
-// SigningKey is the appliance's Ed25519 key, which is made where there is none.
-func SigningKey(data string, log *slog.Logger) (ed25519.PrivateKey, error) {
-	text, err := Secret(data, diaryKey, log)
-	if err != nil {
-		return nil, err
-	}
-	seed, err := hex.DecodeString(text)
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s is no key of 64 hex digits; restore it from a backup", filepath.Join(data, diaryKey))
-	}
-	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -2,21 +2,29 @@ package appliance_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"perch/agent"
 	"perch/agent/skill"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/event"
+	"perch/firmware-tools/simrobot"
 )
 
 // sailor is a model that looks up the tide first. It keeps what it is asked.
@@ -43,6 +51,36 @@ func (m *sailor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
 }
 
+// writeSkill puts a bundle into the folder of skills.
+func writeSkill(t *testing.T, data, name string, files map[string]string) {
+	t.Helper()
+	folder := filepath.Join(data, "skills", name)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// signSkill signs one as the appliance's owner.
+func signSkill(t *testing.T, data, name string) {
+	t.Helper()
+	key, err := appliance.SigningKey(data, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := skill.Read(filepath.Join(data, "skills", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := skill.Sign(s, key.Private()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAModelUsesASkillThatTheOwnerHasSigned, and not one that nobody has.
 func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	t.Parallel()
@@ -53,29 +91,11 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	defer sea.Close()
 	data := t.TempDir()
 	for _, name := range []string{"tide", "wind"} {
-		folder := filepath.Join(data, "skills", name)
-		tools := fmt.Sprintf(`{"tools":[{"name":%q,"description":"Looks it up.","url":%q}]}`, name, sea.URL)
-		for file, text := range map[string]string{"manifest.json": fmt.Sprintf(`{"name":%q,"description":"Knows it."}`, name), "tools.json": tools,
-			"SKILL.md": "Ask for the " + name + " first."} {
-			if err := os.MkdirAll(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		writeSkill(t, data, name, map[string]string{"manifest.json": fmt.Sprintf(`{"name":%q,"description":"Knows it."}`, name),
+			"SKILL.md":   "Ask for the " + name + " first.",
+			"tools.json": fmt.Sprintf(`{"tools":[{"name":%q,"description":"Looks it up.","url":%q}]}`, name, sea.URL)})
 	}
-	key, err := appliance.SigningKey(data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tide, err := skill.Read(filepath.Join(data, "skills", "tide"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := skill.Sign(tide, key); err != nil {
-		t.Fatal(err)
-	}
+	signSkill(t, data, "tide")
 	c := appliancetest.Config()
 	c.Brains = []config.Brain{{Kind: "openai", URL: brain.URL + "/v1", Model: "m"}}
 	c.Skins.Key = "key-of-the-skins-0123"
@@ -89,5 +109,248 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	}
 	if all, err := json.Marshal(m.asks); err != nil || strings.Contains(string(all), "Ask for the wind first.") {
 		t.Errorf("a skill that nobody has signed is used: %v", err)
+	}
+}
+
+// TestWhatASkillRemembersIsOfItsSession, so that it is known which character has learnt it.
+func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(data, "characters"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leo := []byte(`{"spec":"agent-manifest/0.2","name":"Leo"}`)
+	if err := os.WriteFile(filepath.Join(data, "characters", "leo.json"), leo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := appliancetest.Config()
+	c.Robots.Each = []config.Robot{{Robot: "a0b1c2d3e4f5", Character: "leo"}}
+	h := appliancetest.Start(t, c, data)
+	h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan"}, time.Now())
+	if _, err := h.Robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if who := h.Characters.Who("a0b1c2d3e4f5", ""); who != "leo" { // without a restart
+		t.Errorf("the robot that has come is %s", who)
+	}
+	from := h.Bus.ReadFrom(1)
+	_, err := h.Skills.Perform(t.Context(), skill.Call{Session: "skin:1", Skill: "remember", Args: json.RawMessage(`{"content":"Ann drinks tea."}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		e, err := from.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := e.Event.(event.Remembered); is {
+			if e.Session != "skin:1" {
+				t.Errorf("it is remembered in the session %q", e.Session)
+			}
+			return
+		}
+	}
+}
+
+// tideSkill is a bundle with sentences, whose tool is at an address.
+func tideSkill(url, sentences string) map[string]string {
+	return map[string]string{
+		"manifest.json": `{"name":"tide","version":"1.0.0","description":"Knows the tide.","animationHint":"bow","handler":"high_water",` +
+			`"voicePattern":"High water at {{output}}, {{place}}.","sentences":{"en":` + sentences + `}}`,
+		"tools.json": `{"tools":[{"name":"high_water","description":"Looks it up.","url":"` + url + `"}]}`,
+	}
+}
+
+// TestASpokenSentencePerformsASkill of the reflex brain: a robot is asked aloud, the
+// embedded recognizer understands the sentence of the bundle, the endpoint is asked,
+// the robot says the voicePattern and makes the gesture. Sentences that collide or
+// that the recognizer cannot know are left out, and hinder no other. With the bundle
+// changed, a start listens for other sentences.
+func TestASpokenSentencePerformsASkill(t *testing.T) {
+	t.Parallel()
+	var asked string
+	var mu sync.Mutex
+	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		asked = string(body)
+		mu.Unlock()
+		_, _ = io.WriteString(w, "six")
+	}))
+	defer sea.Close()
+	data := t.TempDir()
+	writeSkill(t, data, "tide", tideSkill(sea.URL, `["tell me the water level in the {place}","what time is it","tell me the hochwasserstand"]`))
+	signSkill(t, data, "tide")
+	writeSkill(t, data, "wind", map[string]string{"manifest.json": `{"name":"wind","description":"d","sentences":{"en":["tell me the wind"]}}`})
+	const mac = "A0:B1:C2:D3:E4:F5"
+	h := appliancetest.Start(t, appliancetest.Config(), data)
+	h.Adopt(mac)
+	r := h.Robot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "tell me the water level in the garden")})
+	if !r.Showed("High water at six, garden.") {
+		t.Errorf("the robot does not say it: %v", r.Seen())
+	}
+	mu.Lock()
+	if want := `{"agentId":"default","args":{"place":"garden"},"skill":"tide","tool":"high_water"}`; asked != want {
+		t.Errorf("the endpoint is asked %s", asked)
+	}
+	mu.Unlock()
+	if _, bowed := r.When(func(e simrobot.Observation) bool {
+		c, is := e.(simrobot.Called)
+		return is && strings.Contains(c.Name, "set_head_angles") && strings.Contains(string(c.Arguments), `"pitch":5`)
+	}); !bowed {
+		t.Error("the robot does not bow")
+	}
+	for _, want := range []string{`sentence \"what time is it\" of the skill tide`, "hochwasserstand", "wind"} {
+		if !strings.Contains(h.Logged.String(), want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
+	said := func(text string) string {
+		t.Helper()
+		s, err := agent.AnswerText(t.Context(), h.Mind, agent.Turn{Conversation: "c", Text: text}, func(agent.Reply) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Text
+	}
+	if got := said("tell me the wind"); strings.Contains(got, "one") || !strings.Contains(got, "do not know") {
+		t.Errorf("the sentence of a skill that is not loaded is answered: %q", got)
+	}
+	if got := said("tell me the hochwasserstand"); got != "High water at six." {
+		t.Errorf("a typed word that the recognizer does not know is answered %q", got)
+	}
+	h.Stop()
+	writeSkill(t, data, "tide", tideSkill(sea.URL, `["how high is the water"]`))
+	signSkill(t, data, "tide")
+	h = appliancetest.Start(t, appliancetest.Config(), data)
+	if got := said("how high is the water"); got != "High water at six." {
+		t.Errorf("after a change it says %q", got)
+	}
+	if got := said("tell me the water level in the garden"); !strings.Contains(got, "do not know") {
+		t.Errorf("the old sentence is answered: %q", got)
+	}
+}
+
+// TestAnMCPServerIsBehindASkill: the server is a process of its own, the example of
+// the protocol's Go library, that serves over HTTP. Its tool is used by performing the
+// skill, by a sentence, and by a model. Once the server is gone, the skill fails with a
+// sentence that names it.
+func TestAnMCPServerIsBehindASkill(t *testing.T) {
+	t.Parallel()
+	program, at := filepath.Join(t.TempDir(), "everything"), appliancetest.FreeAddress(t)
+	if out, err := exec.Command("go", "build", "-o", program,
+		"github.com/modelcontextprotocol/go-sdk/examples/server/everything").CombinedOutput(); err != nil {
+		t.Fatalf("build the example server: %v\n%s", err, out)
+	}
+	server := exec.Command(program, "-http", at)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := sync.OnceFunc(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	t.Cleanup(ended)
+	appliancetest.Eventually(t, "the server listens", func() bool {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct {
+			Messages []struct{ Role, Content string }
+		}
+		if json.NewDecoder(r.Body).Decode(&ask) != nil {
+			http.NotFound(w, r)
+			return
+		}
+		delta := `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"greet","arguments":"{\"name\":\"Ben\"}"}}]}`
+		if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
+			text, _ := json.Marshal("It says: " + last.Content + ".")
+			delta = `{"content":` + string(text) + `}`
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
+	}))
+	defer model.Close()
+	data := t.TempDir()
+	writeSkill(t, data, "porter", map[string]string{
+		"manifest.json": `{"name":"porter","description":"Announces people.","handler":"greet","voicePattern":"The porter says {{output}}.",` +
+			`"mcpServers":{"door":"http://` + at + `/"},"sentences":{"en":["announce {person}"]},"slots":{"person":"name"}}`,
+		"tools.json": `{"tools":[{"name":"greet","description":"Greets somebody.","mcp":"door","input_schema":{"type":"object",` +
+			`"properties":{"name":{"type":"string"}},"required":["name"]}}]}`})
+	signSkill(t, data, "porter")
+	c := appliancetest.Config()
+	c.Brains = []config.Brain{{Kind: "openai", URL: model.URL + "/v1", Model: "m"}, {Kind: "reflex"}}
+	h := appliancetest.Start(t, c, data)
+	call := skill.Call{Skill: "porter", Args: json.RawMessage(`{"name":"Anna"}`)}
+	if r, err := h.Skills.Perform(t.Context(), call); err != nil || !r.Success || r.Output != "Hi Anna" {
+		t.Errorf("performed it answers %+v, %v", r, err)
+	}
+	say := func(brain, text string) string {
+		t.Helper()
+		turn := agent.Turn{Conversation: brain, Brain: brain, Text: text}
+		s, err := agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Text
+	}
+	if got := say("openai", "Who is there?"); got != "It says: Hi Ben." {
+		t.Errorf("the model says %q", got)
+	}
+	if got := say("reflex", "announce anna"); got != "The porter says Hi anna." {
+		t.Errorf("the sentence is answered %q", got)
+	}
+	ended()
+	if _, err := h.Skills.Perform(t.Context(), call); err == nil || !strings.Contains(err.Error(), at) {
+		t.Errorf("without the server: %v", err)
+	}
+	if got := say("reflex", "announce anna"); got != "That did not work." {
+		t.Errorf("without the server the sentence is answered %q", got)
+	}
+	h.Stop()
+}
+
+// TestAManifestChoosesSkills: a character with a list has those alone, and no other is
+// performed for it, whether it is asked by a sentence or by a tool. One without a list
+// has all, and one with an empty list the built-in ones.
+func TestAManifestChoosesSkills(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	for _, name := range []string{"tide", "wind"} {
+		writeSkill(t, data, name, map[string]string{"manifest.json": fmt.Sprintf(
+			`{"name":%q,"description":"Knows it.","voicePattern":"The %s is fine.","sentences":{"en":["tell me the %s"]}}`, name, name, name)})
+	}
+	c := appliancetest.Config()
+	c.Skills.Trust = skill.Any
+	for name, list := range map[string]string{"sailor": `,"skills":[{"uri":"skills/tide/","version":"1.0.0"}]`, "baker": `,"skills":[]`,
+		"anybody": ``} {
+		file := filepath.Join(data, name+".json")
+		if err := os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"X"`+list+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.Characters = append(c.Characters, config.Character{Name: name, Manifest: file})
+	}
+	h := appliancetest.Start(t, c, data)
+	for character, want := range map[string]string{"sailor": "tide", "baker": "", "anybody": "tide wind", "default": "tide wind"} {
+		turn := agent.Turn{Session: "s", Conversation: character}
+		h.Characters.Play(&turn, strings.TrimPrefix(character, "default"), "")
+		offered := fmt.Sprint(h.Skills.Tools(turn), h.Skills.Block(turn))
+		for _, name := range []string{"tide", "wind"} {
+			has := strings.Contains(want, name)
+			if strings.Contains(offered, name) != has {
+				t.Errorf("%s is offered %s: %t, not %t", character, name, !has, has)
+			}
+			turn.Text = "tell me the " + name
+			said, err := agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil })
+			if err != nil || strings.Contains(said.Text, "is fine") != has {
+				t.Errorf("%s, asked for %s, says %q, %v", character, name, said.Text, err)
+			}
+			if _, err := h.Skills.Perform(t.Context(), skill.Call{Agent: character, Skill: name}); errors.Is(err, skill.ErrUnknown) == has {
+				t.Errorf("%s performs %s: %v", character, name, err)
+			}
+		}
+		if r, err := h.Skills.Perform(t.Context(), skill.Call{Agent: character, Skill: "greet"}); err != nil || r.Output != "Hello!" {
+			t.Errorf("%s does not greet: %v", character, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
 	"perch/gateway/hooks"
@@ -25,6 +26,7 @@ func (a *Appliance) newSkins() error {
 	if err != nil {
 		return err
 	}
+	a.words = words
 	robots, err := c.DrivenRobots()
 	if err != nil {
 		return err
@@ -40,8 +42,9 @@ func (a *Appliance) newSkins() error {
 		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
 		Skills: a.Skills, Log: a.Log,
 	})
+	a.feed = feed.New(feed.Options{Board: a.board, Bus: a.Bus, Notices: a.Notices, Words: words, Log: a.Log})
 	a.skins = skin.New(skin.Options{
-		Board: a.board, Bus: a.Bus, Notifier: a.notifier, Notices: a.Notices, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
+		Feed: a.feed, Bus: a.Bus, Notifier: a.notifier, Robots: a.Robots, Find: a.Robots.Find, Mind: a.Mind,
 		Questions:  questions{a.hooks, a.Talk},
 		Characters: a.Characters, System: c.Skins.System,
 		Words: words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
@@ -60,7 +63,10 @@ func (a *Appliance) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error
 	for _, lock := range locks {
 		upgrades = append(upgrades, door.InUpgrade(a.Config.Skins.QueryToken, lock))
 	}
-	a.vccp.Characters(r.Group("", door.Guard(upgrades...)))
+	opened := r.Group("", door.Guard(upgrades...))
+	a.vccp.Characters(opened)
+	a.llmvtuber.Routes(opened)
+	a.aituber.Routes(opened)
 }
 
 // lendTools opens a place where a coding agent finds the tools of its turns.

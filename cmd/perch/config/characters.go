@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -29,6 +30,9 @@ func CheckCharacter(id string) error {
 	}
 	if id == agent.DefaultCharacter || id == "perch" {
 		return fmt.Errorf("%q is the household's own character; choose another", id)
+	}
+	if id == "me" {
+		return errors.New(`"me" is the character of whoever asks; choose another`)
 	}
 	return nil
 }
@@ -104,6 +108,9 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 		return
 	}
 	if b.Provider == "" {
+		if b.Model != "" || b.Temperature != nil || b.MaxTokens > 0 {
+			say("model, temperature and maxTokens of this manifest are not used: it names no provider, and has the household's brains as they are.")
+		}
 		return
 	}
 	names, best := c.brainNames(), -1
@@ -122,10 +129,10 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 	cast.First = names[best]
 	own := c.Brains[best]
 	if b.Model != "" && own.Kind != "reflex" && own.Model != b.Model {
-		say("It asked for the model %s; the brain %s of this appliance has another.", b.Model, cast.First)
+		say("model %s of this manifest is not used: the brain %s of this appliance has another.", b.Model, cast.First)
 	}
 	if b.Temperature != nil || b.MaxTokens > 0 {
-		say("temperature and maxTokens are those of the brain %s of this appliance, which all share.", cast.First)
+		say("temperature and maxTokens of this manifest are not used: they are those of the brain %s of this appliance, which all share.", cast.First)
 	}
 }
 

@@ -46,6 +46,7 @@ func (k *checker) check(c *Config) error {
 	k.skins(c)
 	k.skills(c)
 	k.characters(c)
+	k.relays(c)
 	_, err := c.Web.Proxies()
 	k.failed("web.ingress", err)
 	_, err = c.Firmware.Signer()
@@ -95,11 +96,9 @@ func (k *checker) addresses(c *Config) {
 		k.listen(fmt.Sprintf("listen.%d", i), a)
 	}
 	for i, a := range c.Local {
-		host, err := splitAddress(a)
-		if err == nil && host != "localhost" {
-			if ip, e := netip.ParseAddr(host); e != nil || !ip.IsLoopback() {
-				err = fmt.Errorf("%q is served without a key and so must be a loopback address", a)
-			}
+		_, err := splitAddress(a)
+		if err == nil && !Loopback(a) {
+			err = fmt.Errorf("%q is served without a key and so must be a loopback address", a)
 		}
 		k.failed(fmt.Sprintf("local.%d", i), err)
 	}
@@ -111,6 +110,16 @@ func (k *checker) addresses(c *Config) {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i), "it is no origin such as https://panel.example: a scheme, a name and perhaps a port")
 		}
 	}
+}
+
+// Loopback reports whether only programs of this machine reach an address to listen on.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 // listen checks an address to listen on.

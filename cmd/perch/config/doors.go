@@ -41,10 +41,15 @@ type Skins struct {
 	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
 	// Vocabularies are more, or other words of those there are.
 	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
+	Model        Live2DModel                            `yaml:"live2d_model"`
 	Hooks        struct {
 		Robots []string `yaml:"robots"`
 	} `yaml:"hooks"`
+	OpenClaw string `yaml:"openclaw"` // where programs made for OpenClaw's gateway connect
 }
+
+// Live2DModel is a file that describes the Live2D model of avatar programs.
+type Live2DModel string
 
 // DrivenRobots are those that coding agents drive.
 func (c *Config) DrivenRobots() (all []device.ID, err error) {
@@ -73,6 +78,17 @@ func (k *checker) skins(c *Config) {
 	}
 	_, err = c.DrivenRobots()
 	k.failed("skins.hooks.robots", err)
+	if s.Model != "" {
+		k.failed("skins.live2d_model", k.Check(c, s.Model))
+	}
+	if s.OpenClaw == "" {
+		return
+	}
+	k.listen("skins.openclaw", s.OpenClaw)
+	if key, err := Secret("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
+		k.fault("skins.openclaw", "%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789",
+			s.OpenClaw)
+	}
 }
 
 func namesOf[T ~string](all []T) (names []string) {

@@ -120,6 +120,7 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.Encryption()
 	d.Disk()
 	d.Database()
+	d.Files()
 	d.Clock()
 	d.Ports()
 	d.engines(ctx)
@@ -201,6 +202,9 @@ func (d *Examination) Ports() {
 	}
 	if c.Wyoming.Listen != "" {
 		d.ports("wyoming.listen", c.Wyoming.Listen)
+	}
+	if c.Skins.OpenClaw != "" {
+		d.ports("skins.openclaw", c.Skins.OpenClaw)
 	}
 	// Of an appliance that does not run, the broker itself is tried; a fault of its own says more.
 	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {

@@ -180,6 +180,26 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
 			[]string{"mqtt-password", "chmod 600"}},
 
+		"gestures, words, a character and a persona": {func(t *testing.T, d *Examination) {
+			d.write(t, d.Data+"/gestures/a.json", `{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`, 0o600)
+			d.write(t, d.Data+"/words/de.txt", "concern: hatschert\n", 0o600)
+			d.write(t, d.Data+"/characters/cook.json", `{"spec":"agent-manifest/0.2","name":"Cook"}`, 0o600)
+			d.write(t, d.Data+"/personas/tom.md", "You are Tom.", 0o600)
+		}, func(_ *testing.T, d *Examination) { d.Files() }, "files", false, []string{"can be used"}},
+		"a gesture too long": {file("gestures/b.json", `{"gestures":[{"name":"twirl","duration_ms":90000,"frames":[]}]}`, 0o600),
+			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"gestures/b.json", "duration_ms", "frames", "restart"}},
+		"a feeling that is none": {file("words/de.txt", "# hm\njoy: bärig\n", 0o600), func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+			[]string{"words/de.txt: line 2", "write for example", "restart"}},
+		"a character that is none": {file("characters/cook.json", `{"spec":"agent-manifest/9"}`, 0o600),
+			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"characters/cook.json", "perch character check"}},
+		"a persona that does not end": {file("personas/tom.md", "---\nname: Tom\n", 0o600),
+			func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+			[]string{"personas/tom.md", "line 1", "correct or remove it"}},
+		"a skill without a manifest": {file("skills/tide/SKILL.md", "x", 0o600), func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+			[]string{"skills/tide", "perch skill check"}},
+		"a skill that nobody has signed": {file("skills/tide/manifest.json", `{"name":"tide","version":"1.0.0","description":"x"}`, 0o600),
+			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"skills/tide", "sign"}},
+
 		"no database yet": {nil, func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"first start makes it"}},
 		"a database": {func(t *testing.T, d *Examination) { _ = d.kept(t).Close() },
 			func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"can be read"}},

@@ -47,6 +47,18 @@ func (d *Examination) Disk() {
 	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
+// Files reads the owner's own gestures, words, characters and skills, of which a start
+// leaves out what it cannot use.
+func (d *Examination) Files() {
+	faults, some := appliance.OwnersFiles(d.Config, d.Data)
+	for _, err := range faults {
+		d.addRead("files", err, "")
+	}
+	if some && len(faults) == 0 {
+		d.add("files", nil, "your own gestures, words, characters and skills can be used")
+	}
+}
+
 // Clock finds the clock of a Pi that has none and no network yet. Robots get
 // their time from it.
 func (d *Examination) Clock() {

@@ -129,6 +129,7 @@ export class Board extends EventTarget {
       f.online = s["online"] === true;
       f.talking = s["talking"] === true;
       f.emotion = text((s["emotion"] as { name?: unknown } | undefined)?.name) || "neutral";
+      f.mood = moodOf((s["mood"] as Record<string, unknown> | undefined) ?? {});
       f.asked = s.state === "notification" ? ["?"] : [];
       f.running = [];
       this.show(f, s.state);

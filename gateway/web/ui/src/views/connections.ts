@@ -1,4 +1,4 @@
-// The programs that are connected: skins, coding agents and Home Assistant.
+// The programs that are connected: skins, avatar programs, coding agents and Home Assistant.
 
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
@@ -20,10 +20,19 @@ interface Agent {
   since?: string;
 }
 
+interface Relay {
+  name: string;
+  title: string;
+  ok: boolean;
+  note?: string;
+  since?: string;
+}
+
 interface Connections {
   skins: Skin[] | null;
   agents: Agent[] | null;
   homeassistant?: { ok: boolean; note?: string };
+  relays?: Relay[];
 }
 
 export class ConnectionsView extends View {
@@ -60,6 +69,7 @@ export class ConnectionsView extends View {
   protected content(): unknown {
     const skins = this.all?.skins ?? [];
     const agents = this.all?.agents ?? [];
+    const relays = this.all?.relays ?? [];
     const ha = this.all?.homeassistant;
     return html`<div class="stack">
       <p class="lead">${t("about")}</p>
@@ -74,6 +84,12 @@ export class ConnectionsView extends View {
           <tbody role="rowgroup">${skins.map((s) => html`<tr role="row" data-test="skin"><th role="rowheader" scope="row">${s.kind}</th>
             <td role="cell" data-head=${t("address")}>${s.address ?? ""}</td><td role="cell" data-head=${t("since")}>${s.since ? ago(s.since) : ""}</td></tr>`)}</tbody></table>`}
       </p-card>
+      ${relays.length === 0 ? nothing : html`<p-card heading=${t("relays")}><table class="blocks" role="table" id="relays" aria-label=${t("relays")}>
+          <thead role="rowgroup"><tr role="row">${(["name", "state", "note", "since"] as const).map((h) => html`<th role="columnheader" scope="col">${t(h)}</th>`)}</tr></thead>
+          <tbody role="rowgroup">${relays.map((r) => html`<tr role="row" data-test="relay"><th role="rowheader" scope="row">${r.title}${r.name === r.title ? nothing : html` (${r.name})`}</th>
+            <td role="cell" data-head=${t("state")}><span class="tag ${r.ok ? "ok" : ""}">${t(r.ok ? "connected" : "notConnected")}</span></td>
+            <td role="cell" data-head=${t("note")}>${r.note ?? ""}</td>
+            <td role="cell" data-head=${t("since")}>${r.since ? ago(r.since) : ""}</td></tr>`)}</tbody></table></p-card>`}
       <p-card heading=${t("agents")}>${agents.length === 0
         ? html`<p-empty heading=${t("agentsNone")}>${t("agentsHint")}</p-empty>`
         : html`<table class="blocks" role="table" id="agents" aria-label=${t("agents")}>

@@ -9,6 +9,7 @@ import { ago, clock } from "../lib/words.js";
 import { devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
 import { t } from "./memory.words.js";
+import "./diary.js";
 
 interface Entry {
   id: string;
@@ -131,6 +132,7 @@ export class MemoryView extends View {
           ? html`<p-button @click=${() => (this.shown += atOnce)}>${t("more")}</p-button>`
           : nothing}
       </p-card>
+      <p-diary></p-diary>
     </div>`;
   }
 

@@ -6,6 +6,7 @@ import { feed } from "../lib/feed.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { clock } from "../lib/words.js";
+import { about } from "./action.about.js";
 import { say } from "./character.words.js";
 
 interface Action {
@@ -62,12 +63,6 @@ export class Actions extends Spoken {
     return html`<ul class="small">${this.actions.map((a) => html`<li data-test="action"><time class="muted">${clock(new Date(a.timestamp))}</time>
       <b>${a.type}</b><bdi>${about(a.payload)}</bdi></li>`)}</ul>`;
   }
-}
-
-// about is what an action says first.
-function about(p: Record<string, unknown>): string {
-  const first = ["text", "name", "target", "trigger", "skill", "content", "message", "uri", "state"].map((k) => p[k]).find((v) => typeof v === "string" && v !== "");
-  return typeof first === "string" ? first.slice(0, 200) : "";
 }
 
 customElements.define("p-actions", Actions);

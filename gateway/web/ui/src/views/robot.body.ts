@@ -16,13 +16,6 @@ import { say } from "./robot.words.js";
 const colours = [["off", "#000000"], ["red", "#ff0000"], ["green", "#00ff00"], ["blue", "#0000ff"], ["white", "#ffffff"], ["warm", "#ff9a3c"]] as const;
 const degreesPerPixel = 0.45;
 const keyStep = 8; // degrees
-const gestures = {
-  nod: [[0, 25], [0, 5], [0, 25], [0, 10]],
-  shake: [[-28, 10], [28, 10], [-20, 10], [0, 10]],
-  look: [[-50, 10], [50, 15], [0, 10]],
-} as const;
-const gestureStep = 380; // ms
-
 export type Wish = { work: () => Promise<unknown>; done: string };
 
 export class Body extends Spoken {
@@ -132,19 +125,6 @@ export class Body extends Spoken {
     return run(this.device.id, head.tool.name, args);
   }
 
-  private gesture(name: keyof typeof gestures): void {
-    const head = controlsOf(this.tools).head;
-    if (!head) return;
-    const home: [number, number] = [this.yaw, this.pitch];
-    this.wish(async () => {
-      for (const [yaw, pitch] of [...gestures[name], home]) {
-        [this.yaw, this.pitch] = [yaw, pitch];
-        await this.turnTo(head, yaw, pitch);
-        await new Promise((done) => setTimeout(done, gestureStep));
-      }
-    });
-  }
-
   // set sets the volume or the brightness. The robot reports them only at its next
   // turn, so that what it has accepted is taken for what is.
   private set(c: Control, what: "volume" | "brightness", value: number): void {
@@ -223,8 +203,7 @@ export class Body extends Spoken {
       ${c.brightness ? this.slider("brightness", say("brightness"), status?.brightness ?? undefined, 0, 100, off, (n) => this.set(c.brightness!, "brightness", n)) : nothing}
       ${c.head ? html`${this.slider("yaw", say("yaw"), this.yaw, -128, 128, off, (n) => this.turn(n, this.pitch))}
         ${c.head.args[1] ? this.slider("pitch", say("pitch"), this.pitch, 0, 90, off, (n) => this.turn(this.yaw, n)) : nothing}
-        <div class="row"><p-button data-test="ahead" ?disabled=${off} @click=${() => this.turn(0, 0)}>${say("ahead")}</p-button>
-          ${(["nod", "shake", "look"] as const).map((g) => html`<p-button data-test=${g} ?disabled=${off} @click=${() => this.gesture(g)}>${say(g)}</p-button>`)}</div>` : nothing}`;
+        <div class="row"><p-button data-test="ahead" ?disabled=${off} @click=${() => this.turn(0, 0)}>${say("ahead")}</p-button></div>` : nothing}`;
   }
 
   private slider(id: string, label: string, value: number | undefined, min: number, max: number, off: boolean, set: (n: number) => void) {

@@ -12,21 +12,30 @@ import type { Wish } from "./robot.body.js";
 
 const say = catalogue({
   en: { name: "Name", persona: "Character", language: "Language", voice: "Voice", brain: "Brain", transport: "Connection", save: "Save", saved: "Saved.", other: "Another owner has just set this to “{value}”. Saving replaces that.", empty: "nothing",
-    nameHint: "It is called by it.", personaHint: "Name of a file in the data directory’s folder personas, such as cook for cook.md. Empty: as for all.", languageHint: "Such as de or en-GB. Empty: the language of all.", voiceHint: "Of the first synthesizer. Empty: its default.", brainHint: "That is asked first. Empty: as for all.", transportHint: "From its next restart on.", byDefault: "As for all", undo: "Undo" },
+    nameHint: "It is called by it.", personaHint: "Who answers. More come with perch character import.", languageHint: "Such as de or en-GB. Empty: the language of all.", voiceHint: "Of the first synthesizer. Empty: its default.", brainHint: "That is asked first. Empty: as for all.", transportHint: "From its next restart on.", byDefault: "As for all", undo: "Undo" },
   de: { name: "Name", persona: "Wesen", language: "Sprache", voice: "Stimme", brain: "Verstand", transport: "Verbindung", save: "Speichern", saved: "Gespeichert.", other: "Ein anderer Besitzer hat hier eben „{value}“ eingetragen. Speichern ersetzt das.", empty: "nichts",
-    nameHint: "Auf ihn hört er.", personaHint: "Name einer Datei im Ordner personas des Datenverzeichnisses, etwa koch für koch.md. Leer: wie bei allen.", languageHint: "Etwa de oder en-GB. Leer: die Sprache aller.", voiceHint: "Der ersten Sprachausgabe. Leer: die übliche.", brainHint: "Der zuerst gefragt wird. Leer: wie bei allen.", transportHint: "Ab seinem nächsten Neustart.", byDefault: "Wie bei allen", undo: "Verwerfen" },
+    nameHint: "Auf ihn hört er.", personaHint: "Wer antwortet. Weitere kommen mit perch character import.", languageHint: "Etwa de oder en-GB. Leer: die Sprache aller.", voiceHint: "Der ersten Sprachausgabe. Leer: die übliche.", brainHint: "Der zuerst gefragt wird. Leer: wie bei allen.", transportHint: "Ab seinem nächsten Neustart.", byDefault: "Wie bei allen", undo: "Verwerfen" },
   ja: { name: "名前", persona: "性格", language: "言語", voice: "声", brain: "頭脳", transport: "接続", save: "保存", saved: "保存しました。", other: "別の持ち主がここを「{value}」に変えました。保存すると置き換わります。", empty: "なし",
-    nameHint: "この名前で呼ばれます。", personaHint: "データの personas フォルダーにあるファイル名。cook なら cook.md。空なら共通の設定です。", languageHint: "de や en-GB など。空なら家の言語です。", voiceHint: "最初の音声合成の声。空なら標準です。", brainHint: "最初に尋ねる頭脳。空なら共通の設定です。", transportHint: "次の再起動から有効です。", byDefault: "共通の設定", undo: "元に戻す" },
+    nameHint: "この名前で呼ばれます。", personaHint: "答えるキャラクターです。perch character import で増やせます。", languageHint: "de や en-GB など。空なら家の言語です。", voiceHint: "最初の音声合成の声。空なら標準です。", brainHint: "最初に尋ねる頭脳。空なら共通の設定です。", transportHint: "次の再起動から有効です。", byDefault: "共通の設定", undo: "元に戻す" },
   zh: { name: "名字", persona: "性格", language: "语言", voice: "声音", brain: "大脑", transport: "连接", save: "保存", saved: "已保存。", other: "另一位主人刚把这里设为“{value}”。保存会替换它。", empty: "空",
-    nameHint: "用这个名字称呼它。", personaHint: "数据目录 personas 文件夹中的文件名，例如 cook 对应 cook.md。留空则与其他相同。", languageHint: "例如 de 或 en-GB。留空则用家里的语言。", voiceHint: "第一个语音合成的声音。留空则用默认。", brainHint: "首先询问的大脑。留空则与其他相同。", transportHint: "下次重启后生效。", byDefault: "与其他相同", undo: "撤销" },
+    nameHint: "用这个名字称呼它。", personaHint: "由谁来回答。用 perch character import 可以添加更多。", languageHint: "例如 de 或 en-GB。留空则用家里的语言。", voiceHint: "第一个语音合成的声音。留空则用默认。", brainHint: "首先询问的大脑。留空则与其他相同。", transportHint: "下次重启后生效。", byDefault: "与其他相同", undo: "撤销" },
 });
+
+// Character is one as the appliance lists it.
+export interface Character {
+  id: string;
+  name: string;
+}
+
+const byDefault = "default"; // the household's own
 
 const fields = ["name", "persona", "language", "voice", "brain", "transport"] as const;
 type Name = (typeof fields)[number];
 
 export class RobotSettings extends Spoken {
-  static properties = { device: { attribute: false }, draft: { state: true } };
+  static properties = { device: { attribute: false }, characters: { attribute: false }, draft: { state: true } };
   declare device: Device;
+  declare characters: Character[]; // that there are to choose from
   declare draft: Partial<Record<Name, string>>; // what was typed and is not saved
   private from: Partial<Record<Name, string>> = {}; // what stood there when typing began
   static styles = [base, css`form { display: grid; gap: 0.9rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); align-items: start; }`];
@@ -72,13 +81,23 @@ export class RobotSettings extends Spoken {
         <p-button data-test="undo" ?disabled=${!dirty} @click=${() => (this.draft = {})}>${say("undo")}</p-button></div></form>`;
   }
 
+  // choice are the values of a setting and what they are called, where it has only some.
+  private choice(name: Name, value: string): [string, string][] | undefined {
+    const all: [string, string][] = [["", say("byDefault")]];
+    if (name === "transport") return [...all, ["websocket", "WebSocket"], ["mqtt", "MQTT + UDP"]];
+    if (name !== "persona") return undefined;
+    for (const c of this.characters ?? []) if (c.id !== byDefault) all.push([c.id, c.name === c.id ? c.id : `${c.name} (${c.id})`]);
+    return all.some(([one]) => one === value) ? all : [...all, [value, value]]; // that only the configuration names
+  }
+
   private field(name: Name) {
     const value = this.draft[name] ?? this.kept(name);
     const typed = (e: Event) => this.typed(name, (e.target as HTMLInputElement).value);
     const hint = say(`${name}Hint`);
-    if (name === "transport") {
+    const choice = this.choice(name, value);
+    if (choice) {
       return html`<p-field label=${say(name)} hint=${hint} error=${this.clash(name)}><select data-test=${name} .value=${live(value)} @change=${typed}>
-        ${["", "websocket", "mqtt"].map((t) => html`<option value=${t} ?selected=${t === value}>${t === "" ? say("byDefault") : t === "mqtt" ? "MQTT + UDP" : "WebSocket"}</option>`)}</select></p-field>`;
+        ${choice.map(([one, word]) => html`<option value=${one} ?selected=${one === value}>${word}</option>`)}</select></p-field>`;
     }
     return html`<p-field label=${say(name)} hint=${hint} error=${this.clash(name)}><input data-test=${name} autocomplete="off" maxlength=${name === "name" ? 32 : 200} .value=${live(value)} @input=${typed}></p-field>`;
   }

@@ -14,6 +14,7 @@ import { say as sayHome, stateWord } from "./home.words.js";
 import { moodWord } from "./mood.words.js";
 import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
+import type { Character } from "./robot.settings.js";
 import { say } from "./robot.words.js";
 import { say as sayOf } from "./character.words.js";
 import "./robot.actions.js";
@@ -33,6 +34,7 @@ export class RobotView extends View {
   private records: Record_[] = [];
   private update_: Update = { installed_version: "", latest_version: "" };
   private images: Image[] = [];
+  private characters: Character[] = [];
   static styles = [View.styles, css`
     .page { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1.35fr) minmax(0, 1fr); align-items: start; }
     .column { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); }
@@ -53,7 +55,7 @@ export class RobotView extends View {
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_online", "robot_offline", "robot_connected", "robot_disconnected", "tools_listed",
         "firmware_installed", "firmware_rolled_back", "firmware_failed", "firmware_offered"],
-      ["robot", "firmware"],
+      ["robot", "firmware", "characters"],
     );
     this.addEventListener("wish", (e) => void this.grant((e as CustomEvent<Wish>).detail));
   }
@@ -67,8 +69,9 @@ export class RobotView extends View {
   }
 
   protected async load(): Promise<void> {
-    const [device, tools, turns, update, images] = await Promise.all([
+    const [device, tools, turns, update, images, characters] = await Promise.all([
       get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
+      get<Character[]>("api/v1/characters"),
     ]);
     board.learn(device.id, device);
     this.device = device;
@@ -76,6 +79,7 @@ export class RobotView extends View {
     this.records = turns.filter((t) => t.robot === device.id).reverse();
     this.update_ = update;
     this.images = images;
+    this.characters = characters;
   }
 
   private async grant(w: Wish): Promise<void> {
@@ -138,7 +142,7 @@ export class RobotView extends View {
         <p-card class="talk" heading=${say("talk")}><p-talk .robot=${d.id} .records=${this.records}></p-talk>
           <form class="say" @submit=${this.saying}><p-field label=${say("sayTo", { name: nameOf(d) })}><input id="say" data-test="say" maxlength="2000" autocomplete="off"></p-field>
             <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form></p-card>
-        ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d}></p-robot-settings></p-card>` : nothing}
+        ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d} .characters=${this.characters}></p-robot-settings></p-card>` : nothing}
         <p-card class="tools" heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
       </div><div class="column second">
         <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>

@@ -3,6 +3,7 @@
 
 import { html, nothing } from "lit";
 import { get, outOfSession, send } from "../lib/api.js";
+import "../lib/board.js"; // which follows the feed from its beginning
 import { feed } from "../lib/feed.js";
 import { icon, type Sign } from "../lib/icons.js";
 import { base, type Dialog } from "../lib/ui.js";

@@ -1,54 +1,98 @@
-package skin
+package feed
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
 	"perch/event"
+	"perch/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
 // screen is a skin without a connection.
-func screen(f *feed, all bool) *skin {
-	s := &skin{out: newOutbox(), filter: filter{kinds: rfcKinds(), all: all, words: agent.VocabularyRFC}}
-	f.join(s)
-	return s
+func screen(f *Feed, all bool) *Viewer {
+	return f.Join(Filter{Kinds: RFCKinds(), All: all, Words: agent.VocabularyRFC})
 }
 
 // shows reads what came, and returns the states as "session:state".
-func (s *skin) shows(t testing.TB) (states []string) {
+func (v *Viewer) shows(t testing.TB) (states []string) {
 	t.Helper()
 	for {
-		f, late := s.out.take()
+		f, late := v.Take()
 		if late {
 			t.Fatal("it is late")
 		}
 		if f == nil {
 			return states
 		}
-		valid(t, "event", f.data)
-		var b stateFrame
-		if err := json.Unmarshal(f.data, &b); err != nil {
+		valid(t, f.Data)
+		var b State
+		if err := json.Unmarshal(f.Data, &b); err != nil {
 			t.Fatal(err)
 		}
-		if b.Type == kindState {
+		if b.Type == KindState {
 			states = append(states, b.Session+":"+string(b.State))
 		}
 	}
 }
 
-func newFeedOf(bus *event.Bus, board *agent.Board) *feed {
-	o := bare(bus, board)
-	return newFeed(&o)
+func newFeedOf(bus *event.Bus, board *agent.Board) *Feed {
+	words, err := agent.NewWords(nil)
+	if err != nil {
+		panic(err)
+	}
+	return New(Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: words,
+		Log: slog.New(slog.DiscardHandler)})
 }
+
+// valid fails where a frame is not what the published schema has.
+func valid(t testing.TB, data []byte) {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema().Validate(v); err != nil {
+		t.Errorf("%s is no event of the schema: %v", data, err)
+	}
+}
+
+var schema = sync.OnceValue(func() *jsonschema.Resolved {
+	text, err := os.ReadFile("../../gateway/skin/schema/vtuber.v1.json")
+	var s jsonschema.Schema
+	if err = cmp.Or(err, json.Unmarshal(text, &s)); err != nil {
+		panic(err)
+	}
+	s.AnyOf, s.Ref = nil, "#/$defs/event"
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		panic(err)
+	}
+	return resolved
+})
 
 // TestPassingStatesEnd by themselves, on time.
 func TestPassingStatesEnd(t *testing.T) {
@@ -62,7 +106,7 @@ func TestPassingStatesEnd(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				f.run(t.Context())
+				f.Run(t.Context())
 			}()
 			synctest.Wait()
 			s := screen(f, false)
@@ -96,8 +140,8 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 		defer bus.Close()
 		f := newFeedOf(bus, board)
 		at, seq := time.Now(), uint64(0) // join reads the clock
-		var skins []*skin
-		sent := map[*skin]map[string]agent.Shown{}
+		var skins []*Viewer
+		sent := map[*Viewer]map[string]agent.Shown{}
 		join := func() {
 			s := screen(f, rapid.Bool().Draw(t, "all"))
 			skins, sent[s] = append(skins, s), map[string]agent.Shown{}
@@ -126,12 +170,12 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 			f.take(e)
 			for _, s := range skins {
 				for {
-					made, _ := s.out.take()
+					made, _ := s.Take()
 					if made == nil {
 						break
 					}
-					var b stateFrame
-					if json.Unmarshal(made.data, &b) == nil && b.Type == kindState {
+					var b State
+					if json.Unmarshal(made.Data, &b) == nil && b.Type == KindState {
 						// Tools change the detail of a state, and a session that comes back begins anew.
 						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
@@ -145,7 +189,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 		states, _ := board.Snapshot()
 		for _, state := range states {
 			for _, s := range skins {
-				want := shownTo(s.filter.all, state.At(at))
+				want := ShownTo(s.filter.All, state.At(at))
 				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
 					t.Fatalf("%s shows %s, and a skin was sent %q", state.Session, want, got)
 				}
@@ -176,12 +220,12 @@ func TestLongNamesAreCut(t *testing.T) {
 	f.take(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
 		ID: strings.Repeat("é", 500), Name: strings.Repeat("é", 500), Status: event.ToolRunning, Detail: strings.Repeat("é", 5000)}})
 	for {
-		made, _ := s.out.take()
+		made, _ := s.Take()
 		if made == nil {
 			break
 		}
-		if valid(t, "event", made.data); len(made.data) > 2000 || strings.Contains(string(made.data), "\ufffd") {
-			t.Errorf("%d bytes", len(made.data))
+		if valid(t, made.Data); len(made.Data) > 2000 || strings.Contains(string(made.Data), "\ufffd") {
+			t.Errorf("%d bytes", len(made.Data))
 		}
 	}
 }

@@ -1,7 +1,8 @@
-package skin
+package feed
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -10,38 +11,49 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
-	"perch/socket"
 )
 
-// feed renders the bus for all skins at once: one reader, one follower of the
+// notices are the notifications that are kept.
+type notices interface {
+	Open(now time.Time) []notice.Notification
+}
+
+// Options are what a feed is made of.
+type Options struct {
+	Board   *agent.Board
+	Bus     *event.Bus
+	Notices notices
+	Words   *agent.Words
+	Log     *slog.Logger
+}
+
+// Feed renders the bus for all viewers at once: one reader, one follower of the
 // board, one encoding of every frame. Its lock is held for as long as it takes
-// to put a frame into the outboxes, so that a skin that joins gets a snapshot of
+// to put a frame into the outboxes, so that a viewer that joins gets a snapshot of
 // one moment and everything after it.
-type feed struct {
-	o *Options
+type Feed struct {
+	o Options
 
 	mu      sync.Mutex
-	skins   map[*skin]bool
+	viewers map[*Viewer]bool
 	states  *agent.Follower
 	views   map[string]*view // by agent.State.Key
 	notices []*waitingNotice // that were neither shown nor spoken, oldest first
 	moods   moods
 	reader  *event.Reader // of the events after the states
-	closed  bool
-	serving sync.WaitGroup // two goroutines of each skin
 }
 
 // waitingNotice is a notification, until it was shown or spoken or is over.
 type waitingNotice struct {
-	noticeFrame // without its time
-	frame       *frame
+	Notice // without its time
+	frame  *Frame
 }
 
-// newFeed takes everything as it is now. What is published from here on is sent
-// once run has begun, also to skins that joined before.
-func newFeed(o *Options) *feed {
+// New takes everything as it is now. What is published from here on is sent
+// once Run has begun, also to viewers that joined before.
+func New(o Options) *Feed {
 	now := time.Now()
-	f := &feed{o: o, skins: map[*skin]bool{}, views: map[string]*view{}, states: o.Board.Follow(now), moods: moods{}}
+	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.Follow(now), moods: moods{}}
 	f.reader = f.states.Reader(o.Bus)
 	for _, s := range f.states.States() {
 		f.change(agent.Change{State: s, At: now}, event.Envelope{})
@@ -50,8 +62,8 @@ func newFeed(o *Options) *feed {
 	return f
 }
 
-// run renders until ctx ends or the bus is closed.
-func (f *feed) run(ctx context.Context) {
+// Run renders until ctx ends or the bus is closed.
+func (f *Feed) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var pump sync.WaitGroup
 	defer pump.Wait()
@@ -77,45 +89,49 @@ func (f *feed) run(ctx context.Context) {
 }
 
 // readNotices takes the notifications that wait from where they are kept.
-func (f *feed) readNotices(now time.Time) {
+func (f *Feed) readNotices(now time.Time) {
 	for _, n := range f.o.Notices.Open(now) {
 		if n.State == notice.Received {
-			f.notify(now, noticeFrame{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
+			f.notify(now, Notice{Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, ID: n.ID,
 				Session: n.SessionID, Robot: n.Robot, ExpiresAt: n.Expires, Speak: n.Speak})
 		}
 	}
 }
 
 // take brings in an event.
-func (f *feed) take(e event.Envelope) {
+func (f *Feed) take(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changed(f.states.Take(e), e)
 	switch ev := e.Event.(type) {
 	case event.Missed:
-		f.o.Log.Warn("the skins' feed fell behind; events were lost", "events", ev.N)
+		f.o.Log.Warn("the viewers' feed fell behind; events were lost", "events", ev.N)
 		f.readNotices(e.At)
 	case event.Notification:
-		f.notify(e.At, noticeFrame{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
+		f.notify(e.At, Notice{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
 			Session: e.Session, Robot: e.Robot, ExpiresAt: ev.ExpiresAt, Speak: ev.Speak})
 	case event.NotificationChanged:
 		f.drop(ev.ID)
-		f.fan(newStepFrame(e.At, ev))
+		f.fan(newStep(e.At, ev))
 	case event.Gesture:
-		f.fan(newGestureFrame(e, ev))
+		f.fan(newGesture(e, ev))
 	case event.LookAt:
-		f.fan(newLookFrame(e, ev))
+		f.fan(newLook(e, ev))
 	case event.Mood:
 		f.feel(e)
+	case event.Said:
+		if ev.By != event.ByViewer { // whoever reports a sentence shows it
+			f.fan(newSaid(e, ev))
+		}
 	case event.RobotForgotten:
 		delete(f.moods, placeOf(e))
 	case event.TimerRang:
-		f.fan(newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
+		f.fan(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
 }
 
 // changed brings in the states that an event changes, or time.
-func (f *feed) changed(changes []agent.Change, e event.Envelope) {
+func (f *Feed) changed(changes []agent.Change, e event.Envelope) {
 	for _, c := range changes {
 		f.change(c, e)
 	}
@@ -126,7 +142,7 @@ func (f *feed) changed(changes []agent.Change, e event.Envelope) {
 
 // change brings in a session's next state. Where it is another session's, the
 // one before is over.
-func (f *feed) change(c agent.Change, e event.Envelope) {
+func (f *Feed) change(c agent.Change, e event.Envelope) {
 	v := f.views[c.State.Key()]
 	if v == nil {
 		if v = newView(c.State, c.At); v == nil {
@@ -152,22 +168,22 @@ func (f *feed) change(c agent.Change, e event.Envelope) {
 }
 
 // show sends what an event shows besides a state.
-func (f *feed) show(v *view, e event.Envelope) {
+func (f *Feed) show(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
-		made := newToolFrame(e, ev)
+		made := newTool(e, ev)
 		v.tool(ev, made)
 		f.fan(made)
 	case event.Emotion:
 		another, renamed := v.feel(e, ev)
-		f.each(func(w *filter) *frame {
-			if another || renamed && w.words == agent.VocabularyVerbatim {
-				return v.face(w.words, f.o.Words)
+		f.each(func(w *Filter) *Frame {
+			if another || renamed && w.Words == agent.VocabularyVerbatim {
+				return v.face(w.Words, f.o.Words)
 			}
 			return nil
 		})
 	case event.Asked:
-		made := newNoticeFrame(noticeFrame{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
+		made := newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})
 		v.asked = append(v.asked, asked{ev.ID, made})
 		f.fan(made)
@@ -178,17 +194,17 @@ func (f *feed) show(v *view, e event.Envelope) {
 	}
 }
 
-// settle sends a session's state, where it has changed for skins that take all ten
+// settle sends a session's state, where it has changed for viewers that take all ten
 // states, or for those that take seven.
-func (f *feed) settle(v *view, at time.Time) {
-	news := [2]*frame{v.news(false, at), v.news(true, at)}
-	if news != [2]*frame{} {
-		f.each(func(w *filter) *frame { return news[index(w.all)] })
+func (f *Feed) settle(v *view, at time.Time) {
+	news := [2]*Frame{v.news(false, at), v.news(true, at)}
+	if news != [2]*Frame{} {
+		f.each(func(w *Filter) *Frame { return news[index(w.All)] })
 	}
 }
 
 // over sends that a session shows nothing any more.
-func (f *feed) over(v *view, at time.Time) {
+func (f *Feed) over(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
 	f.settle(v, at)
@@ -197,25 +213,25 @@ func (f *feed) over(v *view, at time.Time) {
 // end gives up a session that is no longer known, and one of no robot that is
 // over and was shown so. A robot's latest is kept, because events of an earlier
 // one do not count.
-func (f *feed) end(c agent.Change) {
+func (f *Feed) end(c agent.Change) {
 	if c.Gone || c.State.Robot == "" && !live(c.State, c.At) {
 		delete(f.views, c.State.Key())
 	}
 }
 
-// notify sends a notification to every skin, and keeps it for the next until it
+// notify sends a notification to every viewer, and keeps it for the next until it
 // was shown or spoken.
-func (f *feed) notify(at time.Time, n noticeFrame) {
+func (f *Feed) notify(at time.Time, n Notice) {
 	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
 	for _, kept := range f.notices {
-		if kept.ID == n.ID && string(encode(kept.noticeFrame)) == string(encode(n)) {
+		if kept.ID == n.ID && string(encode(kept.Notice)) == string(encode(n)) {
 			return // it was read from where it is kept before its event came
 		}
 	}
 	f.drop(n.ID) // the later of one id counts
-	kept := &waitingNotice{noticeFrame: n}
+	kept := &waitingNotice{Notice: n}
 	n.TS = at.Unix()
-	kept.frame = newNoticeFrame(n)
+	kept.frame = newNotice(n)
 	f.notices = append(f.notices, kept)
 	if len(f.notices) > mostKept {
 		f.notices = f.notices[1:] // the store has given up as many
@@ -228,88 +244,29 @@ func (f *feed) notify(at time.Time, n noticeFrame) {
 const mostKept = 500
 
 // drop forgets a notification that was shown or spoken, or that is over.
-func (f *feed) drop(id string) (news bool) {
+func (f *Feed) drop(id string) (news bool) {
 	before := len(f.notices)
 	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })
 	return len(f.notices) < before
 }
 
-// shown publishes that a skin has been sent a notification, once.
-func (f *feed) shown(id string) {
-	f.mu.Lock()
-	news := f.drop(id)
-	f.mu.Unlock()
-	if news {
-		f.o.Bus.Publish("", "", event.NotificationChanged{ID: id, State: notice.Shown})
-	}
+// fan sends one frame to every viewer whose filter takes it.
+func (f *Feed) fan(made *Frame) {
+	f.each(func(*Filter) *Frame { return made })
 }
 
-// fan sends one frame to every skin whose filter takes it.
-func (f *feed) fan(made *frame) {
-	f.each(func(*filter) *frame { return made })
-}
-
-// each sends every skin the frame that is picked for it.
-func (f *feed) each(pick func(*filter) *frame) {
-	for s := range f.skins {
-		if made := pick(&s.filter); made != nil && s.filter.takes(made) {
-			s.out.put(made)
-		}
-	}
-}
-
-// join adds a skin, and sends it a snapshot, unless the appliance is stopping.
-func (f *feed) join(s *skin) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return false
-	}
-	f.skins[s] = true
-	f.serving.Add(2)
-	s.out.put(f.snapshot(&s.filter, time.Now())...)
-	return true
-}
-
-// close disconnects every skin, and returns when all are gone.
-func (f *feed) close() {
-	f.mu.Lock()
-	f.closed = true
-	var closing sync.WaitGroup
-	for s := range f.skins {
-		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
-	}
-	f.mu.Unlock()
-	closing.Wait()
-	f.serving.Wait()
-}
-
-func (f *feed) leave(s *skin) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.skins, s)
-}
-
-// subscribe gives a skin another filter, and sends what this one takes of the
-// present and the one before did not.
-func (f *feed) subscribe(s *skin, w filter) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, had := time.Now(), map[*frame]bool{}
-	for _, made := range f.snapshot(&s.filter, now) {
-		had[made] = true
-	}
-	s.filter = w
-	for _, made := range f.snapshot(&s.filter, now) {
-		if !had[made] {
-			s.out.put(made)
+// each sends every viewer the frame that is picked for it.
+func (f *Feed) each(pick func(*Filter) *Frame) {
+	for v := range f.viewers {
+		if made := pick(&v.filter); made != nil && v.filter.takes(made) {
+			v.out.put(made)
 		}
 	}
 }
 
 // snapshot is all that a filter takes of the present.
-func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
-	add := func(made *frame) {
+func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
+	add := func(made *Frame) {
 		if made != nil && w.takes(made) {
 			all = append(all, made)
 		}
@@ -319,8 +276,8 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 		if !live(v.state, now) {
 			continue
 		}
-		add(v.states[index(w.all)].frame)
-		add(v.face(w.words, f.o.Words))
+		add(v.states[index(w.All)].frame)
+		add(v.face(w.Words, f.o.Words))
 		for _, t := range v.tools {
 			add(t.frame)
 		}
@@ -329,7 +286,7 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.moods)) {
-		if slices.Contains(w.kinds, kindMood) {
+		if slices.Contains(w.Kinds, KindMood) {
 			add(f.moods[key].made())
 		}
 	}
@@ -342,7 +299,7 @@ func (f *feed) snapshot(w *filter, now time.Time) (all []*frame) {
 }
 
 // wait is the time until something changes by itself.
-func (f *feed) wait(now time.Time) time.Duration {
+func (f *Feed) wait(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if due := f.states.Due(); !due.IsZero() {
@@ -352,7 +309,7 @@ func (f *feed) wait(now time.Time) time.Duration {
 }
 
 // tick sends what has changed by itself.
-func (f *feed) tick(now time.Time) {
+func (f *Feed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changed(f.states.Pass(now), event.Envelope{})

@@ -1,4 +1,4 @@
-package skin
+package feed
 
 import (
 	"slices"
@@ -7,37 +7,37 @@ import (
 	"perch/event"
 )
 
-// mostMoods bounds the moods that are kept for skins to come. The one that has not
+// mostMoods bounds the moods that are kept for viewers to come. The one that has not
 // changed for the longest gives way.
 const mostMoods = 200
 
 // moods are the latest of each robot, and of each session without one.
 type moods map[string]*felt
 
-// felt is a mood. Its frame is made when the first skin takes it: most houses have none
+// felt is a mood. Its frame is made when the first viewer takes it: most houses have none
 // that does, and moods change often.
 type felt struct {
 	event.Envelope
-	frame *frame
+	frame *Frame
 }
 
-func (m *felt) made() *frame {
+func (m *felt) made() *Frame {
 	if mood, is := m.Event.(event.Mood); is && m.frame == nil {
-		m.frame = newMoodFrame(m.Envelope, mood)
+		m.frame = newMood(m.Envelope, mood)
 	}
 	return m.frame
 }
 
 // feel sends a mood to those who take moods, and keeps it in place of the one before.
-func (f *feed) feel(e event.Envelope) {
+func (f *Feed) feel(e event.Envelope) {
 	key := placeOf(e)
 	if f.moods[key] == nil && len(f.moods) >= mostMoods {
 		f.moods.dropStalest()
 	}
 	m := &felt{Envelope: e}
 	f.moods[key] = m
-	f.each(func(w *filter) *frame {
-		if !slices.Contains(w.kinds, kindMood) {
+	f.each(func(w *Filter) *Frame {
+		if !slices.Contains(w.Kinds, KindMood) {
 			return nil
 		}
 		return m.made()

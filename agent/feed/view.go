@@ -1,4 +1,4 @@
-package skin
+package feed
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"perch/event"
 )
 
-// view is one session as skins were shown it.
+// view is one session as viewers were shown it.
 type view struct {
 	state  agent.State // the latest of the board's
 	states [2]shown    // as it was last sent: in seven states, and in ten
@@ -18,24 +18,24 @@ type view struct {
 	asked  []asked     // questions that wait
 	felt   event.Emotion
 	feltAt event.Envelope
-	faces  map[agent.Vocabulary]*frame
+	faces  map[agent.Vocabulary]*Frame
 }
 
 // shown is a state that was sent.
 type shown struct {
 	state  agent.Shown
-	detail stateDetail
-	frame  *frame
+	detail StateDetail
+	frame  *Frame
 }
 
 type tool struct {
 	id, name string
-	frame    *frame
+	frame    *Frame
 }
 
 type asked struct {
 	id    string
-	frame *frame
+	frame *Frame
 }
 
 // index is where a view keeps what it sent in seven states, or in ten.
@@ -68,9 +68,9 @@ func newView(s agent.State, now time.Time) *view {
 }
 
 // news is the frame of a state that was not sent yet, or nil.
-func (v *view) news(all bool, at time.Time) *frame {
+func (v *view) news(all bool, at time.Time) *Frame {
 	last := &v.states[index(all)]
-	now := shown{state: shownTo(all, v.state.At(at))}
+	now := shown{state: ShownTo(all, v.state.At(at))}
 	switch v.state.At(at) {
 	case agent.Juggling:
 		now.detail.SubAgents = v.state.SubAgents
@@ -83,17 +83,17 @@ func (v *view) news(all bool, at time.Time) *frame {
 	if last.state == now.state && last.detail == now.detail {
 		return nil
 	}
-	f := stateFrame{Type: kindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}
+	f := State{Type: KindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}
 	if now.state == agent.Working || now.state == agent.Juggling {
 		f.Detail = &now.detail
 	}
-	now.frame = &frame{kind: kindState, session: f.Session, robot: f.Robot, key: "s " + f.Session, data: encode(f)}
+	now.frame = newFrame(KindState, f.Session, f.Robot, "s "+f.Session, f)
 	*last = now
 	return now.frame
 }
 
 // tool notes one at work, or that it is done.
-func (v *view) tool(t event.ToolStatus, made *frame) {
+func (v *view) tool(t event.ToolStatus, made *Frame) {
 	v.tools = slices.DeleteFunc(v.tools, func(one tool) bool { return one.id == t.ID })
 	if t.Status == event.ToolRunning {
 		v.tools = append(v.tools, tool{t.ID, t.Name, made})
@@ -107,7 +107,7 @@ func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool
 	renamed = v.felt.Tag != felt.Tag
 	switch {
 	case another:
-		v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*frame{}
+		v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*Frame{}
 	case renamed:
 		v.felt.Tag = felt.Tag
 		delete(v.faces, agent.VocabularyVerbatim)
@@ -117,16 +117,16 @@ func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool
 
 // face is the frame of the face that was shown last, in a vocabulary, or nil
 // where none was.
-func (v *view) face(words agent.Vocabulary, table *agent.Words) *frame {
+func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
 	if v.felt.Name == "" {
 		return nil
 	}
 	made := v.faces[words]
 	if made == nil {
-		f := faceFrame{Type: kindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
+		f := Face{Type: KindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
 			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: v.felt.Intensity}
 		f.Intensity = cmp.Or(f.Intensity, 1)
-		made = &frame{kind: kindFace, session: f.Session, robot: f.Robot, key: "f " + f.Session, data: encode(f)}
+		made = newFrame(KindFace, f.Session, f.Robot, "f "+f.Session, f)
 		v.faces[words] = made
 	}
 	return made

@@ -1,0 +1,41 @@
+package feed
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+// TestMoodsThatNobodyTakesCostNothing: no frame is made, and not all are kept.
+func TestMoodsThatNobodyTakesCostNothing(t *testing.T) {
+	f := &Feed{viewers: map[*Viewer]bool{{out: newOutbox(), filter: Filter{Kinds: RFCKinds()}}: true}, moods: moods{}}
+	for n := range mostMoods + 10 {
+		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: fmt.Sprint(n), Event: event.Mood{}})
+	}
+	if len(f.moods) != mostMoods || f.moods["0"] != nil {
+		t.Errorf("%d moods are kept", len(f.moods))
+	}
+	for _, m := range f.moods {
+		if m.frame != nil {
+			t.Fatal("a frame was made for nobody")
+		}
+	}
+}
+
+// TestAMoodSubscriberThatDoesNotRead is held to one frame of a session.
+func TestAMoodSubscriberThatDoesNotRead(t *testing.T) {
+	s := &Viewer{out: newOutbox(), filter: Filter{Kinds: AllKinds()}}
+	f := &Feed{viewers: map[*Viewer]bool{s: true}, moods: moods{}}
+	for n := range 100_000 {
+		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: "s", Event: event.Mood{Dominant: fmt.Sprint(n)}})
+	}
+	if n := len(s.out.waiting); n > crowded+1 || s.out.late {
+		t.Errorf("%d frames wait", n)
+	}
+	if last := s.out.waiting[len(s.out.waiting)-1]; !strings.Contains(string(last.Data), `"dominant":"99999"`) {
+		t.Errorf("the latest is %s", last.Data)
+	}
+}

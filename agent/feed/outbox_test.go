@@ -1,0 +1,166 @@
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawFrame is any frame of a few sessions.
+func drawFrame(t *rapid.T, n int) *Frame {
+	session := rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(t, "session")
+	f := &Frame{Session: session, Data: fmt.Append(nil, n)}
+	switch f.Kind = rapid.SampledFrom(append(RFCKinds(), KindStep, "")).Draw(t, "kind"); f.Kind {
+	case KindState:
+		f.key = "s " + session
+	case KindFace:
+		f.key = "f " + session
+	case KindTool:
+		f.key = fmt.Sprint("t ", session, rapid.IntRange(0, 200).Draw(t, "tool"))
+	case KindNotice:
+		f.key, f.low = fmt.Sprint("n ", rapid.IntRange(0, 200).Draw(t, "id")), rapid.Bool().Draw(t, "low")
+	case KindStep:
+		f.key = fmt.Sprint("c ", rapid.IntRange(0, 200).Draw(t, "id"))
+	default:
+		f.key = rapid.SampledFrom([]string{"pong", "error"}).Draw(t, "answer")
+	}
+	return f
+}
+
+// TestWhatWaitsForASlowViewer: what is taken at last is in the order it came, and
+// the newest of every key is among it, but for notifications of low urgency
+// and what became of others; or else the viewer is late.
+func TestWhatWaitsForASlowViewer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOutbox()
+		newest := map[string]*Frame{}
+		order := map[*Frame]int{}
+		for n := range rapid.IntRange(0, 600).Draw(t, "frames") {
+			f := drawFrame(t, n)
+			newest[f.key], order[f] = f, n
+			o.put(f)
+			if len(o.waiting) > crowded+3*2+mostTools+mostNotices+2 {
+				t.Fatalf("%d frames wait", len(o.waiting))
+			}
+		}
+		var taken []*Frame
+		late := false
+		for {
+			f, tooLate := o.take()
+			if late = late || tooLate; f == nil {
+				break
+			}
+			taken = append(taken, f)
+		}
+		if late {
+			if len(taken) > 0 {
+				t.Fatal("one that is late is given more")
+			}
+			return
+		}
+		if !slices.IsSortedFunc(taken, func(a, b *Frame) int { return order[a] - order[b] }) {
+			t.Fatal("the order is another")
+		}
+		for key, f := range newest {
+			if !f.low && f.Kind != KindStep && !slices.Contains(taken, f) {
+				t.Fatalf("the newest of %s is lost", key)
+			}
+		}
+	})
+}
+
+// TestFewFramesAreAllKept, stale or not.
+func TestFewFramesAreAllKept(t *testing.T) {
+	o := newOutbox()
+	for range crowded {
+		o.put(&Frame{Kind: KindState, key: "s"})
+	}
+	for n := range crowded {
+		if f, late := o.take(); f == nil || late {
+			t.Fatalf("%d were kept", n)
+		}
+	}
+	for n := range 10 * crowded {
+		o.put(&Frame{Kind: KindState, key: "s", Data: fmt.Append(nil, n)})
+	}
+	for n := 0; ; n++ {
+		f, late := o.take()
+		if late || n > crowded {
+			t.Fatal("it is late")
+		}
+		if f == nil {
+			break
+		}
+		if next, _ := o.take(); next == nil && string(f.Data) != "319" {
+			t.Errorf("the last is %s", f.Data)
+		} else if next != nil {
+			o.waiting = append([]*Frame{next}, o.waiting...)
+		}
+	}
+}
+
+// TestALateViewer: too many notifications that may not be lost, or tools.
+func TestALateViewer(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		low  bool
+		n    int
+		late bool
+	}{
+		{KindNotice, false, mostNotices, false}, {KindNotice, false, mostNotices + 1, true}, {KindNotice, true, 10 * mostNotices, false},
+		{KindTool, false, mostTools, false}, {KindTool, false, mostTools + 1, true}, {KindStep, false, 10 * mostNotices, false},
+	} {
+		o := newOutbox()
+		for n := range c.n {
+			o.put(&Frame{Kind: c.kind, low: c.low, key: fmt.Sprint(n), Data: fmt.Append(nil, n)})
+		}
+		if o.late != c.late {
+			t.Errorf("%d of %s, low %t: late %t", c.n, c.kind, c.low, o.late)
+		}
+		if f, _ := o.take(); c.low && string(f.Data) != fmt.Sprint(c.n-mostNotices) {
+			t.Errorf("not the oldest were given up: %s is left", f.Data)
+		}
+	}
+}
+
+// TestGesturesOfManySessionsGiveWay: of those that a slow viewer has not read, the
+// latest are left, and what else waits is not lost to them.
+func TestGesturesOfManySessionsGiveWay(t *testing.T) {
+	for _, kind := range []string{KindGesture, KindLook, KindSaid, KindMood} {
+		o := newOutbox()
+		o.put(&Frame{Kind: KindState, key: "s"})
+		for n := range 1000 {
+			if o.put(&Frame{Kind: kind, key: fmt.Sprint(n), Data: fmt.Append(nil, n)}); len(o.waiting) > mostMoods+1 {
+				t.Fatalf("%s: %d frames wait", kind, len(o.waiting))
+			}
+		}
+		if first, late := o.take(); late || first == nil || first.Kind != KindState {
+			t.Errorf("%s: the state is lost, and it is late: %t", kind, late)
+		}
+		if last := o.waiting[len(o.waiting)-1]; string(last.Data) != "999" {
+			t.Errorf("%s: the latest is %s", kind, last.Data)
+		}
+	}
+}
+
+// TestWhatThereIsMakesNobodyLate: more notifications than may wait are there before a
+// viewer comes.
+func TestWhatThereIsMakesNobodyLate(t *testing.T) {
+	o := newOutbox()
+	var all []*Frame
+	for n := range 8 * mostNotices {
+		all = append(all, &Frame{Kind: KindNotice, key: fmt.Sprint(n)})
+	}
+	o.begin(all...)
+	for n := range mostNotices {
+		o.put(&Frame{Kind: KindNotice, key: fmt.Sprint("later ", n)})
+	}
+	if o.late || len(o.waiting) != 9*mostNotices {
+		t.Fatalf("late %t, %d wait", o.late, len(o.waiting))
+	}
+	if o.put(&Frame{Kind: KindNotice, key: "one more"}); !o.late {
+		t.Error("what waits is not bounded")
+	}
+}

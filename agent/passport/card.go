@@ -1,0 +1,148 @@
+package passport
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// cardType is the type of a registration file.
+const cardType = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
+
+// Card is the registration file of ERC-8004 ("Agent URI and Agent Registration File"),
+// to which the agentURI of those who register themselves leads.
+type Card struct {
+	Type        string    `json:"type"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Image       string    `json:"image,omitempty"`
+	Services    []Service `json:"services"`
+
+	X402Support    *bool          `json:"x402Support,omitempty"`
+	Active         bool           `json:"active"`
+	Registrations  []Registration `json:"registrations,omitempty"`
+	SupportedTrust []string       `json:"supportedTrust,omitempty"`
+}
+
+// Service is where an agent can be reached. Fields beyond the three are kept, such as
+// the skills and domains of an OASF service.
+type Service map[string]json.RawMessage
+
+// Registration is an entry of a registry.
+type Registration struct {
+	AgentID       json.Number `json:"agentId"`       // the number that the registry gave
+	AgentRegistry string      `json:"agentRegistry"` // namespace:chain:contract
+}
+
+var (
+	registry = regexp.MustCompile(`^[a-z0-9]{1,16}:[A-Za-z0-9_-]{1,64}:[A-Za-z0-9._-]{1,128}$`)
+	number   = regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) // a uint256
+)
+
+// NewRegistration is that of an agent id of decimal digits. It is nil if a part is not
+// filled in.
+func NewRegistration(chain, contract, agentID string) *Registration {
+	if named, is := map[string]string{"ethereum": "1", "base": "8453", "base-sepolia": "84532"}[chain]; is {
+		chain = "eip155:" + named // as manifests call chains
+	} else if n, err := strconv.ParseUint(chain, 10, 53); err == nil && n > 0 {
+		chain = "eip155:" + chain
+	}
+	r := Registration{json.Number(agentID), chain + ":" + contract}
+	if !account.MatchString(contract) || !r.filledIn() {
+		return nil
+	}
+	return &r
+}
+
+func (r Registration) filledIn() bool {
+	return number.MatchString(string(r.AgentID)) && registry.MatchString(r.AgentRegistry)
+}
+
+// Card is the registration file, and what is missing in it for a register, a sentence
+// each. Nothing is in it that neither the owner nor the character says.
+func (p Passport) Card(own Own) (card Card, remarks []string) {
+	card = Card{Type: cardType, Name: own.Name, Description: own.Description, Image: own.Image, Services: []Service{}, Active: true}
+	home := ""
+	for field, into := range map[string]any{"name": &card.Name, "description": &card.Description, "image": &card.Image, "homeUrl": &home,
+		"services": &card.Services, "active": &card.Active, "x402Support": &card.X402Support, "registrations": &card.Registrations,
+		"supportedTrust": &card.SupportedTrust} {
+		if raw, has := p[field]; has {
+			_ = json.Unmarshal(raw, into) // it was checked when it was written
+		}
+	}
+	if len(card.Services) == 0 && len(home) > 1 && home[0] != '/' {
+		at, _ := json.Marshal(home) // a text
+		card.Services = []Service{{"name": json.RawMessage(`"web"`), "endpoint": at}}
+	}
+	if len(card.Registrations) == 0 {
+		if r := p.registration(own); r != nil {
+			card.Registrations = []Registration{*r}
+		}
+	}
+	missing := []struct {
+		is    bool
+		field string
+		why   string
+	}{
+		{card.Description == "", "description", ""},
+		{card.Image == "", "image", ", the address of a picture"},
+		{len(card.Services) == 0, "services", " or homeUrl: others find no address of the character"},
+		{len(card.Registrations) == 0, "registrations", " once a registry has given the character a number"},
+	}
+	for _, m := range missing {
+		if m.is {
+			remarks = append(remarks, fmt.Sprintf("The file has no %s. Write %[1]s into the passport%s.", m.field, m.why))
+		}
+	}
+	return card, remarks
+}
+
+// registration is that of the passport's own fields, or else of the character's manifest.
+func (p Passport) registration(own Own) *Registration {
+	var chain, agentID json.Number
+	var contract string
+	for field, into := range map[string]any{"chainId": &chain, "erc8004AgentId": &agentID, "erc8004Registry": &contract} {
+		_ = json.Unmarshal(p[field], into) // what does not fit is not filled in
+	}
+	if r := NewRegistration(string(chain), contract, string(agentID)); r != nil {
+		return r
+	}
+	return own.Registration
+}
+
+func services(raw json.RawMessage) (all []Service, err error) {
+	if json.Unmarshal(raw, &all) != nil || len(all) > mostList {
+		return nil, fault("services is a list of at most %d objects with name, endpoint and version", mostList)
+	}
+	for i, one := range all {
+		for _, field := range []string{"name", "endpoint", "version"} {
+			var s string
+			has := json.Unmarshal(one[field], &s) == nil && s != ""
+			if field == "version" && one[field] == nil {
+				continue // it should be there, and need not
+			}
+			if !has || !line(s, mostAddress) {
+				return nil, fault("services.%d.%s is a line of 1 to %d bytes", i, field, mostAddress)
+			}
+		}
+	}
+	return all, nil
+}
+
+func registrations(raw json.RawMessage) (all []Registration, err error) {
+	open := func(r Registration) bool { return !r.filledIn() }
+	if json.Unmarshal(raw, &all) != nil || len(all) > mostList || slices.ContainsFunc(all, open) {
+		return nil, fault("registrations is a list of at most %d objects with agentId, a whole number, and agentRegistry, such as eip155:8453:0x…", mostList)
+	}
+	return all, nil
+}
+
+func trust(raw json.RawMessage) (all []string, err error) {
+	unfit := func(s string) bool { return s == "" || !line(s, mostWord) }
+	if json.Unmarshal(raw, &all) != nil || len(all) > mostList || slices.ContainsFunc(all, unfit) {
+		return nil, fault("supportedTrust is a list of at most %d names, such as reputation", mostList)
+	}
+	return all, nil
+}

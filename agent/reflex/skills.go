@@ -1,0 +1,192 @@
+package reflex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// skills are what characters know how to do beside what is here.
+type skills interface {
+	// Say has a skill done for a turn, and returns what is said of it. It reports
+	// whether the turn's character has the skill; args is an object.
+	Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
+}
+
+// skillAction performs a skill.
+const skillAction = "skill"
+
+// Language is that of the book, BCP 47.
+func (b *Book) Language() string { return b.language }
+
+// AddSkill has a skill done where one of the sentences is said. The values of their
+// slots are its arguments. A sentence that cannot be read, whose slot is no list
+// here, or which shares an utterance with a sentence that is there already is left
+// out; the error, one for each by errors.Join, says why. AddSkill must not be called
+// once the book is in use.
+func (b *Book) AddSkill(name string, sentences []string) error {
+	in := intent{fileIntent: fileIntent{name: "skill " + name, Action: skillAction, Value: name, Answer: "😊 {body}"},
+		source: "the skill " + name, bundled: true}
+	var faults []error
+	for _, text := range sentences {
+		s, err := b.addition(in.source, text)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("the sentence %.200q of the skill %s is not listened for: %w", text, name, err))
+			continue
+		}
+		in.sentences = append(in.sentences, s)
+	}
+	if len(in.sentences) > 0 {
+		b.intents = append(b.intents, in)
+	}
+	return errors.Join(faults...)
+}
+
+// addition is a sentence that the book does not have yet.
+func (b *Book) addition(source, text string) (sentence, error) {
+	tree, err := parseSentence(text)
+	if err != nil {
+		return sentence{}, fmt.Errorf("%w; correct it in the skill's manifest.json", err)
+	}
+	s := sentence{tree, slots(tree), source}
+	for _, name := range s.slots {
+		if _, known := b.lists[name]; !known {
+			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", name)
+		}
+	}
+	for _, in := range b.intents {
+		for _, other := range in.sentences {
+			if b.shares(tree, other.tree) {
+				return sentence{}, fmt.Errorf("it can be the same as a sentence of %s; say it in another way", other.source)
+			}
+		}
+	}
+	return s, nil
+}
+
+// skill performs a skill, and answers with what it says.
+func skill(ctx context.Context, c *command) (string, error) {
+	phrases := c.brain.book.phrases
+	if c.brain.skills == nil {
+		return phrases["unknown"], nil
+	}
+	args, err := c.arguments()
+	if err != nil {
+		return "", err
+	}
+	has := false
+	failure := c.report(c.intent.Value, func() (err error) {
+		c.body, has, err = c.brain.skills.Say(ctx, c.turn, c.intent.Value, args)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case failure != nil:
+		return phrases["tool_failed"], nil
+	case !has:
+		return phrases["unknown"], nil
+	case c.body == "":
+		return phrases["done"], nil
+	}
+	return c.intent.Answer, nil
+}
+
+// arguments are the values of the slots: numbers as numbers, and all others as they
+// were said.
+func (c *command) arguments() (json.RawMessage, error) {
+	all := map[string]any{}
+	for name, it := range c.taken {
+		all[name] = it.spoken
+		if c.brain.book.lists[name].numbers {
+			all[name] = json.Number(it.value)
+		}
+	}
+	return json.Marshal(all)
+}
+
+// report has something done, and reports it as a running tool.
+func (c *command) report(tool string, do func() error) error {
+	c.calls++
+	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: tool, Status: event.ToolRunning}
+	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+		return err
+	}
+	failure := do()
+	status.Status = event.ToolDone
+	if failure != nil {
+		status.Status, status.Detail = event.ToolFailed, failure.Error()
+	}
+	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
+		return err
+	}
+	return failure
+}
+
+// mostShared bounds the work on two sentences. Two that have more ways than that
+// count as the same.
+const mostShared = 50_000
+
+// shares reports whether some utterance matches both sentences.
+func (b *Book) shares(x, y node) bool {
+	s := &sharing{lists: b.lists, left: mostShared}
+	return s.meet([]node{x}, []node{y})
+}
+
+// sharing walks through two sentences, word by word.
+type sharing struct {
+	lists map[string]list
+	left  int // steps
+}
+
+// meet reports whether some utterance matches what is left of both.
+func (s *sharing) meet(x, y []node) bool {
+	if s.left--; s.left < 0 || !slices.ContainsFunc(x, full) && !slices.ContainsFunc(y, full) {
+		return true
+	}
+	after := map[string][][]node{}
+	s.begin(y, func(first string, rest []node) { after[first] = append(after[first], rest) })
+	found := false
+	s.begin(x, func(first string, rest []node) {
+		found = found || slices.ContainsFunc(after[first], func(other []node) bool { return s.meet(rest, other) })
+	})
+	return found || s.left < 0
+}
+
+func full(n node) bool { return !empty(n) }
+
+// begin calls then with each word that can come first, and what is left behind it.
+func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
+	if s.left--; s.left < 0 || len(nodes) == 0 {
+		return
+	}
+	rest := nodes[1:]
+	before := func(some ...node) []node { return append(some[:len(some):len(some)], rest...) }
+	switch n := nodes[0].(type) {
+	case word:
+		then(string(n), rest)
+	case slot:
+		for _, it := range s.lists[string(n)].items {
+			words := make([]node, len(it.words))
+			for i, w := range it.words {
+				words[i] = word(w)
+			}
+			s.begin(before(words...), then)
+		}
+	case sequence:
+		s.begin(before(n...), then)
+	case choice:
+		for _, one := range n {
+			s.begin(before(one), then)
+		}
+	case option:
+		s.begin(before(n.of), then)
+		s.begin(rest, then)
+	}
+}

@@ -1,0 +1,146 @@
+package reflex_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/agent"
+	"perch/agent/reflex"
+)
+
+// known are skills that keep what they are asked for.
+type known struct {
+	name, args string
+	said       string
+	has        bool
+	fails      error
+}
+
+func (a *known) Say(_ context.Context, _ agent.Turn, name string, args json.RawMessage) (string, bool, error) {
+	a.name, a.args = name, string(args)
+	return a.said, a.has, a.fails
+}
+
+// answered is what a brain says to a text, and the tools that it reports.
+func answered(t *testing.T, b *reflex.Brain, text string) (said, face string, tools []string) {
+	t.Helper()
+	var sentences []string
+	if err := b.Think(t.Context(), agent.Turn{Text: text, Now: noon, Session: "s"}, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Felt:
+			face = r.Emotion.Name
+		case agent.Say:
+			sentences = append(sentences, r.Text)
+		case agent.ToolStatus:
+			tools = append(tools, r.Name+" "+string(r.Status))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(sentences, " "), face, tools
+}
+
+func TestASentenceOfASkillPerformsIt(t *testing.T) {
+	b := book(t)
+	if err := b.AddSkill("tide", []string{"when is high water [in the {place}]", "high water in {number} (minutes|hours)"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		skills    known
+		text      string
+		args      string
+		said, how string
+	}{
+		"plain":               {known{said: "High water is at six.", has: true}, "When is high water?", `{}`, "High water is at six.", "done"},
+		"with a slot":         {known{said: "At six.", has: true}, "when is high water in the garden", `{"place":"garden"}`, "At six.", "done"},
+		"a number":            {known{said: "Soon.", has: true}, "high water in twenty one minutes", `{"number":21}`, "Soon.", "done"},
+		"digits":              {known{said: "Soon.", has: true}, "high water in 21 minutes", `{"number":21}`, "Soon.", "done"},
+		"nothing to say":      {known{has: true}, "when is high water", `{}`, b.Phrase("done"), "done"},
+		"braces":              {known{said: "It is {time}.", has: true}, "when is high water", `{}`, "It is {time}.", "done"},
+		"a failure":           {known{has: true, fails: errors.New("the sea is away")}, "when is high water", `{}`, b.Phrase("tool_failed"), "failed"},
+		"another character's": {known{}, "when is high water", `{}`, b.Phrase("unknown"), "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, face, tools := answered(t, reflex.New(b, "Chan", remembered{}, nil, &c.skills), c.text)
+			_, want := agent.SplitEmotion(c.said)
+			if said != want || face == "" {
+				t.Errorf("it says %q with the face %q, not %q", said, face, want)
+			}
+			if c.skills.name != "tide" || c.skills.args != c.args {
+				t.Errorf("asked for is %s%s", c.skills.name, c.skills.args)
+			}
+			if !slices.Equal(tools, []string{"tide running", "tide " + c.how}) {
+				t.Errorf("reported is %v", tools)
+			}
+		})
+	}
+	if said, _, _ := answered(t, reflex.New(b, "Chan", remembered{}, nil, nil), "when is high water"); !strings.Contains(said, "I do not know") {
+		t.Errorf("without skills it says %q", said)
+	}
+}
+
+// TestSentencesThatCollideAreLeftOut: those that share an utterance with one of the
+// book or of another skill, and those that cannot be understood. Others of the same
+// skill stay.
+func TestSentencesThatCollideAreLeftOut(t *testing.T) {
+	for text, want := range map[string]string{
+		"what time is it":                        "can be the same as a sentence of en.yaml:",
+		"[tell me] what (day|time) is it":        "can be the same as a sentence of en.yaml:",
+		"volume forty percent":                   "can be the same as a sentence of en.yaml:", // which has a slot there
+		"volume {number} [percent|points]":       "can be the same as a sentence of en.yaml:",
+		"(when|how soon) is high water":          "can be the same as a sentence of the skill tide",
+		"when is {tide}":                         "there is no list {tide}",
+		"when is (high water":                    `")" is missing`,
+		"wann ist Hochwasser, bitte über Husum?": "is no word",
+	} {
+		b := book(t)
+		if err := b.AddSkill("tide", []string{"when is high water", "is it when is high water"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.AddSkill("tide", []string{"when is high water now"}); err != nil {
+			t.Fatal(err)
+		}
+		err := b.AddSkill("sea", []string{text, "how is the sea"})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of the skill sea is not listened for") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+		if !b.Understands("how is the sea") || !b.Understands("what time is it") {
+			t.Errorf("with %q other sentences are not understood", text)
+		}
+	}
+	b, many := book(t), strings.Repeat("[{number}|{number} {number}] ", 6)
+	if err := b.AddSkill("tide", []string{"deep " + many + "metres"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.AddSkill("sea", []string{"deep " + many + "feet"}); err == nil {
+		t.Error("two sentences with too many ways to look at count as different")
+	}
+	for _, text := range []string{"volume please", "what time", "what time is it in tokyo", "set the volume"} {
+		if err := b.AddSkill("sea", []string{text}); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestARecognizerMayDoWithoutASkill(t *testing.T) {
+	b := book(t)
+	before := len(b.Rules())
+	if err := b.AddSkill("tide", []string{"when is high water in the {place}"}); err != nil {
+		t.Fatal(err)
+	}
+	rules := b.Rules()
+	var optional []string
+	for _, r := range rules {
+		if r.Optional {
+			optional = append(optional, r.Body+" of "+r.Source)
+		}
+	}
+	if len(rules) != before+1 || !slices.Equal(optional, []string{"when is high water in the <list_place> of the skill tide"}) {
+		t.Errorf("optional are %q", optional)
+	}
+}

@@ -1,0 +1,58 @@
+package appliance
+
+import (
+	"fmt"
+	"os"
+
+	"perch/agent"
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	"perch/gateway/relay"
+	"perch/store"
+)
+
+// newRelays makes what shows the agents in avatar programs.
+func (a *Appliance) newRelays() error {
+	o := relay.Options{Feed: a.feed, Bus: a.Bus, Words: a.words, Find: a.Robots.Find, Voice: a.Talk,
+		Tokens: store.NewTable[string](a.DB, "relay-tokens"), Name: a.Config.Name, Log: a.Log}
+	if home, err := os.UserHomeDir(); err == nil {
+		o.Home = home // a service may have none; then addresses have to be configured
+	}
+	for i, r := range a.Config.Relays {
+		t, err := targetOf(r)
+		if err != nil {
+			return fmt.Errorf("relays.%d: %w", i, err)
+		}
+		o.Targets = append(o.Targets, t)
+	}
+	relays, err := relay.New(o)
+	a.relays = relays
+	return err
+}
+
+// targetOf is a relay's program as it is configured.
+func targetOf(r config.Relay) (relay.Target, error) {
+	key, err := config.Secret("key", r.Key, r.KeyFile)
+	return relay.Target{Kind: r.Kind, Name: r.Name, URL: r.URL, Robot: r.Robot, Secret: key, Words: r.Words}, err
+}
+
+// checkRelay reports what is wrong with a relay's configuration.
+func checkRelay(r config.Relay) error {
+	t, err := targetOf(r)
+	if err != nil {
+		return err
+	}
+	return relay.Check(t, agent.StockWords())
+}
+
+// relayParts are the conditions of the relays.
+func (a *Appliance) relayParts() (all []admin.Part) {
+	for _, r := range a.relays.List() {
+		part := admin.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
+		if part.Note == "" {
+			part.Note = r.Title + " at " + r.URL
+		}
+		all = append(all, part)
+	}
+	return all
+}

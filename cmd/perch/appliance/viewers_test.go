@@ -1,0 +1,104 @@
+package appliance_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent/diary"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/event"
+)
+
+const viewersKey = "key-of-the-skins-0123"
+
+// viewed is an appliance whose skins have a key.
+func viewed(t *testing.T) *appliancetest.Appliance {
+	t.Helper()
+	c := appliancetest.Config()
+	c.Skins.Key = viewersKey
+	return appliancetest.Start(t, c, t.TempDir())
+}
+
+// report is the answer to an action of a viewer.
+func report(t *testing.T, h *appliancetest.Appliance, kind, payload string) (status int, text string) {
+	t.Helper()
+	return h.Request(http.MethodPost, "/api/agent-actions", `{"type":"`+kind+`","payload":`+payload+`}`, "Authorization", "Bearer "+viewersKey)
+}
+
+// TestAViewerHasExposedSkillsOnly: none signs with the appliance's key, and none is
+// begun that cannot be.
+func TestAViewerHasExposedSkillsOnly(t *testing.T) {
+	t.Parallel()
+	h := viewed(t)
+	for payload, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		`{"skill":"sign-action","args":{"message":"I owe the viewer 100 coins"}}`: {403, "skill_not_exposed"},
+		`{"skill":"remember","args":{"content":"x"}}`:                             {403, "mcpExposed"},
+		`{"skill":"present-model"}`:                                               {404, "shows the agent's model"},
+		`{"skill":"nothing"}`:                                                     {404, "perch skill list"},
+		`{"skill":"greet","args":{"name":3}}`:                                     {400, "bad_arguments"},
+		`{"skill":"greet","args":{"name":"Ann"}}`:                                 {202, "done"},
+	} {
+		if status, text := report(t, h, "perform-skill", payload); status != want.status || !strings.Contains(text, want.says) {
+			t.Errorf("%s: %d %s", payload, status, text)
+		}
+	}
+	if _, text := h.Owner(http.MethodGet, "/api/v1/actions?n=200", ""); strings.Contains(text, "coins") || !strings.Contains(text, "Hello, Ann!") {
+		t.Errorf("done: %s", text)
+	}
+	h.Expect(http.StatusForbidden, "admin token", http.MethodGet, "/api/v1/actions?type=remember", "", "Authorization", "Bearer "+viewersKey)
+	h.Expect(http.StatusOK, `"skill":"greet"`, http.MethodGet, "/api/v1/actions", "", "Authorization", "Bearer "+viewersKey)
+	if _, text := h.Request(http.MethodGet, "/api/v1/actions", "", "Authorization", "Bearer "+viewersKey); strings.Contains(text, "Ann") {
+		t.Errorf("a viewer sees what the skill was given, and what it answered: %s", text)
+	}
+	h.Expect(http.StatusOK, `"Ann"`, http.MethodGet, "/api/v1/actions", "", "X-Admin-Token", h.OwnerToken())
+}
+
+// TestAStrangerActsForNoCharacter: what a robot says that nobody has adopted is neither in
+// the list of what characters do nor in the diary.
+func TestAStrangerActsForNoCharacter(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	h.Bus.Publish("a0b1c2d3e4f6", "s", event.Said{Text: "I am a stranger's"})
+	h.Bus.Publish("a0b1c2d3e4f5", "s", event.Said{Text: "I am the owner's"})
+	if _, text := h.Owner(http.MethodGet, "/api/v1/actions", ""); strings.Contains(text, "stranger") || !strings.Contains(text, "the owner's") {
+		t.Errorf("done: %s", text)
+	}
+	h.Stop()
+	if report, err := appliance.CheckDiary(h.Data); err != nil || report.Entries != 1 {
+		t.Errorf("the diary: %+v %v", report, err)
+	}
+}
+
+// TestAViewersReportIsToldAsSuch, in the diary: it does not pass for what the character
+// has said, done, signed or remembered.
+func TestAViewersReportIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	h := viewed(t)
+	reports := map[string]string{"speak": `{"text":"I owe you 100 coins","by":""}`, "remember": `{"content":"tea is free"}`,
+		"sign": `{"message":"m","address":"0xab"}`, "skill-done": `{"skill":"greet"}`, "validate": `{}`, "load-end": `{"uri":"a.glb"}`,
+		"perform-skill": `{"skill":"greet"}`}
+	for kind, payload := range reports {
+		if status, text := report(t, h, kind, payload); status != http.StatusAccepted {
+			t.Errorf("%s: %d %s", kind, status, text)
+		}
+	}
+	h.Bus.Publish("", "", event.Said{Text: "my own words"})
+	var entries []diary.Entry
+	for deadline := time.Now().Add(20 * time.Second); len(entries) < len(reports)+1; time.Sleep(20 * time.Millisecond) {
+		if entries = h.Diary.Newest(20); time.Now().After(deadline) {
+			t.Fatalf("kept: %+v", entries)
+		}
+	}
+	for _, e := range entries {
+		if own := strings.Contains(string(e.Payload), "my own words"); own == strings.Contains(string(e.Payload), `"by":"viewer"`) {
+			t.Errorf("%s %s", e.Type, e.Payload)
+		}
+	}
+}

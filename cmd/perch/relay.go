@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perch/device"
+)
+
+// relaysAt is where the admin API has the relays.
+const relaysAt = "/api/v1/relays"
+
+// relayCommand is the commands of avatar programs.
+func relayCommand() *cobra.Command {
+	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
+	c.AddCommand(relaysCommand(), tryRelayCommand())
+	return c
+}
+
+// relayLine is an avatar program as the appliance shows it.
+type relayLine struct {
+	Name  string    `json:"name"`
+	Kind  string    `json:"kind"`
+	Title string    `json:"title"`
+	URL   string    `json:"url"`
+	Robot string    `json:"robot,omitempty"`
+	Shows []string  `json:"shows"`
+	OK    bool      `json:"ok"`
+	Since time.Time `json:"since,omitzero"`
+	Note  string    `json:"note,omitempty"`
+}
+
+func relaysCommand() *cobra.Command {
+	r := &target{}
+	return r.register(&cobra.Command{
+		Use:   "list",
+		Short: "List the avatar programs that are connected to, and how each does",
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []relayLine
+			return r.ask(c, http.MethodGet, relaysAt, nil, &list, func(out io.Writer) {
+				for _, l := range list {
+					condition := "away"
+					if l.OK {
+						condition = "ok"
+					}
+					fmt.Fprintf(out, "%-16s %-20s %-5s %s\n", device.Plain(l.Name), device.Plain(l.Title), condition,
+						device.Plain(cmp.Or(l.Note, l.URL)))
+				}
+			})
+		},
+	})
+}
+
+func tryRelayCommand() *cobra.Command {
+	r := &target{}
+	var each time.Duration
+	c := r.register(&cobra.Command{
+		Use:   "try NAME",
+		Short: "Walk an avatar program through every state, face and gesture, to look at it",
+		Example: `perch relay try vtube_studio
+			perch relay try obs --each 3s`,
+		RunE: func(c *cobra.Command, args []string) error {
+			at := relaysAt + "/" + url.PathEscape(args[0]) + "/try?each_ms=" + strconv.FormatInt(each.Milliseconds(), 10)
+			return r.follow(c, http.MethodPost, at)
+		},
+	})
+	c.Flags().DurationVar(&each, "each", 1500*time.Millisecond, "how long each is shown")
+	return c
+}

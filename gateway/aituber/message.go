@@ -1,0 +1,123 @@
+package aituber
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds of a message.
+const (
+	// mostMessage is room for a picture, which the program sends with a text and which is
+	// not used.
+	mostMessage = 4 << 20 // bytes
+	mostID      = 200     // bytes of an id
+)
+
+// version is the protocol's, in every envelope of it.
+const version = "2"
+
+// The types of messages that are read or sent.
+const (
+	typeReady  = "session.ready"
+	typeHello  = "session.hello"
+	typeAck    = "ack"
+	typePing   = "ping"
+	typePong   = "pong"
+	typeChat   = "chat.message"
+	typeStart  = "chat.start"
+	typeDelta  = "chat.delta"
+	typeDone   = "chat.done"
+	typeError  = "chat.error"
+	typeCancel = "control.cancel"
+)
+
+// capabilities are those that the door tells of.
+func capabilities() []string {
+	return []string{typeAck, typePing, typePong, typeChat, typeStart, typeDelta, typeDone, typeError, typeCancel,
+		"character.message.received", "character.message.rendered", "character.speech.start", "character.speech.done",
+		"character.speech.error", "character.response.done"}
+}
+
+// envelope is every message that is sent.
+type envelope struct {
+	Version   string `json:"version"`
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Session   string `json:"sessionId"`
+	At        string `json:"timestamp"` // ISO 8601
+	Payload   any    `json:"payload"`
+	RequestID string `json:"requestId,omitempty"` // of the message that is answered
+}
+
+// newEnvelope is a message of a session, in answer to a request or to none.
+func newEnvelope(session, kind, request string, payload any) envelope {
+	if payload == nil {
+		payload = struct{}{}
+	}
+	return envelope{version, "msg_" + strings.ToLower(rand.Text()), kind, session, time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		payload, request}
+}
+
+// ready is the payload of session.ready.
+type ready struct {
+	Protocol     string   `json:"protocolVersion"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// receipt is the payload of ack.
+type receipt struct {
+	RequestID string `json:"requestId,omitempty"`
+	Type      string `json:"type,omitempty"`
+	Status    string `json:"status"` // ok or error
+	Message   string `json:"message,omitempty"`
+}
+
+// said is the payload of chat.delta: text of a role. What the assistant says is spoken by
+// the program; a role of execution is shown as code.
+type said struct {
+	Text    string `json:"text"`
+	Role    string `json:"role"`
+	Emotion string `json:"emotion"`
+	Legacy  string `json:"legacyType,omitempty"` // "end" where the message stands for itself
+}
+
+// failure is the payload of chat.error, which the program speaks.
+type failure struct {
+	Message string `json:"message"`
+}
+
+// message is one that the program sends.
+type message struct {
+	kind, id, text string
+}
+
+var errMessage = errors.New("that is no message of the external linkage, version 2 or 1")
+
+// parse reads a message. One of version 1 has a question as its content.
+func parse(data []byte) (message, error) {
+	var b struct {
+		Version string `json:"version"`
+		Type    string `json:"type"`
+		ID      string `json:"id"`
+		Content string `json:"content"`
+		Payload struct {
+			Text string `json:"text"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		return message{}, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	switch {
+	case len(b.ID) > mostID:
+		return message{}, fmt.Errorf("%w: its id has %d bytes, more than %d", errMessage, len(b.ID), mostID)
+	case b.Version == version && b.Type != "":
+		return message{b.Type, b.ID, b.Payload.Text}, nil
+	case b.Version == "" && b.Type == "chat":
+		return message{typeChat, b.ID, b.Content}, nil
+	}
+	return message{}, errMessage
+}

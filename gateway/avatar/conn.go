@@ -1,0 +1,192 @@
+package avatar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/socket"
+)
+
+// Conn is the connection of one program.
+type Conn struct {
+	door      *Door
+	socket    *socket.Conn
+	program   Program
+	view      *feed.Viewer
+	log       *slog.Logger
+	talk      string
+	character string
+	out       chan []byte // what is sent next
+
+	// Of the goroutine that receives: the answer under way.
+	interrupt context.CancelFunc // nil is none
+	answered  chan struct{}      // closed when it has ended
+}
+
+// Log is the door's, with the address of the program.
+func (c *Conn) Log() *slog.Logger { return c.log }
+
+// serve serves the program until it leaves or ctx ends, and leaves nothing behind.
+func (c *Conn) serve(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer c.view.Leave()
+	stop := context.AfterFunc(ctx, func() { c.socket.Close(socket.GoingAway, goingAway) })
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		defer cancel()
+		c.write(ctx)
+	})
+	if err := c.read(ctx); err != nil {
+		c.log.Info("a program is disconnected", "kind", c.door.o.Kind, "err", err)
+	}
+	if stop() {
+		c.socket.Drop() // which ends a message on its way
+	}
+	cancel()
+	c.Interrupt()
+	sending.Wait()
+}
+
+// read takes messages until the connection ends. An error is that of a program that is
+// disconnected.
+func (c *Conn) read(ctx context.Context) error {
+	if err := c.program.Greet(ctx); err != nil {
+		return fmt.Errorf("greet it: %w", err)
+	}
+	for ctx.Err() == nil {
+		isText, message, err := c.socket.Receive()
+		switch {
+		case errors.Is(err, socket.ErrTooBig):
+			return fmt.Errorf("a message of more than %d bytes came", c.door.o.MostMessage)
+		case err != nil:
+			return nil
+		case !isText:
+			continue // neither protocol has any
+		}
+		if err := c.program.Take(ctx, message); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write sends what there is to send until ctx ends or the program does not take it.
+func (c *Conn) write(ctx context.Context) {
+	ping := time.NewTicker(c.door.paces.ping)
+	defer ping.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-c.out:
+			err = c.socket.SendText(message)
+		case <-c.view.News():
+			err = c.show()
+		case <-ping.C:
+			err = c.socket.Ping()
+		}
+		if err != nil {
+			c.socket.Drop() // which ends the one that receives
+			return
+		}
+	}
+}
+
+// errLate is the error of a program for which too much waits.
+var errLate = errors.New("the program does not read fast enough")
+
+// show sends the frames that wait.
+func (c *Conn) show() error {
+	for {
+		f, late := c.view.Take()
+		switch {
+		case late:
+			c.socket.Close(socket.TryLater, "you do not read fast enough; come back")
+			return errLate
+		case f == nil:
+			return nil
+		}
+		told := c.program.Show(f)
+		if told == nil {
+			continue
+		}
+		if err := c.socket.SendText(encode(told)); err != nil {
+			return err
+		}
+		c.view.Shown(f)
+	}
+}
+
+// Send sends a message. It waits while another is on its way, until ctx ends.
+func (c *Conn) Send(ctx context.Context, message any) error {
+	select {
+	case c.out <- encode(message):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// encode writes messages that a protocol of ours made, which can always be written.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// Answer has answer run on a goroutine of its own. The one before it is interrupted, and
+// has ended then. It is for the goroutine that receives.
+func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context)) {
+	c.Interrupt()
+	ctx, c.interrupt = context.WithCancel(ctx)
+	answered := make(chan struct{})
+	c.answered = answered
+	go func() {
+		defer close(answered)
+		answer(ctx)
+	}()
+}
+
+// Interrupt ends the answer under way, waits for its end, and reports whether there was
+// one that had not ended by itself. It is for the goroutine that receives.
+func (c *Conn) Interrupt() (interrupted bool) {
+	if c.interrupt == nil {
+		return false
+	}
+	select {
+	case <-c.answered:
+	default:
+		interrupted = true
+	}
+	c.interrupt()
+	<-c.answered
+	c.interrupt = nil
+	return interrupted
+}
+
+// Chat has a text answered in the program's talk, and passes on the replies.
+func (c *Conn) Chat(ctx context.Context, text string, take func(agent.Reply) error) error {
+	return c.door.o.Chat.Chat(ctx, c.talk, c.character, text, take)
+}
+
+// Told is an error of Chat as a program is told it. The text of an error without a Code
+// stays inside, and is logged.
+func (c *Conn) Told(err error) string {
+	var coded interface{ Code() string }
+	if errors.As(err, &coded) {
+		return err.Error()
+	}
+	c.log.Warn("a program's question was not answered", "kind", c.door.o.Kind, "err", err)
+	return "the agent could not answer; the log of the appliance says why"
+}

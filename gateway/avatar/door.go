@@ -1,0 +1,165 @@
+// Package avatar is what the doors of avatar programs have in common. A program opens a
+// WebSocket, puts questions to the agent in a talk that has a name, and is shown what
+// belongs to that talk. How a program is spoken to is its protocol's, which is a package
+// of its own.
+//
+// Of one connection, one goroutine receives, one sends and one answers: a question
+// interrupts the answer before it. What waits for a program that does not read is
+// bounded, because whoever has something to send waits for the one that sends.
+package avatar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/gateway/door"
+	"perch/socket"
+)
+
+// Limits of the connected programs of one kind.
+const (
+	mostPrograms = 32
+	mostOfOne    = 8 // from one address
+)
+
+// chat is the door that answers text.
+type chat interface {
+	// SessionOf is the session in which the talk of a name shows.
+	SessionOf(talk string) (session string, err error)
+	// Chat has a text answered in a talk, and passes on the replies.
+	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
+}
+
+// Program is how one connected program is spoken to.
+type Program interface {
+	// Greet sends the first messages. It is called once, before Take.
+	Greet(ctx context.Context) error
+	// Take deals with a message, on the goroutine that receives. An error ends the
+	// connection.
+	Take(ctx context.Context, message []byte) error
+	// Show is the message that tells of a frame; nil is none. It is called on the
+	// goroutine that sends, and must not send itself.
+	Show(f *feed.Frame) any
+}
+
+// Options are what a door is made of.
+type Options struct {
+	Kind        string // of its programs, and of the talk where a program names none
+	Feed        *feed.Feed
+	Chat        chat
+	Shown       []string // the kinds of frames that its programs are told
+	MostMessage int      // bytes
+	PerSecond   int      // messages
+	Log         *slog.Logger
+
+	New func(c *Conn) Program // makes what speaks with one program
+}
+
+// Door lets programs of one kind in.
+type Door struct {
+	o     Options
+	limit *door.ConnectionLimit
+	paces paces
+
+	ctx    context.Context // ends with Run
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	serving sync.WaitGroup // connections
+}
+
+// paces of a connection. They are shorter in tests.
+type paces struct {
+	ping  time.Duration // between two signs of life
+	quiet time.Duration // without any, it is broken
+	send  time.Duration // a message may take
+}
+
+// New returns a door. Its feed has to run; Run disconnects the programs at the end.
+func New(o Options) *Door {
+	d := &Door{o: o, limit: door.NewConnectionLimit(mostPrograms, mostOfOne),
+		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// Run lets programs in until ctx ends. Then every connection is closed with 1001, and Run
+// returns when all are gone.
+func (d *Door) Run(ctx context.Context) {
+	<-ctx.Done()
+	d.mu.Lock()
+	d.cancel()
+	d.mu.Unlock()
+	d.serving.Wait()
+}
+
+// goingAway is the reason that programs are sent when the appliance stops.
+const goingAway = "the appliance is stopping"
+
+// subprotocol is what a page asks for beside the one that holds its key (door.InUpgrade),
+// and is answered with.
+const subprotocol = "vtuber.v1"
+
+// begin counts a connection until leave is called.
+func (d *Door) begin(remote string) (leave func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return nil, &door.Fault{Word: "stopping", Sentence: goingAway, HTTP: http.StatusServiceUnavailable}
+	}
+	release, err := d.limit.Take(door.PeerOf(remote))
+	if err != nil {
+		most, from := mostPrograms, ""
+		if errors.Is(err, door.ErrTooManyOfPeer) {
+			most, from = mostOfOne, " from this address"
+		}
+		return nil, &door.Fault{Word: "too_many_programs", HTTP: http.StatusServiceUnavailable,
+			Sentence: fmt.Sprintf("%d programs of this kind are connected%s, and no more are let in; close some", most, from)}
+	}
+	d.serving.Add(1)
+	return sync.OnceFunc(func() {
+		release()
+		d.serving.Done()
+	}), nil
+}
+
+// Open upgrades a request and has the program served until it leaves. The address may
+// name the talk that it joins (?talk=, "robot:" and a robot's name is that robot's) and
+// the character that answers (?character=). It returns at once.
+func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
+	asked := r.URL.Query()
+	talk := asked.Get("talk")
+	if talk == "" {
+		talk = d.o.Kind
+	}
+	session, err := d.o.Chat.SessionOf(talk)
+	if err != nil {
+		return err
+	}
+	leave, err := d.begin(r.RemoteAddr)
+	if err != nil {
+		return err
+	}
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: d.o.MostMessage, SendWithin: d.paces.send, Quiet: d.paces.quiet,
+		PerSecond: d.o.PerSecond, Subprotocols: []string{subprotocol}})
+	if err != nil {
+		leave()
+		return nil // Accept has answered
+	}
+	c := &Conn{door: d, socket: conn, talk: talk, character: asked.Get("character"), out: make(chan []byte),
+		log:  d.o.Log.With("address", r.RemoteAddr),
+		view: d.o.Feed.Join(feed.Filter{Kinds: d.o.Shown, Sessions: []string{session}, All: true})}
+	c.program = d.o.New(c)
+	go func() {
+		defer leave()
+		c.serve(d.ctx)
+	}()
+	return nil
+}

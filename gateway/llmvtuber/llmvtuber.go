@@ -1,0 +1,249 @@
+// Package llmvtuber is the door of Open-LLM-VTuber's client, the web page or the desktop
+// program that draws a Live2D model: it takes Perch for the program's own server
+// (/client-ws). What is typed or spoken there is answered by the agent, and each sentence
+// comes with its sound, the loudness of its mouth and the expression of its face. Tools
+// at work and notifications show as the client shows its own.
+//
+// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, its client d176e7d). It
+// knows no keys; how the client brings ours is the locks' (door.InUpgrade).
+package llmvtuber
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/gateway/avatar"
+	"perch/voice"
+)
+
+// chat is the door that answers text.
+type chat interface {
+	SessionOf(talk string) (session string, err error)
+	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
+}
+
+// Options are what the door is made of. Without a Recognizer nothing is understood that
+// is spoken, and without a Synthesizer what is said is shown only.
+type Options struct {
+	Feed        *feed.Feed
+	Chat        chat
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
+	Words       *agent.Words
+	Model       *Model // nil is DefaultModel
+	Name        string // of who speaks, as it is shown
+	Speech      voice.Options
+	Log         *slog.Logger
+}
+
+// Limits of all clients together. The robots come first.
+const (
+	mostUtterances = 1 // being recognized
+	mostPerSecond  = 100
+
+	recognizeWithin = time.Minute
+)
+
+// Door lets clients in.
+type Door struct {
+	o           Options
+	programs    *avatar.Door
+	recognizers chan struct{} // a place for each utterance that is being recognized
+}
+
+// New returns a door. Run disconnects its clients at the end.
+func New(o Options) *Door {
+	o.Model = cmp.Or(o.Model, DefaultModel())
+	d := &Door{o: o, recognizers: make(chan struct{}, mostUtterances)}
+	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
+		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: mostMessage, PerSecond: mostPerSecond,
+		New: func(c *avatar.Conn) avatar.Program {
+			return &client{door: d, conn: c, id: strings.ToLower(rand.Text()), played: make(chan struct{}, 1)}
+		}})
+	return d
+}
+
+// Run lets clients in until ctx ends, and returns when all are gone.
+func (d *Door) Run(ctx context.Context) { d.programs.Run(ctx) }
+
+// client is a connected one.
+type client struct {
+	door   *Door
+	conn   *avatar.Conn
+	id     string
+	played chan struct{}    // has an element once all sound was played
+	heard  *voice.Utterance // what is being spoken; nil is nothing
+}
+
+// Greet begins as the program's own server does.
+func (c *client) Greet(ctx context.Context) error {
+	microphone := "stop-mic"
+	if c.door.o.Recognizer != nil {
+		microphone = "start-mic"
+	}
+	return c.send(ctx, subtitle("Connection established"), c.configuration(), nobody(), control(microphone))
+}
+
+func (c *client) configuration() configuration {
+	return configuration{"set-model-and-conf", c.door.o.Model.info, c.door.o.Name, "perch", c.id}
+}
+
+func nobody() group { return group{Type: "group-update", Members: []string{}} }
+
+func (c *client) send(ctx context.Context, messages ...any) error {
+	for _, m := range messages {
+		if err := c.conn.Send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Take deals with a message. One that is none is answered with an error, as by the
+// program's own server.
+func (c *client) Take(ctx context.Context, data []byte) error {
+	m, err := parse(data)
+	if err != nil {
+		return c.send(ctx, newFailed(err.Error()))
+	}
+	switch m := m.(type) {
+	case textInput:
+		c.conn.Answer(ctx, func(ctx context.Context) { c.answer(ctx, m.text) })
+	case micData:
+		if c.heard == nil {
+			c.heard = voice.NewUtterance()
+		}
+		c.heard.Write(m.pcm) // what is more than an utterance holds is dropped
+	case micEnd:
+		if heard := c.heard; heard != nil {
+			c.heard = nil
+			heard.Finish()
+			c.conn.Answer(ctx, func(ctx context.Context) { c.understand(ctx, heard) })
+		}
+	case interrupt:
+		c.conn.Interrupt()
+	case played:
+		select {
+		case c.played <- struct{}{}:
+		default:
+		}
+	case request:
+		return c.send(ctx, c.reply(m))
+	}
+	return nil
+}
+
+// reply answers a request. Histories, backgrounds and configurations are the program's
+// own server's: here are none, and a talk goes on.
+func (c *client) reply(r request) any {
+	type named struct {
+		Type    string `json:"type"`
+		History string `json:"history_uid"`
+	}
+	type gone struct {
+		named
+		Success bool `json:"success"`
+	}
+	switch r.kind {
+	case "heartbeat":
+		return bare{"heartbeat-ack"}
+	case "request-init-config":
+		return c.configuration()
+	case "request-group-info":
+		return nobody()
+	case "fetch-backgrounds":
+		return struct {
+			bare
+			Files []string `json:"files"`
+		}{bare{"background-files"}, []string{}}
+	case "fetch-configs":
+		return struct {
+			bare
+			Configs []string `json:"configs"`
+		}{bare{"config-files"}, []string{}}
+	case "fetch-history-list":
+		return struct {
+			bare
+			Histories []string `json:"histories"`
+		}{bare{"history-list"}, []string{}}
+	case "fetch-and-set-history":
+		return struct {
+			bare
+			Messages []string `json:"messages"`
+		}{bare{"history-data"}, []string{}}
+	case "create-new-history":
+		return named{"new-history-created", c.id}
+	case "delete-history":
+		return gone{named{"history-deleted", r.history}, false}
+	}
+	return newFailed("Perch has no groups and no other configurations to switch to")
+}
+
+// Show tells of tools and notifications.
+func (c *client) Show(f *feed.Frame) any {
+	switch b := f.Body.(type) {
+	case feed.Tool:
+		return newTool(b, c.door.o.Name)
+	case feed.Notice:
+		return subtitle(b.Text)
+	}
+	return nil
+}
+
+// understand answers an utterance.
+func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
+	if c.send(ctx, control("conversation-chain-start"), subtitle("Thinking...")) != nil {
+		return
+	}
+	text, err := c.door.recognize(ctx, heard)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		c.conn.Log().Warn("speech was not recognized", "err", err)
+		c.end(ctx, 0, newFailed("the recognizer did not answer; the log of the appliance says why"))
+	case text == "":
+		c.end(ctx, 0, subtitle(""))
+	default:
+		if c.send(ctx, line{"user-input-transcription", text}) == nil {
+			c.converse(ctx, text)
+		}
+	}
+}
+
+// errDeaf is the error where nothing recognizes speech.
+var errDeaf = errors.New("there is no recognizer")
+
+// recognize is the text of an utterance; empty where it is not understood.
+func (d *Door) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
+	if d.o.Recognizer == nil {
+		return "", errDeaf
+	}
+	within, cancel := context.WithTimeout(ctx, recognizeWithin)
+	defer cancel()
+	select {
+	case d.recognizers <- struct{}{}:
+		defer func() { <-d.recognizers }()
+	case <-within.Done():
+		return "", within.Err()
+	}
+	t, err := d.o.Recognizer.Recognize(within, heard, voice.Options{Language: d.o.Speech.Language})
+	if err != nil || t.Refused {
+		return "", err
+	}
+	return strings.TrimSpace(t.Text), nil
+}
+
+// answer answers what was typed.
+func (c *client) answer(ctx context.Context, text string) {
+	if c.send(ctx, control("conversation-chain-start"), subtitle("Thinking...")) == nil {
+		c.converse(ctx, text)
+	}
+}

@@ -1,0 +1,336 @@
+package llmvtuber
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/agent"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/socket"
+	"perch/voice"
+)
+
+const (
+	begins = `{"type":"control","text":"conversation-chain-start"}`
+	thinks = `{"type":"full-text","text":"Thinking..."}`
+	synth  = `{"type":"backend-synth-complete"}`
+	newOne = `{"type":"force-new-message"}`
+	ends   = `{"type":"control","text":"conversation-chain-end"}`
+)
+
+func sentence(text, sound, actions string) string {
+	volumes := "[]"
+	if sound != "null" {
+		sound, volumes = `"a WAV"`, "null"
+	}
+	return fmt.Sprintf(`{"type":"audio","audio":%s,"volumes":%s,"slice_length":20,`+
+		`"display_text":{"text":%q,"name":"Chan","avatar":""},"actions":%s,"forwarded":false}`, sound, volumes, text, actions)
+}
+
+// TestTheGreeting is what the program's own server says first.
+func TestTheGreeting(t *testing.T) {
+	h := newHarness(t, func(o *Options) { o.Recognizer = recognizer(nil) })
+	conn, err := h.dial("?token=" + secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Drop()
+	p := &page{t, conn}
+	p.expect(`{"type":"full-text","text":"Connection established"}`)
+	if got := p.next(); !strings.HasPrefix(got, `{"type":"set-model-and-conf","model_info":{"name":"mao_pro","url":"/live2d-models/`) ||
+		!strings.Contains(got, `"conf_name":"Chan","conf_uid":"perch","client_uid":"`) {
+		t.Errorf("the model is named by %s", got)
+	}
+	p.expect(`{"type":"group-update","members":[],"is_owner":false}`, `{"type":"control","text":"start-mic"}`)
+}
+
+// TestASpokenTurn is a whole turn with the voice of espeak-ng and of flite: a tool at
+// work, two sentences with faces, and the end once all was played.
+func TestASpokenTurn(t *testing.T) {
+	for _, voice := range []program{{"espeak-ng", "-v", "en-us", "--stdout"}, {"flite", "-voice", "slt", "-o", "/dev/stdout", "-t"}} {
+		t.Run(voice[0], func(t *testing.T) { spokenTurn(t, voice) })
+	}
+}
+
+func spokenTurn(t *testing.T, by program) {
+	var h *harness
+	var heard []int16
+	h = newHarness(t, func(o *Options) {
+		o.Synthesizer = by
+		o.Recognizer = recognizer(func(pcm []int16) (voice.Transcript, error) {
+			heard = slices.Clone(pcm)
+			return voice.Transcript{Text: " what time is it "}, nil
+		})
+	})
+	h.chats.answer = says(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}}, agent.Say{Text: "It is three."},
+		agent.Felt{Emotion: agent.Emotion{Name: "sad", Emoji: "😢"}}, agent.Say{Text: "Already."})
+	p := h.open(t, "&character=Ann&talk=desk")
+	p.send(`{"type":"mic-audio-data","audio":[0,0.5,-1]}`)
+	p.send(`{"type":"mic-audio-data","audio":[1,2,-2,null]}`)
+	p.send(`{"type":"mic-audio-end","images":[]}`)
+	p.expect(begins, thinks, `{"type":"user-input-transcription","text":"what time is it"}`,
+		sentence("It is three.", "a WAV", `{"expressions":[3]}`), sentence("Already.", "a WAV", `{"expressions":[1]}`), synth)
+	// It ends when the client has played it, and not before.
+	p.send(`{"type":"heartbeat"}`)
+	p.expect(`{"type":"heartbeat-ack"}`)
+	p.send(`{"type":"frontend-playback-complete"}`)
+	p.expect(newOne, ends)
+	if want := []int16{0, math.MaxInt16 / 2, -math.MaxInt16, math.MaxInt16, math.MaxInt16, -math.MaxInt16, 0}; !slices.Equal(heard, want) {
+		t.Errorf("heard %v, want %v", heard, want)
+	}
+	if got := h.chats.questions(); !slices.Equal(got, []string{`desk "Ann" what time is it`}) {
+		t.Errorf("asked %q", got)
+	}
+}
+
+// TestTools of this talk show, and of no other; notifications are subtitles.
+func TestTools(t *testing.T) {
+	h := newHarness(t, nil)
+	p := h.open(t, "")
+	tool := event.ToolStatus{ID: "c1", Name: "web", Status: event.ToolRunning, Detail: "the weather"}
+	h.bus.Publish("", "vtb_another", tool)
+	h.bus.Publish("", "vtb_llmvtuber", tool)
+	got := p.next()
+	before, after, _ := strings.Cut(got, `"timestamp":"20`)
+	if before != `{"type":"tool_call_status","tool_id":"c1","tool_name":"web","name":"Chan","status":"running","content":"the weather",` ||
+		!strings.HasSuffix(after, `Z"}`) {
+		t.Errorf("the tool is told as %s", got)
+	}
+	h.bus.Publish("", "", event.Notification{ID: "n1", Text: "The tea is ready.", Urgency: "normal"})
+	p.expect(`{"type":"full-text","text":"The tea is ready."}`)
+}
+
+// TestATypedTurn has no voice: sentences are shown, and the turn ends by itself.
+func TestATypedTurn(t *testing.T) {
+	h := newHarness(t, nil)
+	p := h.open(t, "")
+	p.send(`{"type":"text-input","text":"hello","images":[{"source":"camera","data":"AAAA","mime_type":"image/jpeg"}]}`)
+	p.expect(begins, thinks, sentence("Yes.", "null", "null"), newOne, ends)
+	if got := h.chats.questions(); !slices.Equal(got, []string{`llmvtuber "" hello`}) {
+		t.Errorf("asked %q", got)
+	}
+}
+
+// TestInterrupt ends an answer at once, and so does another question.
+func TestInterrupt(t *testing.T) {
+	h := newHarness(t, nil)
+	h.chats.answer = forever
+	p := h.open(t, "")
+	another := sentence("And another.", "null", "null")
+	until := func(want string) {
+		t.Helper()
+		for {
+			got := p.next()
+			if got == want {
+				return
+			}
+			if got != another {
+				t.Fatalf("%s came", got)
+			}
+		}
+	}
+	p.send(`{"type":"text-input","text":"one"}`)
+	p.expect(begins, thinks, another)
+	p.send(`{"type":"interrupt-signal","text":"And"}`)
+	p.send(`{"type":"heartbeat"}`)
+	until(`{"type":"heartbeat-ack"}`)
+	p.send(`{"type":"heartbeat"}`)
+	p.expect(`{"type":"heartbeat-ack"}`) // and nothing of the answer after it
+	ended := make(chan struct{})
+	h.chats.answer = func(ctx context.Context, text string, out func(agent.Reply) error) error {
+		if text == "two" {
+			defer close(ended)
+			return forever(ctx, text, out)
+		}
+		select {
+		case <-ended:
+		default:
+			t.Error("an answer begins before the one before it has ended")
+		}
+		return out(agent.Say{Text: "Three."})
+	}
+	p.send(`{"type":"text-input","text":"two"}`)
+	p.expect(begins, thinks, another)
+	p.send(`{"type":"text-input","text":"three"}`)
+	until(begins)
+	p.expect(thinks, sentence("Three.", "null", "null"), newOne, ends)
+}
+
+// TestWhatFails is told, and the turn ends.
+func TestWhatFails(t *testing.T) {
+	h := newHarness(t, func(o *Options) {
+		o.Recognizer = recognizer(func(pcm []int16) (voice.Transcript, error) {
+			if len(pcm) > 1 {
+				return voice.Transcript{}, errBroken
+			}
+			return voice.Transcript{Refused: true}, nil
+		})
+	})
+	p := h.open(t, "")
+	p.send(`{"type":"mic-audio-data","audio":[0]}`)
+	p.send(`{"type":"mic-audio-end"}`)
+	p.expect(begins, thinks, `{"type":"full-text","text":""}`, newOne, ends)
+	p.send(`{"type":"mic-audio-data","audio":[0,0]}`)
+	p.send(`{"type":"mic-audio-end"}`)
+	p.expect(begins, thinks, `{"type":"error","message":"the recognizer did not answer; the log of the appliance says why"}`, newOne, ends)
+	p.send(`{"type":"mic-audio-end"}`) // of nothing
+	h.chats.answer = func(context.Context, string, func(agent.Reply) error) error {
+		return &door.Fault{Word: "agent_busy", Sentence: "agent is busy"}
+	}
+	p.send(`{"type":"text-input","text":"x"}`)
+	p.expect(begins, thinks, `{"type":"error","message":"agent is busy"}`, newOne, ends)
+	h.chats.answer = func(context.Context, string, func(agent.Reply) error) error { return errBroken }
+	p.send(`{"type":"text-input","text":"x"}`)
+	p.expect(begins, thinks, `{"type":"error","message":"the agent could not answer; the log of the appliance says why"}`, newOne, ends)
+}
+
+// TestRequests of what is not here are answered emptily.
+func TestRequests(t *testing.T) {
+	p := newHarness(t, nil).open(t, "")
+	for _, one := range [][2]string{
+		{`{"type":"fetch-backgrounds"}`, `{"type":"background-files","files":[]}`},
+		{`{"type":"fetch-configs"}`, `{"type":"config-files","configs":[]}`},
+		{`{"type":"fetch-history-list"}`, `{"type":"history-list","histories":[]}`},
+		{`{"type":"fetch-and-set-history","history_uid":"x"}`, `{"type":"history-data","messages":[]}`},
+		{`{"type":"delete-history","history_uid":"x"}`, `{"type":"history-deleted","history_uid":"x","success":false}`},
+		{`{"type":"request-group-info"}`, `{"type":"group-update","members":[],"is_owner":false}`},
+		{`{"type":"switch-config","file":"x"}`, `{"type":"error","message":"Perch has no groups and no other configurations to switch to"}`},
+	} {
+		p.send(one[0])
+		p.expect(one[1])
+	}
+	p.send(`{"type":"create-new-history"}`)
+	if got := p.next(); !strings.HasPrefix(got, `{"type":"new-history-created","history_uid":"`) {
+		t.Errorf("a new history is %s", got)
+	}
+}
+
+// TestGarbage costs an answer, and too much of it the connection.
+func TestGarbage(t *testing.T) {
+	p := newHarness(t, nil).open(t, "")
+	for _, text := range []string{"", "x", "[]", `{"type":1}`, `{"type":"mic-audio-data","audio":"x"}`, `{"type":"mic-audio-data","audio":[1e99]}`,
+		`{"type":"delete-history","history_uid":"` + strings.Repeat("x", 300) + `"}`} {
+		p.send(text)
+		if got := p.next(); !strings.HasPrefix(got, `{"type":"error",`) {
+			t.Errorf("%.40q is answered with %s", text, got)
+		}
+	}
+	p.send(`{"type":"audio-play-start"}`)
+	p.send(`{}`)
+	if err := p.conn.SendBinary([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	p.send(`{"type":"heartbeat"}`)
+	p.expect(`{"type":"heartbeat-ack"}`)
+	if err := p.conn.SendText(make([]byte, mostMessage+1)); err == nil {
+		p.ended()
+	}
+}
+
+// TestAClientThatDoesNotRead ends with the appliance all the same, and its answer waits
+// for it: it takes no memory.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	h := newHarness(t, func(o *Options) { o.Synthesizer = loud(voice.SpeakerRate * 10) })
+	said := make(chan struct{}, 1000)
+	h.chats.answer = func(ctx context.Context, text string, out func(agent.Reply) error) error {
+		return forever(ctx, text, func(r agent.Reply) error {
+			said <- struct{}{}
+			return out(r)
+		})
+	}
+	p := h.open(t, "")
+	p.send(`{"type":"text-input","text":"x"}`)
+	<-said
+	other := h.open(t, "")
+	other.send(`{"type":"heartbeat"}`)
+	other.expect(`{"type":"heartbeat-ack"}`)
+	h.stop()
+	if n := len(said); n > 100 {
+		t.Errorf("%d sentences were made for a client that reads none", n)
+	}
+	other.ended()
+}
+
+// TestTheLock is that of the skins, and the talk has to be there.
+func TestTheLock(t *testing.T) {
+	h := newHarness(t, nil)
+	for query, want := range map[string]int{"": 401, "?token=wrong": 401, "?token=" + secret + "&talk=robot:nobody": 404} {
+		conn, err := h.dial(query)
+		var refused *socket.Refusal
+		if !errors.As(err, &refused) || refused.Status != want {
+			t.Errorf("%q: %v, want %d", query, err, want)
+		}
+		if err == nil {
+			conn.Drop()
+		}
+	}
+	for n := range 9 {
+		conn, err := h.dial("?token=" + secret)
+		var refused *socket.Refusal
+		if full := errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable; full != (n == 8) {
+			t.Errorf("connection %d: %v", n+1, err)
+		}
+		if err == nil {
+			defer conn.Drop()
+		}
+	}
+}
+
+func TestReadModel(t *testing.T) {
+	words := agent.StockWords()
+	m, err := ReadModel([]byte(`[{"name":"x","url":"https://x.example/m.json","emotionMap":{"Joy":"smile","sad":4,"pride":7}}, {}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		felt agent.Felt
+		want any
+	}{{agent.Felt{Emotion: agent.Emotion{Name: "happy"}}, "smile"}, {agent.Felt{Emotion: agent.Emotion{Name: "crying"}}, 4.0},
+		{agent.Felt{Emotion: agent.Emotion{Name: "cool"}, Tag: "Pride"}, 7.0}} {
+		if got := m.expression(words, one.felt); got == nil || got.Expressions[0] != one.want {
+			t.Errorf("%v: %v, want %v", one.felt, got, one.want)
+		}
+	}
+	if got := m.expression(words, agent.Felt{Emotion: agent.Emotion{Name: "angry"}}); got != nil {
+		t.Errorf("a face that the model has no expression for is %v", got)
+	}
+	for _, text := range []string{"", "x", "[]", "{}", `{"url":"x","emotionMap":{"joy":[]}}`, `{"url":1}`} {
+		if _, err := ReadModel([]byte(text)); !errors.Is(err, ErrModel) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzParse reads what anybody may send.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{"type":"text-input","text":"hello"}`, `{"type":"mic-audio-data","audio":[0,0.5,-1e3,null]}`,
+		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := parse(data)
+		if (m == nil) == (err == nil) {
+			t.Errorf("%q is %v, %v", data, m, err)
+		}
+		if d, is := m.(micData); is && len(d.pcm) > mostSamples {
+			t.Errorf("%d samples", len(d.pcm))
+		}
+	})
+}
+
+// FuzzReadModel reads what an owner may write.
+func FuzzReadModel(f *testing.F) {
+	f.Add([]byte(`[{"url":"x","emotionMap":{"joy":1}}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if m, err := ReadModel(data); err == nil {
+			m.expression(agent.StockWords(), agent.Felt{Emotion: agent.Neutral})
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package openclaw
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/socket"
+)
+
+// Versions of the protocol that are spoken here.
+const (
+	oldest = 3
+	newest = 4
+)
+
+// connectParams are those of the first request.
+type connectParams struct {
+	Min    int `json:"minProtocol"`
+	Max    int `json:"maxProtocol"`
+	Client struct {
+		ID       string `json:"id"`
+		Mode     string `json:"mode"`
+		Platform string `json:"platform"`
+		Family   string `json:"deviceFamily"`
+		Instance string `json:"instanceId"`
+	} `json:"client"`
+	Role   string   `json:"role"`
+	Scopes []string `json:"scopes"`
+	Device *proof   `json:"device"`
+	Auth   struct {
+		Token     *string `json:"token"`
+		Password  string  `json:"password"`
+		Device    *string `json:"deviceToken"`
+		Bootstrap *string `json:"bootstrapToken"`
+	} `json:"auth"`
+}
+
+// proof is a device's identity: its key has signed the connection.
+type proof struct {
+	ID        string `json:"id"`        // SHA-256 of the key, in hex
+	PublicKey string `json:"publicKey"` // Ed25519, 32 bytes in base64url
+	Signature string `json:"signature"` // of payload, in base64url
+	SignedAt  int64  `json:"signedAt"`  // ms since 1970
+	Nonce     string `json:"nonce"`     // of the challenge; empty where none had come
+}
+
+// agreed is what a client and the door have agreed on.
+type agreed struct {
+	protocol int
+	role     string
+	scopes   scopes
+}
+
+// operator is the role of those who show and talk. The other, node, lends its machine,
+// which nobody here would use.
+const operator = "operator"
+
+// mostScopes bounds what a client asks for.
+const mostScopes = 32
+
+// refusal is a failure after which the connection is closed with a code.
+type refusal struct {
+	*failure
+	close int
+}
+
+// agree finds what holds for a connection. needsToken is whether a client that signs
+// nothing of the challenge is refused, as it is where anybody can reach the door; token
+// checks a token.
+func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, token func(string) error) (agreed, *refusal) {
+	if p.Max < oldest || p.Min > newest || p.Min > p.Max {
+		bad := invalid("protocol mismatch: versions %d and %d are spoken here", oldest, newest)
+		bad.Details = &failureDetails{Code: "PROTOCOL_MISMATCH", Expected: newest}
+		return agreed{}, &refusal{bad, socket.BadProtocol}
+	}
+	if p.Role == "" {
+		p.Role = operator
+	}
+	if p.Role != operator {
+		return agreed{}, violation(invalid("invalid role: clients are operators here"))
+	}
+	if len(p.Scopes) > mostScopes {
+		return agreed{}, violation(invalid("invalid connect params: scopes has %d entries, more than %d", len(p.Scopes), mostScopes))
+	}
+	if needsToken {
+		if err := token(p.secret()); err != nil {
+			return agreed{}, violation(unauthorized(p.secret(), err))
+		}
+	}
+	if p.Device != nil {
+		if bad := p.verify(nonce, now, needsToken); bad != nil {
+			return agreed{}, violation(bad)
+		}
+	}
+	return agreed{min(p.Max, newest), p.Role, grant(p.Scopes)}, nil
+}
+
+func violation(f *failure) *refusal { return &refusal{f, socket.Violation} }
+
+// secret is the token, or the password, that a client has sent.
+func (p *connectParams) secret() string {
+	if p.Auth.Token != nil && *p.Auth.Token != "" {
+		return *p.Auth.Token
+	}
+	return p.Auth.Password
+}
+
+// unauthorized is an error of the check of a token, in the gateway's words.
+func unauthorized(token string, err error) *failure {
+	detail := "AUTH_TOKEN_MISMATCH"
+	var coded interface{ Code() string }
+	if errors.As(err, &coded) {
+		switch coded.Code() {
+		case "too_many_tries":
+			detail = "AUTH_RATE_LIMITED"
+		case "no_key_set":
+			detail = "AUTH_TOKEN_NOT_CONFIGURED"
+		}
+	}
+	if token == "" && detail == "AUTH_TOKEN_MISMATCH" {
+		detail = "AUTH_TOKEN_MISSING"
+	}
+	f := invalid("unauthorized: %s", err)
+	f.Details = &failureDetails{Code: detail}
+	return f
+}
+
+// signedWithin is how far a device's clock may be from ours.
+const signedWithin = 2 * time.Minute
+
+// verify checks the identity of a device. Where anybody can reach the door, it has to
+// sign the challenge: what it signed without can be sent again by who overheard it.
+func (p *connectParams) verify(nonce string, now time.Time, challenged bool) *failure {
+	d := p.Device
+	refuse := func(detail, reason, sentence string) *failure {
+		f := invalid("%s", sentence)
+		f.Details = &failureDetails{Code: "DEVICE_AUTH_" + detail, Reason: reason}
+		return f
+	}
+	key, err := unpadded(d.PublicKey)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return refuse("PUBLIC_KEY_INVALID", "device-public-key", "device public key invalid")
+	}
+	if id := sha256.Sum256(key); hex.EncodeToString(id[:]) != d.ID {
+		return refuse("DEVICE_ID_MISMATCH", "device-id-mismatch", "device identity mismatch")
+	}
+	if at := time.UnixMilli(d.SignedAt); at.Before(now.Add(-signedWithin)) || at.After(now.Add(signedWithin)) {
+		return refuse("SIGNATURE_EXPIRED", "device-signature-stale", "device signature expired")
+	}
+	switch sent := strings.TrimSpace(d.Nonce); {
+	case sent == "" && challenged:
+		return refuse("NONCE_REQUIRED", "device-nonce-missing", "device nonce required")
+	case sent != "" && sent != nonce:
+		return refuse("NONCE_MISMATCH", "device-nonce-mismatch", "device nonce mismatch")
+	}
+	signature, err := unpadded(d.Signature)
+	if err != nil || !slices.ContainsFunc(p.payloads(), func(payload string) bool { return ed25519.Verify(key, []byte(payload), signature) }) {
+		return refuse("SIGNATURE_INVALID", "device-signature", "device signature invalid")
+	}
+	return nil
+}
+
+// payloads are the texts that a device may have signed: one of three versions with the
+// challenge, the first where it had none (packages/gateway-client/src/device-auth.ts
+// of the gateway, src/main/device-identity.ts of Flawed Avatar).
+func (p *connectParams) payloads() []string {
+	token := ""
+	for _, one := range []*string{p.Auth.Bootstrap, p.Auth.Device, p.Auth.Token} {
+		if one != nil {
+			token = *one
+		}
+	}
+	base := []string{p.Device.ID, p.Client.ID, p.Client.Mode, p.Role, strings.Join(p.Scopes, ","),
+		strconv.FormatInt(p.Device.SignedAt, 10), token}
+	of := func(version string, more ...string) string {
+		return strings.Join(slices.Concat([]string{version}, base, more), "|")
+	}
+	nonce := strings.TrimSpace(p.Device.Nonce)
+	if nonce == "" {
+		return []string{of("v1")}
+	}
+	machine := []string{nonce, lower(p.Client.Platform), lower(p.Client.Family)}
+	return []string{of("v3", machine...), of("v2", nonce), of("v4", append(machine, strings.TrimSpace(p.Client.Instance))...)}
+}
+
+// lower is how the gateway writes a machine's kind: without the blanks around it, and its
+// ASCII letters small.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r - 'A' + 'a'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// unpadded reads base64url, with its padding or without.
+func unpadded(s string) ([]byte, error) {
+	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
+}
+
+// scopes are what a client may do.
+type scopes []string
+
+// The scopes that have a meaning here. Whoever may write may read, and an admin may both.
+const (
+	mayAdmin = "operator.admin"
+	mayWrite = "operator.write"
+	mayRead  = "operator.read"
+)
+
+// grant gives what was asked for, as far as there is something of it here.
+func grant(asked []string) scopes {
+	granted := scopes{}
+	for _, one := range []string{mayAdmin, mayRead, mayWrite} {
+		if slices.Contains(asked, one) {
+			granted = append(granted, one)
+		}
+	}
+	return granted
+}
+
+// lack is the failure of a client without a scope; nil has it.
+func (s scopes) lack(scope string) *failure {
+	if slices.Contains(s, scope) || slices.Contains(s, mayAdmin) || scope == mayRead && slices.Contains(s, mayWrite) {
+		return nil
+	}
+	return &failure{Code: forbidden, Message: "missing scope: " + scope,
+		Details: &failureDetails{Code: "MISSING_SCOPE", MissingScope: scope, RequiredScopes: []string{scope}}}
+}

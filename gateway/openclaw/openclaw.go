@@ -1,0 +1,162 @@
+// Package openclaw speaks the OpenClaw gateway's WebSocket protocol, versions 3 and 4, so
+// that programs made for that gateway show the agents of this appliance and talk with
+// them: Flawed Avatar, and others that need no more than it does.
+//
+// A client is challenged, connects with a token, a signed device identity or neither, and
+// is then sent what every session does as agent events; it lists sessions and agents, and
+// sends texts that are answered by the rules of the skins' talks. Methods beyond these are
+// answered with an error. Sources: docs/gateway/protocol.md and packages/gateway-protocol
+// of openclaw/openclaw, and src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
+package openclaw
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/gateway/door"
+	"perch/socket"
+)
+
+// talks have a text answered.
+type talks interface {
+	// SessionOf is the session in which the talk of a name shows. The error has a Code.
+	SessionOf(talk string) (session string, err error)
+	// Chat has a text answered in a talk by a character, the household's where that is
+	// empty, and passes on the replies. An error of take ends the turn.
+	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
+}
+
+// characters are who may answer.
+type characters interface {
+	Names() []string
+	Known(name string) bool
+}
+
+// Options are what the door is made of. Only fields with a note may be nil or empty.
+type Options struct {
+	Feed       *feed.Feed
+	Talks      talks
+	Characters characters // nil is the household's alone
+
+	// Token checks the token of a client at a remote "host:port". It is nil where none
+	// is needed, as at a loopback address. The error has a Code.
+	Token func(remote, token string) error
+
+	Name    string // the household's agent's
+	Version string // of this program; empty is one that nobody has named
+	Log     *slog.Logger
+}
+
+// Bounds of the clients.
+const (
+	mostClients = 64
+	mostOfOne   = 32       // from one address
+	mostMessage = 64 << 10 // bytes; the gateway's own bound before a client has connected
+	perSecond   = 20       // messages of one client
+	mostChats   = 4        // texts of one client that are being answered
+)
+
+// paces of a connection. They are shorter in tests.
+type paces struct {
+	handshake time.Duration // until a client has connected
+	tick      time.Duration // between two signs of life
+	send      time.Duration // a frame may take
+}
+
+// usualPaces are the gateway's own.
+func usualPaces() paces {
+	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second}
+}
+
+// Door lets clients in.
+type Door struct {
+	o     Options
+	limit *door.ConnectionLimit
+	paces paces
+	began time.Time
+	chats chats
+
+	ctx    context.Context // ends with Run
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // of what begins and the end
+	serving sync.WaitGroup
+}
+
+// New returns the door. Its feed has to run; Run disconnects the clients at the end.
+func New(o Options) *Door {
+	o.Version, o.Log = cmp.Or(o.Version, "dev"), door.Seldom(o.Log)
+	d := &Door{o: o, limit: door.NewConnectionLimit(mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// goingAway is the reason that clients are sent when the appliance stops.
+const goingAway = "the appliance is stopping"
+
+// Run lets clients in until ctx ends. Then every connection is closed with 1001, and Run
+// returns when all are gone.
+func (d *Door) Run(ctx context.Context) {
+	<-ctx.Done()
+	d.mu.Lock()
+	d.cancel()
+	d.mu.Unlock()
+	d.serving.Wait()
+}
+
+// Connected is how many clients there are.
+func (d *Door) Connected() int {
+	open, _ := d.limit.Open()
+	return open
+}
+
+// begin counts a connection until leave is called.
+func (d *Door) begin(remote string) (leave func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return nil, &door.Fault{Word: "stopping", Sentence: goingAway, HTTP: http.StatusServiceUnavailable}
+	}
+	release, err := d.limit.Take(door.PeerOf(remote))
+	if err != nil {
+		most, from := mostClients, ""
+		if errors.Is(err, door.ErrTooManyOfPeer) {
+			most, from = mostOfOne, " from this address"
+		}
+		return nil, &door.Fault{Word: "too_many_clients", HTTP: http.StatusServiceUnavailable,
+			Sentence: fmt.Sprintf("%d clients are connected%s, and no more are let in; close some", most, from)}
+	}
+	d.serving.Add(1)
+	return func() {
+		release()
+		d.serving.Done()
+	}, nil
+}
+
+// open upgrades a request and has the client served until it leaves. It returns at once.
+func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
+	leave, err := d.begin(r.RemoteAddr)
+	if err != nil {
+		return err
+	}
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: d.paces.send, Quiet: 3*d.paces.tick + d.paces.send,
+		PerSecond: perSecond})
+	if err != nil {
+		leave()
+		return nil // Accept has answered
+	}
+	c := newConnection(d, conn, r.RemoteAddr)
+	go func() {
+		defer leave()
+		c.serve(d.ctx)
+	}()
+	return nil
+}

@@ -1,0 +1,239 @@
+package openclaw
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/device"
+)
+
+// Bounds of what is known of sessions.
+const (
+	mostSessions = 200
+	mostTools    = 64       // of a run, that have not ended
+	mostText     = 16 << 10 // bytes of a run's, after which it begins anew
+)
+
+// agentEvent is what a session does, as the gateway tells it.
+type agentEvent struct {
+	RunID   string `json:"runId"`
+	Seq     int    `json:"seq"` // of the run, from 1
+	Stream  string `json:"stream"`
+	TS      int64  `json:"ts"` // ms since 1970
+	Session string `json:"sessionKey"`
+	Data    any    `json:"data"`
+}
+
+// lifecycle is the data of the stream of that name.
+type lifecycle struct {
+	Phase     string `json:"phase"` // start, end or error
+	StartedAt int64  `json:"startedAt"`
+	EndedAt   int64  `json:"endedAt,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// toolEvent is the data of the stream tool.
+type toolEvent struct {
+	Phase  string `json:"phase"` // start, update or result
+	Name   string `json:"name"`
+	CallID string `json:"toolCallId"`
+	Meta   string `json:"meta,omitempty"` // what it works on, or what came of it
+	Failed bool   `json:"isError,omitempty"`
+}
+
+// assistantEvent is the data of the stream assistant: all that was said in this run, and
+// what is new of it.
+type assistantEvent struct {
+	Text    string `json:"text"`
+	Delta   string `json:"delta"`
+	Replace bool   `json:"replace,omitempty"` // the text before does not count any more
+}
+
+// errorEvent is the data of the stream error.
+type errorEvent struct {
+	Error string `json:"error"`
+}
+
+// Run is what a turn is to a client: it begins with its lifecycle and ends with it.
+type run struct {
+	id    string
+	key   string // of its session
+	seq   int
+	text  string
+	began int64
+	tools map[string]bool // that are at work
+}
+
+// session is one that a client was told of.
+type session struct {
+	key  string
+	at   int64  // when something last happened, ms since 1970
+	nth  int    // of all frames, the last of this session
+	run  *run   // nil between two turns
+	last string // the id of the run before, or of this one
+}
+
+// runs fold the frames of sessions to the runs of the protocol. They belong to one
+// connection.
+type runs struct {
+	name     namer
+	frames   int                 // so far
+	sessions map[string]*session // by robot, or by session without one
+}
+
+// namer gives a session its key, and the run that begins in it its id. last is that of the
+// run before.
+type namer func(id string, robot device.ID, last string) (key, run string)
+
+func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
+
+// take is what a client is told of a frame.
+func (r *runs) take(f *feed.Frame, now time.Time) (told []agentEvent) {
+	place := cmp.Or(string(f.Robot), f.Session)
+	if place == "" {
+		return nil
+	}
+	at := now.UnixMilli()
+	s := r.sessions[place]
+	if s == nil {
+		if !begins(f.Body) {
+			return nil
+		}
+		told = r.makeRoom(at)
+		s = &session{}
+		r.sessions[place] = s
+	}
+	r.frames++
+	s.at, s.nth = at, r.frames
+	switch b := f.Body.(type) {
+	case feed.State:
+		return append(told, r.state(s, b, at)...)
+	case feed.Tool:
+		return append(told, r.tool(s, b, at)...)
+	case feed.Said:
+		return append(told, r.said(s, b, at)...)
+	}
+	return told
+}
+
+// begins reports whether a session's first frame makes it known: what is at rest is not.
+func begins(body any) bool {
+	s, is := body.(feed.State)
+	return !is || s.State != agent.Idle
+}
+
+// state tells that a run begins, what it does, or that it ends.
+func (r *runs) state(s *session, b feed.State, at int64) (told []agentEvent) {
+	switch b.State {
+	case agent.Thinking, agent.Notification: // a question that waits is part of its turn
+		return r.open(s, b.Session, b.Robot, at)
+	case agent.Working, agent.Juggling:
+		told = r.open(s, b.Session, b.Robot, at)
+		if len(s.run.tools) == 0 { // an agent that says only that it works
+			name := "agent"
+			if b.Detail != nil && b.Detail.Tool != "" {
+				name = b.Detail.Tool
+			}
+			told = append(told, s.run.tell("tool", at, toolEvent{Phase: "update", Name: name, CallID: s.run.id}))
+		}
+		return told
+	case agent.Speaking:
+		told = r.open(s, b.Session, b.Robot, at)
+		if s.run.text == "" { // what is said comes with its sound
+			told = append(told, s.run.tell("assistant", at, assistantEvent{}))
+		}
+		return told
+	case agent.Failed:
+		return s.end(at, "the turn failed; the log of the appliance says why")
+	}
+	return s.end(at, "")
+}
+
+func (r *runs) tool(s *session, b feed.Tool, at int64) (told []agentEvent) {
+	e := toolEvent{Phase: "start", Name: b.Name, CallID: b.ID, Meta: b.Content, Failed: b.Status == "error"}
+	if b.Status == "running" {
+		told = r.open(s, b.Session, b.Robot, at)
+		if len(s.run.tools) < mostTools {
+			s.run.tools[b.ID] = true
+		}
+		return append(told, s.run.tell("tool", at, e))
+	}
+	if s.run == nil || !s.run.tools[b.ID] {
+		return nil // nobody knows of it
+	}
+	delete(s.run.tools, b.ID)
+	e.Phase = "result"
+	return []agentEvent{s.run.tell("tool", at, e)}
+}
+
+func (r *runs) said(s *session, b feed.Said, at int64) (told []agentEvent) {
+	told = r.open(s, b.Session, b.Robot, at)
+	e := assistantEvent{Delta: b.Text}
+	switch {
+	case s.run.text == "":
+	case len(s.run.text)+len(b.Text) > mostText:
+		s.run.text, e.Replace = "", true
+	default:
+		e.Delta = " " + b.Text
+	}
+	s.run.text += e.Delta
+	e.Text = s.run.text
+	return append(told, s.run.tell("assistant", at, e))
+}
+
+// open begins a run, unless one is under way.
+func (r *runs) open(s *session, id string, robot device.ID, at int64) []agentEvent {
+	if s.run != nil {
+		return nil
+	}
+	s.run = &run{began: at, tools: map[string]bool{}}
+	s.key, s.last = r.name(id, robot, s.last)
+	s.run.key, s.run.id = s.key, s.last
+	return []agentEvent{s.run.tell("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
+}
+
+// end ends the run under way, for a reason where it has failed.
+func (s *session) end(at int64, failed string) (told []agentEvent) {
+	if s.run == nil {
+		return nil
+	}
+	e := lifecycle{Phase: "end", StartedAt: s.run.began, EndedAt: at, Error: failed}
+	if failed != "" {
+		e.Phase = "error"
+		told = append(told, s.run.tell("error", at, errorEvent{failed}))
+	}
+	told = append(told, s.run.tell("lifecycle", at, e))
+	s.run = nil
+	return told
+}
+
+func (r *run) tell(stream string, at int64, data any) agentEvent {
+	r.seq++
+	return agentEvent{r.id, r.seq, stream, at, r.key, data}
+}
+
+// makeRoom forgets the session that has done nothing for the longest, where there are too
+// many.
+func (r *runs) makeRoom(at int64) []agentEvent {
+	if len(r.sessions) < mostSessions {
+		return nil
+	}
+	stalest := slices.MinFunc(slices.Collect(maps.Keys(r.sessions)), func(a, b string) int { return r.sessions[a].nth - r.sessions[b].nth })
+	defer delete(r.sessions, stalest)
+	return r.sessions[stalest].end(at, "")
+}
+
+// latest are the sessions in which there was a turn, the latest first.
+func (r *runs) latest() (all []*session) {
+	for _, s := range r.sessions {
+		if s.key != "" {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *session) int { return b.nth - a.nth })
+	return all
+}

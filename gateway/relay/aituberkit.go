@@ -1,0 +1,211 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/remote"
+)
+
+// aituberkit is AITuberKit by its external API: its character speaks what it is given,
+// with a voice and a face of its own. A page of it that is open is a receiver.
+type aituberkit struct {
+	*own
+	base   *url.URL
+	spoken *recent // notifications
+}
+
+const (
+	aituberWithin = 4 * time.Second
+	aituberEvery  = 15 * time.Second // a page that was open is looked for
+	mostReceivers = 256 << 10        // bytes of their list
+)
+
+func aituberkitKind() kind {
+	return kind{
+		name: "aituberkit", title: "AITuberKit", url: "http://127.0.0.1:3000",
+		shows: []string{"faces", "speech", "notifications", "questions"},
+		faces: agent.VocabularyVRM,
+		words: map[string]string{"receiver": "", "speak.sentence": "normal", "speak.notification": "high", "speak.question": "high"},
+		make:  newAITuberKit,
+	}
+}
+
+func newAITuberKit(o *own) (program, error) {
+	if err := checkURL(o.URL, "http", "https"); err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"speak.sentence", "speak.notification", "speak.question"} {
+		if word := o.words.of(key); !slices.Contains([]string{"", "normal", "high"}, word) {
+			return nil, fmt.Errorf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)
+		}
+	}
+	base, err := url.Parse(o.URL)
+	return aituberkit{o, base, &recent{}}, err
+}
+
+// aituberReceiver is an open page.
+type aituberReceiver struct {
+	ID           string   `json:"receiverId"`
+	Configured   string   `json:"configuredClientId"`
+	Name         string   `json:"displayName"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// aituberSpeech is the body of POST /api/v1/speak/.
+type aituberSpeech struct {
+	Receiver string `json:"receiverId"`
+	Text     string `json:"text"`
+	Emotion  string `json:"emotion,omitempty"`
+	Priority string `json:"priority"`
+	Session  string `json:"speechSessionId,omitempty"`
+}
+
+func (p aituberkit) open(ctx context.Context, note func(string)) (link, error) {
+	l := &aituberLink{aituberkit: p, remark: remark{tell: note}, client: remote.NewClient(remote.Options{
+		Server: remote.Server{Service: "AITuberKit", Address: remote.Address(p.base), Key: p.Secret, Setting: "key", Check: "its version"},
+		Base:   p.base, First: aituberWithin, Idle: aituberWithin,
+	})}
+	if err := l.find(ctx); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// aituberLink is to a page that was found.
+type aituberLink struct {
+	quiet
+	aituberkit
+	client   *remote.Client
+	remark   remark
+	receiver string
+	answer   string // names the sentences of one answer: a later one does not push the earlier ones out
+}
+
+// call asks the API, whose paths end with a slash.
+func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	kind := ""
+	if body != nil {
+		kind = "application/json"
+	}
+	a, err := l.client.Call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", ContentType: kind, Body: body, Within: aituberWithin})
+	var fault *remote.Fault
+	switch {
+	case errors.As(err, &fault) && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key"):
+		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
+	case err != nil:
+		return nil, err
+	}
+	defer a.Close()
+	return io.ReadAll(io.LimitReader(a, mostReceivers))
+}
+
+// find chooses the page that speaks.
+func (l *aituberLink) find(ctx context.Context) error {
+	text, err := l.call(ctx, http.MethodGet, "receivers", nil)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Receivers *[]aituberReceiver `json:"receivers"`
+	}
+	if json.Unmarshal(text, &list) != nil || list.Receivers == nil {
+		return errors.New("what answers is not AITuberKit, or is older than version 2.69; correct url, or update it")
+	}
+	l.receiver = aituberChoice(*list.Receivers, l.words.of("receiver"), l.receiver)
+	switch wanted := l.words.of("receiver"); {
+	case l.receiver != "":
+		return nil
+	case wanted != "":
+		return fmt.Errorf("AITuberKit has no open page %q that can speak; open it, and switch on its Message Receiver", wanted)
+	}
+	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
+}
+
+// aituberChoice is the page that an owner names, else the one that was chosen before, else
+// the one that was heard of last. Empty is none.
+func aituberChoice(all []aituberReceiver, wanted, before string) (id string) {
+	for _, r := range all {
+		switch {
+		case !slices.Contains(r.Capabilities, "speech"),
+			wanted != "" && !slices.Contains([]string{r.ID, r.Configured, r.Name}, wanted):
+		case r.ID == before:
+			return before
+		case id == "":
+			id = r.ID
+		}
+	}
+	return id
+}
+
+// speak has a text spoken. It returns errUntold where words leave it out, or AITuberKit
+// refuses this one text: it would refuse it later too.
+func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) error {
+	priority := l.words.of("speak." + what)
+	if priority == "" || strings.TrimSpace(text) == "" {
+		return errUntold
+	}
+	s := aituberSpeech{Receiver: l.receiver, Text: text, Emotion: l.words.face(is.Expression()), Priority: priority}
+	if what == "sentence" {
+		l.answer = cmp.Or(l.answer, rand.Text())
+		s.Session = l.answer
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	_, err = l.call(ctx, http.MethodPost, "speak", body)
+	var fault *remote.Fault
+	if errors.As(err, &fault) && fault.Unanswerable() {
+		l.remark.say(err.Error())
+		return errUntold
+	}
+	if err == nil {
+		l.remark.say("")
+	}
+	return err
+}
+
+func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
+	switch b := f.Body.(type) {
+	case feed.State:
+		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == is.place() {
+			l.answer = "" // the next sentence is of another answer
+		}
+	case feed.Said:
+		if cmp.Or(string(b.Robot), b.Session) == is.place() || is.Session == "try" {
+			return l.speak(ctx, "sentence", b.Text, is)
+		}
+	case feed.Notice:
+		what := "notification"
+		if b.Question != "" {
+			what = "question"
+		}
+		if l.spoken.has(idOf(f)) {
+			return nil
+		}
+		if err := l.speak(ctx, what, b.Text, is); err != nil {
+			return err
+		}
+		l.spoken.add(idOf(f))
+	}
+	return nil
+}
+
+// keep finds another page where the one that spoke was closed.
+func (l *aituberLink) keep(ctx context.Context, _ Scene) error { return l.find(ctx) }
+func (l *aituberLink) every() time.Duration                    { return aituberEvery }
+func (l *aituberLink) close()                                  { l.client.Close() }

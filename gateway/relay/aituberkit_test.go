@@ -1,0 +1,197 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// fakeAITuber is AITuberKit's external API as src/pages/api/v1 and next.config.js of its
+// commit 6be82fe say: paths end with a slash, or lead elsewhere.
+type fakeAITuber struct {
+	*httptest.Server
+	mu        sync.Mutex
+	key       string
+	receivers []aituberReceiver
+	told      []string
+}
+
+func newFakeAITuber(t testing.TB) *fakeAITuber {
+	f := &fakeAITuber{key: "a-key", receivers: []aituberReceiver{
+		{ID: "aituber-receiver-0", Configured: "slides", Name: "Firefox 0", Capabilities: []string{"presentation"}},
+		{ID: "aituber-receiver-1", Configured: "stage", Name: "Chrome 1", Capabilities: []string{"presentation", "chat", "speech"}},
+		{ID: "aituber-receiver-2", Configured: "obs", Name: "OBS 2", Capabilities: []string{"speech"}},
+	}}
+	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answer := func(status int, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	switch {
+	case !strings.HasSuffix(r.URL.Path, "/"):
+		http.Redirect(w, r, r.URL.Path+"/", http.StatusPermanentRedirect)
+	case f.key == "":
+		answer(http.StatusServiceUnavailable, map[string]string{"error": "AITuberKit API key is not configured", "code": "API_KEY_NOT_CONFIGURED"})
+	case r.Header.Get("Authorization") != "Bearer "+f.key:
+		answer(http.StatusUnauthorized, map[string]string{"error": "Invalid API key", "code": "INVALID_API_KEY"})
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/receivers/":
+		answer(http.StatusOK, map[string]any{"ok": true, "receivers": f.receivers})
+	case r.Method == http.MethodPost && r.URL.Path == "/api/v1/speak/":
+		var s aituberSpeech
+		if err := json.NewDecoder(r.Body).Decode(&s); err != nil || s.Receiver == "" || s.Text == "" {
+			answer(http.StatusBadRequest, map[string]string{"error": "Text or messages are required"})
+			return
+		}
+		if s.Session != "" {
+			s.Session = fmt.Sprintf("answer of %d letters", len(s.Session)) // another each time
+		}
+		line, _ := json.Marshal(s)
+		f.told = append(f.told, string(line))
+		answer(http.StatusAccepted, map[string]any{"ok": true, "count": 1})
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (f *fakeAITuber) all() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.told, "\n")
+}
+
+// TestAITuberKit speaks a turn, with its face, and a notification.
+func TestAITuberKit(t *testing.T) {
+	f := newFakeAITuber(t)
+	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.happens(robotA, "s", event.Said{Text: "Very warm."}, event.TurnEnded{End: event.EndDone},
+		event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	want := []string{
+		`{"receiverId":"aituber-receiver-1","text":"It is warm.","emotion":"happy","priority":"normal","speechSessionId":"answer of 26 letters"}`,
+		`{"receiverId":"aituber-receiver-1","text":"Very warm.","emotion":"happy","priority":"normal","speechSessionId":"answer of 26 letters"}`,
+		`{"receiverId":"aituber-receiver-1","text":"Bread is done.","emotion":"happy","priority":"high"}`,
+	}
+	h.eventually("all three", func() bool { return f.all() == strings.Join(want, "\n") })
+}
+
+// TestAITuberKitRefuses, and what the owner reads.
+func TestAITuberKitRefuses(t *testing.T) {
+	for _, c := range []struct {
+		key    string
+		change func(*fakeAITuber)
+		want   string
+	}{
+		{"", func(*fakeAITuber) {}, "wants a key and none is set"},
+		{"wrong-key", func(*fakeAITuber) {}, "refuses the key"},
+		{"a-key", func(f *fakeAITuber) { f.key = "" }, "set AITUBERKIT_API_KEY"},
+		{"a-key", func(f *fakeAITuber) { f.receivers = f.receivers[:1] }, "no open page that can speak"},
+		{"a-key", func(f *fakeAITuber) {
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+		}, "is not AITuberKit"},
+	} {
+		f := newFakeAITuber(t)
+		c.change(f)
+		h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: c.key})
+		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) })
+		if c.key != "" && strings.Contains(h.relays.List()[0].Note, c.key) {
+			t.Errorf("the note holds the key: %s", h.relays.List()[0].Note)
+		}
+		h.stop()
+	}
+}
+
+// TestAITuberKitRefusesAText, which ends neither the connection nor what comes after it.
+func TestAITuberKitRefusesAText(t *testing.T) {
+	f := newFakeAITuber(t)
+	serve, opened := f.Config.Handler, atomic.Int32{}
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "Bread") {
+			http.Error(w, `{"error":"Text is too long"}`, http.StatusRequestEntityTooLarge)
+			return
+		}
+		if r.Method == http.MethodGet {
+			opened.Add(1)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		serve.ServeHTTP(w, r)
+	})
+	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("it is said", func() bool { return strings.Contains(h.relays.List()[0].Note, "Text is too long") })
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the sentence", func() bool { return strings.Contains(f.all(), "It is warm.") })
+	if is := h.relays.List()[0]; opened.Load() != 1 || !is.OK || is.Note != "" {
+		t.Errorf("it was connected %d times: %+v", opened.Load(), is)
+	}
+}
+
+// TestAITuberChoice of the page that speaks.
+func TestAITuberChoice(t *testing.T) {
+	f := newFakeAITuber(t)
+	for _, c := range []struct{ wanted, before, id string }{
+		{"", "", "aituber-receiver-1"},
+		{"", "aituber-receiver-2", "aituber-receiver-2"},
+		{"", "aituber-receiver-gone", "aituber-receiver-1"},
+		{"obs", "", "aituber-receiver-2"},
+		{"Chrome 1", "aituber-receiver-2", "aituber-receiver-1"},
+		{"slides", "", ""},
+	} {
+		if id := aituberChoice(f.receivers, c.wanted, c.before); id != c.id {
+			t.Errorf("%+v: %q", c, id)
+		}
+	}
+}
+
+// TestWhatNoAITuberKitCanBe.
+func TestWhatNoAITuberKitCanBe(t *testing.T) {
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Check(Target{Kind: "aituberkit", Words: map[string]string{"speak.sentence": "loud"}}, names)
+	if err == nil || !strings.Contains(err.Error(), "normal or high") {
+		t.Error(err)
+	}
+}
+
+// TestAITuberKitIsTried twice, and speaks everything both times.
+func TestAITuberKitIsTried(t *testing.T) {
+	f := newFakeAITuber(t)
+	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	for range 2 {
+		if err := h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		told := slices.Clone(f.told)
+		f.told = nil
+		f.mu.Unlock()
+		if len(told) != 3 {
+			t.Errorf("it spoke %d times: %v", len(told), told)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package relay
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// lineServer takes lines by TCP, as ChatdollKit's SocketServer does.
+type lineServer struct {
+	l       net.Listener
+	serving sync.WaitGroup
+
+	mu    sync.Mutex
+	told  []string
+	conns []net.Conn
+}
+
+// newLineServer says greeting to whoever connects, which ChatdollKit does not.
+func newLineServer(t testing.TB, address, greeting string) *lineServer {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &lineServer{l: l}
+	s.serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, c)
+			s.mu.Unlock()
+			s.serving.Go(func() {
+				defer c.Close()
+				if _, err := io.WriteString(c, greeting); err != nil {
+					return
+				}
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					s.mu.Lock()
+					s.told = append(s.told, lines.Text())
+					s.mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *lineServer) stop() {
+	_ = s.l.Close()
+	s.mu.Lock()
+	for _, c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.serving.Wait()
+}
+
+// all is what it was told, a line each.
+func (s *lineServer) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.told, "\n")
+}
+
+func (s *lineServer) texts(t testing.TB) string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, line := range s.told {
+		var r struct{ Endpoint, Operation, Text string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Endpoint != "model" || !strings.Contains(line, `"Payloads":{}`) {
+			t.Errorf("%s: %v", line, err)
+		}
+		all = append(all, r.Text)
+	}
+	return strings.Join(all, "|")
+}
+
+func TestChatdollKitTexts(t *testing.T) {
+	rest := Scene{State: agent.Idle}
+	talk := Scene{State: agent.Speaking, Face: "happy", Said: "It is [face:Angry] warm."}
+	asks := Scene{State: agent.Notification, Question: "May I?"}
+	for _, c := range []struct {
+		what    string
+		words   map[string]string
+		is, was Scene
+		want    string
+	}{
+		{"a face, and no second voice", nil, talk, rest, "[face:Joy]"},
+		{"its own voice, whose text has no tags", map[string]string{"speech": "on"}, talk, rest, "[face:Joy]It is  face:Angry  warm."},
+		{"the next sentence", map[string]string{"speech": "on"}, Scene{State: agent.Speaking, Face: "happy", Said: "Yes."}, talk, "[face:Joy]Yes."},
+		{"nothing new", nil, talk, talk, ""},
+		{"a state that has a word", map[string]string{"state.speaking": "talk", "face.happy": "Smile"}, talk, rest, "[anim:talk][face:Smile]"},
+		{"tags of an owner", map[string]string{"state.speaking": "[anim:talk][pause:1]"}, talk, rest, "[anim:talk][pause:1][face:Joy]"},
+		{"no tag is made of a word", map[string]string{"face.happy": "a]b"}, talk, rest, "[face:ab]"},
+		{"the first", nil, rest, Scene{}, ""},
+		{"a question", map[string]string{"notifications": "on"}, asks, rest, "May I?"},
+	} {
+		w, err := newWords(chatdollkitKind(), plainWords(t), c.words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&chatdollkitLink{words: w}).performed(c.is, c.was); got != c.want {
+			t.Errorf("%s: %q and not %q", c.what, got, c.want)
+		}
+	}
+}
+
+// TestChatdollKit performs a turn, and goes on after it was started anew.
+func TestChatdollKit(t *testing.T) {
+	s := newLineServer(t, "127.0.0.1:0", "")
+	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.l.Addr().String(),
+		Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the face", func() bool { return strings.Contains(s.texts(t), "[face:Joy]") })
+	h.happens(robotA, "s", event.Gesture{Name: "wave", By: event.ByModel}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("the gesture", func() bool { return strings.HasSuffix(s.texts(t), "[anim:wave]|[face:Joy]Bread is done.") })
+	if strings.Contains(s.texts(t), "nod") || strings.Contains(s.texts(t), "warm") {
+		t.Errorf("it is told %s", s.texts(t))
+	}
+	s.stop()
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	back := newLineServer(t, s.l.Addr().String(), "")
+	h.eventually("it is told again", func() bool { return strings.Contains(back.texts(t), "[face:Joy]") })
+}
+
+// TestWhatIsNoChatdollKit talks without end, or is not there.
+func TestWhatIsNoChatdollKit(t *testing.T) {
+	s := newLineServer(t, "127.0.0.1:0", strings.Repeat("hello\n", mostChatter))
+	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.l.Addr().String()})
+	h.eventually("it is found out", func() bool { return strings.Contains(h.relays.List()[0].Note, "no ChatdollKit") })
+	s.stop()
+	h.eventually("it is gone", func() bool { return strings.Contains(h.relays.List()[0].Note, "nothing listens") })
+	for address, want := range map[string]string{"": "set url", "tcp://127.0.0.1": "no port", "ws://127.0.0.1:1": "tcp://"} {
+		_, err := New(Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Targets: []Target{{Kind: "chatdollkit", URL: address}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/device"
+	"perch/remote"
+)
+
+// clawd is clawd-on-desk, a pet on the desktop that shows coding agents. Each robot is a
+// session there; of several the pet shows that they are.
+type clawd struct{ *own }
+
+const (
+	clawdID     = "clawd-on-desk"
+	clawdHeader = "X-Clawd-Server"
+	clawdURL    = "http://127.0.0.1:23333"
+	clawdFirst  = 23333 // of its ports
+	clawdLast   = 23337
+	clawdWithin = time.Second
+	clawdEvery  = time.Minute // it takes an agent that works for idle after five
+	mostClawd   = 1000        // bytes of a state: older versions take 1024
+	mostRuntime = 64 << 10    // bytes of its runtime file
+)
+
+func clawdKind() kind {
+	return kind{
+		name: "clawd", title: "clawd-on-desk", url: clawdURL,
+		shows: []string{"states", "notifications", "questions"},
+		words: map[string]string{"agent": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
+			"state.working": "working", "state.juggling": "juggling", "state.speaking": "working", "state.attention": "attention",
+			"state.notification": "notification", "state.error": "error", "state.sleeping": "sleeping"},
+		make: func(o *own) (program, error) { return clawd{o}, checkURL(o.URL, "http") },
+	}
+}
+
+// clawdState is the body of POST /state.
+type clawdState struct {
+	State   string `json:"state"`
+	Session string `json:"session_id"`
+	Event   string `json:"event,omitempty"`
+	Agent   string `json:"agent_id,omitempty"`
+	Tool    string `json:"tool_name,omitempty"`
+	Title   string `json:"session_title,omitempty"`
+}
+
+// clawdTells is what a session's state is told as, after the one before; false is nothing.
+func clawdTells(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
+	told := clawdState{State: w.state(is.State), Session: "perch:" + device.Clip(session, 100), Agent: w.of("agent")}
+	if is.Detail != nil {
+		told.Tool = device.Clip(is.Detail.Tool, 100)
+	}
+	switch is.State {
+	case agent.Thinking:
+		told.Event = "UserPromptSubmit"
+	case agent.Juggling:
+		told.Event = "SubagentStart"
+	case agent.Working, agent.Speaking:
+		told.Event = "PreToolUse"
+		if was == agent.Juggling {
+			told.Event = "SubagentStop" // nothing else ends juggling there
+		}
+	case agent.Attention:
+		told.Event = "Stop"
+	case agent.Notification:
+		told.Event = "Notification"
+	case agent.Failed:
+		told.Event = "PostToolUseFailure"
+	case agent.Sleeping:
+		told.Event = "SessionEnd"
+	}
+	return told, told.State != ""
+}
+
+// addresses are where the pet may listen: where its runtime file says, and at each of its
+// ports. Another address is the only one.
+func (p clawd) addresses() []string {
+	if p.URL != clawdURL {
+		return []string{p.URL}
+	}
+	var runtime struct {
+		App  string `json:"app"`
+		Port int    `json:"port"`
+	}
+	ports := []int{}
+	if p.home != "" && readLeft(filepath.Join(p.home, ".clawd", "runtime.json"), mostRuntime, &runtime) &&
+		runtime.App == clawdID && runtime.Port >= clawdFirst && runtime.Port <= clawdLast {
+		ports = append(ports, runtime.Port)
+	}
+	for port := clawdFirst; port <= clawdLast; port++ {
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	var all []string
+	for _, port := range ports {
+		all = append(all, fmt.Sprintf("http://127.0.0.1:%d", port))
+	}
+	return all
+}
+
+func (p clawd) open(ctx context.Context, note func(string)) (link, error) {
+	for _, address := range p.addresses() {
+		base, err := url.Parse(address)
+		if err != nil {
+			return nil, err
+		}
+		l := &clawdLink{clawd: p, remark: remark{tell: note}, told: map[string]feed.State{}, client: remote.NewClient(remote.Options{
+			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}, Base: base, First: clawdWithin, Idle: clawdWithin,
+		})}
+		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
+			return l, nil
+		}
+		l.close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	where := p.address()
+	if where == clawdURL {
+		where = fmt.Sprintf("http://127.0.0.1, ports %d to %d", clawdFirst, clawdLast)
+	}
+	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
+}
+
+// clawdLink is a pet that was found.
+type clawdLink struct {
+	quiet
+	clawd
+	client *remote.Client
+	remark remark
+	told   map[string]feed.State // by session
+}
+
+var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
+
+// call asks, and returns the beginning of the answer.
+func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
+	kind := ""
+	if body != nil {
+		kind = "application/json"
+	}
+	a, err := l.client.Call(ctx, remote.Request{Method: method, Path: "state", ContentType: kind, Body: body, Within: clawdWithin})
+	if err != nil {
+		return "", err
+	}
+	defer a.Close()
+	if a.Header.Get(clawdHeader) != clawdID {
+		return "", errNotClawd
+	}
+	begin, err := io.ReadAll(io.LimitReader(a, 1024))
+	return string(begin), err
+}
+
+// post tells a state. That the pet does not know it is only noted.
+func (l *clawdLink) post(ctx context.Context, s clawdState) error {
+	s.Title = device.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
+	body, err := json.Marshal(s)
+	if err == nil && len(body) > mostClawd {
+		s.Tool, s.Title = "", ""
+		body, err = json.Marshal(s)
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := l.call(ctx, http.MethodPost, body)
+	var fault *remote.Fault
+	noted := ""
+	switch {
+	case errors.As(err, &fault) && fault.Unanswerable():
+		noted = err.Error()
+	case err != nil:
+		return err
+	case answer == "": // HTTP 204
+		noted = "clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"
+	}
+	l.remark.say(noted)
+	return nil
+}
+
+func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
+	session := cmp.Or(string(f.Robot), f.Session, "home")
+	switch b := f.Body.(type) {
+	case feed.State:
+		session = cmp.Or(string(b.Robot), b.Session, "home")
+		was := l.told[session].State
+		if l.told[session] = b; b.State == agent.Sleeping || len(l.told) > mostScenes {
+			delete(l.told, session)
+		}
+		if told, is := clawdTells(l.words, session, b, was); is {
+			return l.post(ctx, told)
+		}
+	case feed.Notice:
+		if b.Question != "" {
+			return nil // its state shows it
+		}
+		if told, is := clawdTells(l.words, session, feed.State{State: agent.Notification}, ""); is {
+			if err := l.post(ctx, told); err != nil {
+				return err
+			}
+		}
+		return errUntold // its words are not shown
+	}
+	return nil
+}
+
+// keep tells again who is at work, and asks whether the pet is there where nobody is.
+func (l *clawdLink) keep(ctx context.Context, _ Scene) error {
+	kept := false
+	for _, session := range slices.Sorted(maps.Keys(l.told)) {
+		s := l.told[session]
+		switch s.State {
+		case agent.Thinking, agent.Working, agent.Juggling, agent.Speaking:
+			told, is := clawdTells(l.words, session, s, s.State)
+			if !is {
+				continue
+			}
+			told.Event = "" // nothing has happened
+			if err := l.post(ctx, told); err != nil {
+				return err
+			}
+			kept = true
+		}
+	}
+	if kept {
+		return nil
+	}
+	_, err := l.call(ctx, http.MethodGet, nil)
+	return err
+}
+
+func (l *clawdLink) every() time.Duration { return clawdEvery }
+func (l *clawdLink) close()               { l.client.Close() }

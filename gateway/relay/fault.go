@@ -1,0 +1,48 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+
+	"perch/socket"
+)
+
+// shownAddress is an address as it may be shown: a query may hold a key.
+func shownAddress(address string) string {
+	if at, _, has := strings.Cut(address, "?"); has {
+		return at + "?…"
+	}
+	return address
+}
+
+// checkURL says what is wrong with an address. It does not quote it, which may hold a key.
+func checkURL(address string, schemes ...string) error {
+	u, err := url.Parse(address)
+	example := schemes[0] + "://127.0.0.1:8001"
+	switch {
+	case err != nil:
+		return fmt.Errorf("url cannot be read; an example is %s", example)
+	case u.User != nil:
+		return errors.New("url holds a user or a password; give that as key, which is never shown")
+	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
+		return fmt.Errorf("url is to begin with %s://, as in %s", strings.Join(schemes, ":// or "), example)
+	}
+	return nil
+}
+
+// unreachable is a sentence for what did not connect.
+func unreachable(address string, err error) error {
+	address = shownAddress(address)
+	var refusal *socket.Refusal
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at %s; start the program and switch on its API, or correct url", address)
+	case errors.As(err, &refusal):
+		return fmt.Errorf("something else than the program answers at %s (HTTP %d); correct url", address, refusal.Status)
+	}
+	return err
+}

@@ -1,0 +1,272 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/event"
+	"perch/socket"
+	"perch/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const robotA device.ID = "a0b1c2d3e4f5"
+
+// harness is a bus whose events relays show.
+type harness struct {
+	t      testing.TB
+	bus    *event.Bus
+	board  *agent.Board
+	relays *Relays
+	voice  *voiceLevel
+	home   string // where programs leave their addresses
+	stop   func() // ends the relays; it may be called more than once
+
+	mu    sync.Mutex
+	named map[string]device.ID
+}
+
+// find is the robot with an id or a name.
+func (h *harness) find(robot string) (device.ID, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id, is := h.named[robot]; is {
+		return id, nil
+	}
+	return device.ParseID(robot)
+}
+
+// name gives a robot a name, and takes it from any other.
+func (h *harness) name(id device.ID, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.named = map[string]device.ID{name: id}
+}
+
+// newHarness runs relays until the test ends.
+func newHarness(t testing.TB, targets ...Target) *harness {
+	t.Helper()
+	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
+	log := slog.New(slog.DiscardHandler)
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: names, Log: log})
+	h.relays, err = New(Options{Targets: targets, Feed: f, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
+		Tokens: &storetest.Table[string]{}, Home: h.home, Name: "Perch", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	h.stop = func() {
+		cancel()
+		all.Wait()
+	}
+	all.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
+	all.Go(func() { f.Run(ctx) })
+	all.Go(func() { h.relays.Run(ctx) })
+	t.Cleanup(func() {
+		h.stop()
+		h.bus.Close()
+	})
+	return h
+}
+
+func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.bus.Publish(robot, session, e)
+	}
+}
+
+// eventually waits for something, at most ten seconds.
+func (h *harness) eventually(what string, is func() bool) {
+	h.t.Helper()
+	for until := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			h.t.Fatalf("%s: not within ten seconds; %+v", what, h.relays.List())
+		}
+	}
+}
+
+// voiceLevel is the loudness of one robot.
+type voiceLevel struct {
+	mu      sync.Mutex
+	level   float64
+	changed chan struct{}
+}
+
+func newVoiceLevel() *voiceLevel { return &voiceLevel{changed: make(chan struct{})} }
+
+func (v *voiceLevel) Level(device.ID) (float64, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.level, v.changed
+}
+
+func (v *voiceLevel) set(level float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.level = level
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// fake is a program with a WebSocket, which notes what it is told and may answer.
+type fake struct {
+	t       testing.TB
+	address string
+	answer  func(message []byte) (answers []any)
+	greet   func() any // what it says first; nil is nothing
+	server  *http.Server
+	serving sync.WaitGroup
+	saying  sync.Mutex
+
+	mu    sync.Mutex
+	told  []string
+	conns []*socket.Conn
+	asked string // the query of the address that it was last reached by
+}
+
+// rawText is an answer that is not JSON.
+type rawText string
+
+// hangUp is an answer after which the connection is over.
+type hangUp struct{}
+
+// newFake listens at an address, or anywhere where it is empty.
+func newFake(t testing.TB, address string, answer func([]byte) []any) *fake {
+	t.Helper()
+	return greetingFake(t, address, nil, answer)
+}
+
+// greetingFake is a fake that speaks first.
+func greetingFake(t testing.TB, address string, greet func() any, answer func([]byte) []any) *fake {
+	t.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{t: t, address: l.Addr().String(), answer: answer, greet: greet}
+	f.server = &http.Server{Handler: http.HandlerFunc(f.serve)}
+	f.serving.Go(func() { _ = f.server.Serve(l) })
+	t.Cleanup(f.stop)
+	return f
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+	c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 20, Subprotocols: []string{"obswebsocket.json"}})
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	f.conns, f.asked = append(f.conns, c), r.URL.RawQuery
+	f.mu.Unlock()
+	f.serving.Go(func() {
+		defer c.Drop()
+		if f.greet != nil && !f.say(c, f.greet()) {
+			return
+		}
+		for {
+			_, message, err := c.Receive()
+			if err != nil {
+				return
+			}
+			f.mu.Lock()
+			f.told = append(f.told, string(message))
+			f.mu.Unlock()
+			if f.answer == nil {
+				continue
+			}
+			for _, a := range f.answer(message) {
+				if !f.say(c, a) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// send says something to all who are connected.
+func (f *fake) send(v any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = f.say(c, v)
+	}
+}
+
+// say sends a value, and reports whether the connection goes on.
+func (f *fake) say(c *socket.Conn, v any) bool {
+	if _, end := v.(hangUp); end {
+		return false
+	}
+	text, err := json.Marshal(v)
+	if raw, is := v.(rawText); is {
+		text = []byte(raw)
+	}
+	f.saying.Lock()
+	defer f.saying.Unlock()
+	return err == nil && c.SendText(text) == nil
+}
+
+// stop ends the program as a kill would.
+func (f *fake) stop() {
+	_ = f.server.Close()
+	f.mu.Lock()
+	for _, c := range f.conns {
+		c.Drop()
+	}
+	f.mu.Unlock()
+	f.serving.Wait()
+}
+
+func (f *fake) query() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+// all is what it was told, a message a line.
+func (f *fake) all() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.told, "\n")
+}
+
+// last is the latest message with a part.
+func (f *fake) last(part string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := len(f.told) - 1; i >= 0; i-- {
+		if strings.Contains(f.told[i], part) {
+			return f.told[i]
+		}
+	}
+	return ""
+}
+
+// turn is a spoken turn from its beginning to the first sentence.
+func turn() []event.Event {
+	return []event.Event{event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "How warm is it?"}, event.ThinkingStarted{},
+		event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolDone},
+		event.Emotion{Name: "happy"}, event.Gesture{Name: "nod", By: event.ByModel}, event.SpeakingStarted{}, event.Said{Text: "It is warm."}}
+}

@@ -1,0 +1,438 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/device"
+	"perch/event"
+)
+
+// How long a program is left alone that could not be reached or is gone. At first it is
+// tried so often that one that starts anew shows what there is within a second.
+const (
+	firstWait  = 900 * time.Millisecond
+	longWait   = time.Minute
+	patientFor = 20 // tries before the wait grows
+)
+
+// Bounds of one call to a program.
+const (
+	openWithin = 10 * time.Minute // somebody may have to allow it in a popup
+	tellWithin = 5 * time.Second
+)
+
+// relay is one program, and the connection to it.
+type relay struct {
+	o       *Options
+	kind    kind
+	target  Target
+	words   words
+	program program
+	log     *slog.Logger
+	tries   chan *try
+	busy    map[string]feed.State // sessions that the program was told are at work, by place
+	noticed []string              // notifications that it was told, the latest last
+
+	mu    sync.Mutex
+	state struct {
+		open  bool
+		since time.Time // since when it is open, or is not
+		note  string
+	}
+}
+
+// Shown is a relay as its owner is shown it.
+type Shown struct {
+	Name  string    `json:"name"`
+	Kind  string    `json:"kind"`
+	Title string    `json:"title"`           // as its users call the program
+	URL   string    `json:"url"`             // empty where the program is looked for
+	Robot string    `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
+	Shows []string  `json:"shows"`           // what the program can be told
+	OK    bool      `json:"ok"`              // it is connected
+	Since time.Time `json:"since,omitzero"`
+	Note  string    `json:"note,omitempty"` // what is wrong, or waited for
+}
+
+func (r *relay) shown() Shown {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Shown{Name: r.target.Name, Kind: r.kind.name, Title: r.kind.title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.shows,
+		OK: r.state.open, Since: r.state.since, Note: r.state.note}
+}
+
+// run shows until ctx ends. It gives up nothing.
+func (r *relay) run(ctx context.Context) {
+	for tries := 0; ctx.Err() == nil; tries++ {
+		opened, err := r.connect(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if opened {
+			tries = 0
+		}
+		r.closed(err)
+		r.wait(ctx, waitAfter(tries))
+	}
+}
+
+// waitAfter is the wait after so many tries in vain.
+func waitAfter(tries int) time.Duration {
+	if tries < patientFor {
+		return firstWait
+	}
+	return min(firstWait<<min(tries-patientFor+1, 10), longWait)
+}
+
+// wait waits, but no longer than a second once an agent begins to work.
+func (r *relay) wait(ctx context.Context, longest time.Duration) {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	began := time.Now()
+	viewer := r.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, Sessions: r.sessions(), All: true})
+	defer viewer.Leave()
+	for {
+		select {
+		case <-viewer.News():
+			if working(viewer) {
+				timer.Reset(max(0, firstWait-time.Since(began)))
+			}
+		case t := <-r.tries:
+			t.end(fmt.Errorf("%w: %s", ErrAway, r.shown().Note))
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// working reports whether an agent is at work, of what waits for a viewer.
+func working(v *feed.Viewer) (at bool) {
+	for {
+		f, _ := v.Take()
+		if f == nil {
+			return at
+		}
+		if s, is := f.Body.(feed.State); is && s.State != agent.Idle && s.State != agent.Sleeping {
+			at = true
+		}
+	}
+}
+
+// sessions are those of the robot that is shown, or nil for all. One that is not known
+// by its name yet has none.
+func (r *relay) sessions() []string {
+	if r.target.Robot == "" {
+		return nil
+	}
+	id, err := r.o.Find(r.target.Robot)
+	if err != nil {
+		id, _ = device.ParseID(r.target.Robot)
+	}
+	return feed.SessionsOf(id)
+}
+
+// connect opens the link and shows by it until it ends.
+func (r *relay) connect(ctx context.Context) (opened bool, err error) {
+	opening, cancel := context.WithTimeout(ctx, openWithin)
+	link, err := r.program.open(opening, func(note string) { r.note(note) })
+	cancel()
+	if err != nil {
+		return false, err
+	}
+	defer link.close()
+	r.opened(link.note())
+	c := &connection{relay: r, link: link}
+	return true, c.run(ctx)
+}
+
+func (r *relay) note(note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.note = note
+}
+
+func (r *relay) opened(note string) {
+	r.log.Info("an avatar program is connected", "kind", r.kind.name, "url", r.target.address())
+	r.set(true, note)
+}
+
+// closed notes that the program is not there, and logs it once.
+func (r *relay) closed(err error) {
+	if was := r.shown(); was.OK || was.Note != err.Error() {
+		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.name, "url", r.target.address(), "err", err)
+	}
+	r.set(false, err.Error())
+}
+
+func (r *relay) set(open bool, note string) {
+	r.mu.Lock()
+	news := r.state.open != open
+	if news || r.state.since.IsZero() {
+		r.state.since = time.Now()
+	}
+	r.state.open, r.state.note = open, note
+	r.mu.Unlock()
+	if news {
+		r.o.Bus.Publish("", "", event.Changed{What: "connections"})
+	}
+}
+
+// errLate is why a viewer joins anew.
+var errLate = errors.New("too much waits for the program")
+
+// connection shows by an open link.
+type connection struct {
+	*relay
+	link   link
+	viewer *feed.Viewer
+	scenes scenes
+	told   Scene   // what was told last
+	open   float64 // how far its mouth was told to be open
+	try    *try    // instead of what there is to show; else nil
+}
+
+// run shows until ctx or the link ends.
+func (c *connection) run(ctx context.Context) error {
+	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), All: true, Words: agent.VocabularyXiaozhi}
+	c.viewer = c.o.Feed.Join(filter)
+	defer func() { c.viewer.Leave() }()
+	defer func() { c.try.end(errEnded) }()
+	c.noteName(filter.Sessions)
+	keep, look := newTicker(c.link.every()), newTicker(c.looks())
+	defer keep.stop()
+	defer look.stop()
+	// What there is waits already: a program that comes back is not shown at rest first.
+	if err := c.begin(ctx); err != nil && !errors.Is(err, errLate) {
+		return err
+	}
+	for {
+		level, changed := c.level()
+		err := c.mouth(ctx, level)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-c.viewer.News():
+			if err = c.take(ctx); errors.Is(err, errLate) {
+				err = c.anew(ctx, filter)
+			}
+		case <-changed:
+		case <-keep.ticks:
+			err = c.within(ctx, func(ctx context.Context) error { return c.link.keep(ctx, c.scene()) })
+		case t := <-c.tries:
+			c.try.end(errAnother)
+			c.try = t
+			err = c.show(ctx)
+		case <-look.ticks:
+			// Its robot may be adopted, renamed or forgotten meanwhile.
+			if now := c.sessions(); !slices.Equal(now, filter.Sessions) {
+				filter.Sessions = now
+				c.noteName(now)
+				err = c.anew(ctx, filter)
+			}
+		case <-c.try.next():
+			if err = c.step(ctx); err == nil && c.try == nil {
+				err = c.anew(ctx, filter) // what has happened meanwhile was not told
+			}
+		case err = <-c.link.ended():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// lookEvery is how often the robot with the target's name is looked up.
+const lookEvery = time.Second
+
+// looks is how often, or 0 where there is no name.
+func (c *connection) looks() time.Duration {
+	if c.target.Robot == "" {
+		return 0
+	}
+	return lookEvery
+}
+
+// noteName tells the owner of a name that no robot has.
+func (c *connection) noteName(sessions []string) {
+	if slices.Equal(sessions, feed.SessionsOf("")) {
+		c.note(fmt.Sprintf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
+		return
+	}
+	c.note(c.link.note())
+}
+
+// anew joins anew, and tells what there is.
+func (c *connection) anew(ctx context.Context, filter feed.Filter) error {
+	c.viewer.Leave()
+	c.viewer, c.scenes = c.o.Feed.Join(filter), scenes{}
+	if err := c.begin(ctx); err != nil && !errors.Is(err, errLate) {
+		return err
+	}
+	return nil
+}
+
+// begin tells what there is when a viewer has joined, and that sessions have ended that
+// the program was told are at work.
+func (c *connection) begin(ctx context.Context) error {
+	before := c.busy
+	c.busy = map[string]feed.State{}
+	if err := c.take(ctx); err != nil {
+		return err
+	}
+	for place, s := range before {
+		if _, still := c.busy[place]; still {
+			continue
+		}
+		s.State, s.Detail = agent.Idle, nil
+		ended := feed.NewFrame(feed.KindState, s)
+		ended.Robot, ended.Session = s.Robot, s.Session
+		if err := c.frame(ctx, ended, c.scenes.front()); err != nil && !errors.Is(err, errUntold) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostNoticed bounds the notifications that are remembered to have been told.
+const mostNoticed = 256
+
+// known reports whether the program was told a notification before: a robot's waits until
+// the robot has spoken it, and comes again with every connection.
+func (c *connection) known(f *feed.Frame) (notification string, known bool) {
+	n, is := f.Body.(feed.Notice)
+	if !is || n.ID == "" {
+		return "", false
+	}
+	notification = n.ID + " " + n.Text
+	return notification, slices.Contains(c.noticed, notification)
+}
+
+// noteTold remembers what the program was told.
+func (c *connection) noteTold(f *feed.Frame, notification string) {
+	if s, is := f.Body.(feed.State); is {
+		place := cmp.Or(string(s.Robot), s.Session)
+		if delete(c.busy, place); (Scene{State: s.State}).busy() && len(c.busy) < mostScenes {
+			c.busy[place] = s
+		}
+	}
+	if notification != "" {
+		c.noticed = append(c.noticed, notification)
+		c.noticed = c.noticed[max(0, len(c.noticed)-mostNoticed):]
+	}
+}
+
+// frames are the kinds of frames that the program can be told.
+func (c *connection) frames() []string {
+	all := []string{feed.KindState, feed.KindFace, feed.KindNotice}
+	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
+		"looks": feed.KindLook, "steps": feed.KindStep} {
+		if c.kind.can(show) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// take tells all that waits, and then what is shown at its end.
+func (c *connection) take(ctx context.Context) error {
+	for {
+		f, late := c.viewer.Take()
+		switch {
+		case late:
+			return errLate
+		case f == nil:
+			return c.show(ctx)
+		}
+		c.scenes.take(f)
+		notification, known := c.known(f)
+		if c.try != nil || known {
+			continue
+		}
+		switch err := c.frame(ctx, f, c.scenes.front()); {
+		case errors.Is(err, errUntold):
+			continue
+		case err != nil:
+			return err
+		}
+		c.noteTold(f, notification)
+		if c.kind.can("notifications") {
+			c.viewer.Shown(f)
+		}
+	}
+}
+
+// frame tells what only happens.
+func (c *connection) frame(ctx context.Context, f *feed.Frame, is Scene) error {
+	return c.within(ctx, func(ctx context.Context) error { return c.link.frame(ctx, f, is) })
+}
+
+// scene is what is to be shown.
+func (c *connection) scene() Scene {
+	if c.try != nil {
+		return c.try.scene
+	}
+	return c.scenes.front()
+}
+
+// show tells what is shown, where that has changed.
+func (c *connection) show(ctx context.Context) error {
+	is, was := c.scene(), c.told
+	if is == was {
+		return nil
+	}
+	c.told = is
+	return c.within(ctx, func(ctx context.Context) error { return c.link.show(ctx, is, was) })
+}
+
+// level is how loud the speech is that the program's mouth follows, and when it changes.
+func (c *connection) level() (level float64, changed <-chan struct{}) {
+	if c.o.Voice == nil || c.try != nil || !c.kind.can("mouth") {
+		return c.open, nil
+	}
+	return c.o.Voice.Level(c.scenes.front().Robot)
+}
+
+// mouth tells how far the mouth is open, where that is another than it was told: the
+// level has changed, or another robot is in front.
+func (c *connection) mouth(ctx context.Context, level float64) error {
+	if level == c.open {
+		return nil
+	}
+	c.open = level
+	return c.within(ctx, func(ctx context.Context) error { return c.link.mouth(ctx, level) })
+}
+
+// within gives a call its time.
+func (c *connection) within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	return call(ctx)
+}
+
+// ticker is a time.Ticker that may never tick.
+type ticker struct {
+	ticks <-chan time.Time
+	stop  func()
+}
+
+func newTicker(every time.Duration) ticker {
+	if every <= 0 {
+		return ticker{nil, func() {}}
+	}
+	t := time.NewTicker(every)
+	return ticker{t.C, t.Stop}
+}

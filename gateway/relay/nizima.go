@@ -1,0 +1,379 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"perch/agent/feed"
+	"perch/socket"
+)
+
+// nizima is nizima LIVE, with its plugin API 1.0.0. A plugin registers itself, is known
+// again by the token that it was given, and may do something once its user has switched
+// it on in the plugin manager.
+type nizima struct{ *own }
+
+func nizimaKind() kind {
+	return kind{
+		name: "nizima", title: "nizima LIVE", url: "ws://127.0.0.1:22022",
+		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
+		make:  func(o *own) (program, error) { return nizima{o}, checkURL(o.URL, "ws", "wss") },
+	}
+}
+
+func (p nizima) open(ctx context.Context, note func(string)) (link, error) {
+	l := &nizimaLink{own: p.own, tell: note, enabled: make(chan struct{}, 1)}
+	w, err := dial(ctx, p.URL, socket.Options{}, l.take)
+	if err != nil {
+		return nil, unreachable(p.URL, err)
+	}
+	l.wire = w
+	if err = l.register(ctx); err == nil {
+		err = l.learn(ctx)
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// nizimaMessage is a request, an answer or an event.
+type nizimaMessage struct {
+	Version string `json:"nLPlugin"`
+	Time    int64  `json:"Timestamp,omitempty"` // Unix milliseconds
+	ID      string `json:"Id,omitempty"`
+	Type    string // "Request", "Response", "Event" or "Error"
+	Method  string
+	Data    any `json:",omitempty"`
+}
+
+type nizimaLink struct {
+	*own
+	*wire
+	tell    func(note string)
+	enabled chan struct{} // has an element once its user has switched Perch on
+	off     atomic.Bool   // its user has switched Perch off
+	news    atomic.Bool   // another model is in front
+	calls   int
+	model   nizimaModel
+	is      Scene
+	level   float64
+	held    held
+}
+
+// nizimaModel is the model that is in front, with the parameters of all models.
+type nizimaModel struct {
+	vtubeModel // its expressions by their path, and its motions as hotkeys by theirs
+	id         string
+	parameters []nizimaParameter
+}
+
+type nizimaParameter struct {
+	ID        string `json:"Id"`
+	Group     string `json:",omitempty"`
+	Base      float64
+	Max, Min  float64
+	CreatedBy string `json:",omitempty"`
+}
+
+// take notes what happens, and returns the call that a message answers.
+func (l *nizimaLink) take(message []byte) string {
+	var m struct {
+		ID           string `json:"Id"`
+		Type, Method string
+		Data         struct{ Enabled bool }
+	}
+	if json.Unmarshal(message, &m) != nil && m.Type == "" {
+		return ""
+	}
+	if m.Type != "Event" {
+		return m.ID
+	}
+	switch m.Method {
+	case "NotifyEnabledChanged":
+		l.off.Store(!m.Data.Enabled)
+		if m.Data.Enabled {
+			select {
+			case l.enabled <- struct{}{}:
+			default:
+			}
+		}
+	case "NotifyCurrentModelChanged":
+		l.news.Store(true)
+	}
+	return ""
+}
+
+// nizimaError is what nizima LIVE refuses.
+type nizimaError struct {
+	method string
+	Type   string `json:"ErrorType"`
+}
+
+func (e nizimaError) Error() string {
+	return fmt.Sprintf("nizima LIVE refuses %s: %.60q", e.method, e.Type)
+}
+
+// ask sends a request and reads its answer. Its documentation has answers that say of
+// themselves that they are requests.
+func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) error {
+	l.calls++
+	id := strconv.Itoa(l.calls)
+	request := nizimaMessage{Version: "1.0.0", Time: time.Now().UnixMilli(), ID: id, Type: "Request", Method: method, Data: data}
+	message, err := l.call(ctx, id, request)
+	if err != nil {
+		return err
+	}
+	refusal := nizimaError{method: method}
+	is := nizimaMessage{Data: &refusal}
+	if json.Unmarshal(message, &is) == nil && is.Type == "Error" {
+		return refusal
+	}
+	is.Data = answer
+	if err := json.Unmarshal(message, &is); err != nil || is.Method != method {
+		return fmt.Errorf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
+	}
+	return nil
+}
+
+// pardon is ask for what a link outlives the refusal of. Its owner is told.
+func (l *nizimaLink) pardon(ctx context.Context, method string, data any) error {
+	err := l.ask(ctx, method, data, &struct{}{})
+	if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type != "PluginDisabled" {
+		l.tell(refusal.Error())
+		return nil
+	}
+	return err
+}
+
+// register has the program know us, and waits until its user has switched Perch on.
+func (l *nizimaLink) register(ctx context.Context) error {
+	var got struct {
+		Token   string
+		Enabled bool
+	}
+	token, kept, err := l.tokens.Get(l.tokenKey(l.URL))
+	if err != nil {
+		return err
+	}
+	who := map[string]string{"Name": pluginName(l.appliance)}
+	if kept {
+		who["Token"] = token
+		err := l.ask(ctx, "EstablishConnection", who, &got)
+		if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type == "InvalidToken" {
+			kept = false // its user has removed Perch
+			delete(who, "Token")
+		} else if err != nil {
+			return err
+		}
+	}
+	if !kept {
+		who["Developer"] = "Perch"
+		if err := l.ask(ctx, "RegisterPlugin", who, &got); err != nil {
+			return err
+		}
+		if got.Token == "" || len(got.Token) > mostToken {
+			return errors.New("nizima LIVE has given a token that is none")
+		}
+		if err := l.tokens.Put(l.tokenKey(l.URL), got.Token); err != nil {
+			return err
+		}
+	}
+	if got.Enabled {
+		return nil
+	}
+	l.tell("nizima LIVE waits for you to switch Perch on in its plugin manager")
+	select {
+	case <-l.enabled:
+		return nil
+	case err := <-l.wire.ended():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// learn asks what the model in front can show.
+func (l *nizimaLink) learn(ctx context.Context) error {
+	if err := l.pardon(ctx, "NotifyCurrentModelChanged", map[string]bool{"Enabled": true}); err != nil {
+		return err
+	}
+	l.news.Store(false)
+	m := nizimaModel{vtubeModel: vtubeModel{words: l.words, Name: "in front"}}
+	var front struct {
+		ModelID string `json:"ModelId"`
+	}
+	var has struct {
+		Expressions    listed[struct{ Name, ExpressionPath string }]
+		Motions        listed[struct{ Name, MotionPath string }]
+		LiveParameters listed[nizimaParameter]
+	}
+	err := l.ask(ctx, "GetCurrentModelId", struct{}{}, &front)
+	if _, none := errors.AsType[nizimaError](err); err != nil && !none {
+		return err
+	}
+	if m.id = front.ModelID; m.id != "" {
+		of := map[string]string{"ModelId": m.id}
+		if err := errors.Join(l.ask(ctx, "GetExpressions", of, &has), l.ask(ctx, "GetMotions", of, &has)); err != nil {
+			return err
+		}
+	}
+	if err := l.ask(ctx, "GetLiveParameters", struct{}{}, &has); err != nil {
+		return err
+	}
+	m.Loaded = m.id != ""
+	for _, e := range has.Expressions {
+		m.Expressions = append(m.Expressions, vtubeExpression{e.Name, e.ExpressionPath})
+	}
+	for _, motion := range has.Motions {
+		m.Hotkeys = append(m.Hotkeys, vtubeHotkey{Name: motion.Name, Type: "TriggerAnimation", ID: motion.MotionPath})
+	}
+	m.parameters = has.LiveParameters
+	for _, p := range m.parameters {
+		m.Default = append(m.Default, vtubeParameter{p.ID})
+	}
+	var lacks []nizimaParameter
+	for _, name := range m.lacks() { // it forgets them with each connection
+		lacks = append(lacks, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMost(name))})
+		m.Default = append(m.Default, vtubeParameter{name})
+	}
+	l.model = m
+	l.model.parameters = append(l.model.parameters, lacks...)
+	if len(lacks) > 0 {
+		return l.pardon(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": lacks})
+	}
+	return nil
+}
+
+// values are the parameters for a scene, and how far a mouth is open.
+func (m nizimaModel) values(is Scene, level float64) []value {
+	all := m.sets(is, level)
+	for _, p := range pushes(is.Mood) {
+		if i := slices.IndexFunc(m.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
+			q := m.parameters[i]
+			all = append(all, value{p.id, round(max(q.Min, min(q.Max, q.Base+p.by*(q.Max-q.Min))))})
+		}
+	}
+	return all
+}
+
+// base is a parameter's value at rest.
+func (m nizimaModel) base(id string) float64 {
+	for _, p := range m.parameters {
+		if p.ID == id {
+			return p.Base
+		}
+	}
+	return 0
+}
+
+// calls are what the program is told of a change.
+func (m nizimaModel) calls(is, was Scene) (all []nizimaMessage) {
+	for _, step := range m.steps(is, was) {
+		switch d := step.data.(type) {
+		case vtubeActivation:
+			method := "StopExpression"
+			if d.Active {
+				method = "StartExpression"
+			}
+			all = append(all, nizimaMessage{Method: method, Data: map[string]string{"ModelId": m.id, "ExpressionPath": d.File}})
+		case vtubeTrigger:
+			all = append(all, m.motion(d.Hotkey))
+		}
+	}
+	return all
+}
+
+func (m nizimaModel) motion(path string) nizimaMessage {
+	return nizimaMessage{Method: "StartMotion", Data: map[string]string{"ModelId": m.id, "MotionPath": path}}
+}
+
+func (l *nizimaLink) show(ctx context.Context, is, was Scene) error {
+	l.is = is
+	for _, call := range l.model.calls(is, was) {
+		if err := l.pardon(ctx, call.Method, call.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
+	if gesture, is := f.Body.(feed.Gesture); is {
+		if _, path := l.model.meant("gesture", gesture.Name); path != "" {
+			call := l.model.motion(path)
+			return l.pardon(ctx, call.Method, call.Data)
+		}
+	}
+	return nil
+}
+
+func (l *nizimaLink) mouth(ctx context.Context, level float64) error {
+	l.level = level
+	return l.move(ctx, l.is)
+}
+
+// keep repeats what is held, and learns anew where another model is in front.
+func (l *nizimaLink) keep(ctx context.Context, is Scene) error {
+	if l.off.Load() {
+		return errors.New("nizima LIVE has Perch switched off in its plugin manager")
+	}
+	if l.news.Load() {
+		if err := l.learn(ctx); err != nil {
+			return err
+		}
+		l.tell(l.note())
+		if err := l.show(ctx, is, Scene{}); err != nil {
+			return err
+		}
+	}
+	return l.move(ctx, is)
+}
+
+// move says what parameters are, where that is due. One that is handed back goes to where
+// it is at rest.
+func (l *nizimaLink) move(ctx context.Context, is Scene) error {
+	values := l.model.values(is, l.level)
+	due := l.held.due(values, time.Now())
+	if len(due) == 0 {
+		return nil
+	}
+	type parameter struct {
+		ID    string `json:"Id"`
+		Value float64
+	}
+	var all []parameter
+	for i, v := range due {
+		if i >= len(values) {
+			v.Value = l.model.base(v.ID)
+		}
+		all = append(all, parameter(v))
+	}
+	data := map[string]any{"LiveParameterValues": all}
+	if l.model.id != "" {
+		data["ModelId"] = l.model.id
+	}
+	return l.pardon(ctx, "SetLiveParameterValues", data)
+}
+
+func (l *nizimaLink) every() time.Duration { return movesEvery }
+
+func (l *nizimaLink) note() string { return l.model.note("nizima LIVE", "motion") }
+
+func (l *nizimaLink) ended() <-chan error { return l.wire.ended() }
+
+// close takes back what is shown, if the program is still there.
+func (l *nizimaLink) close() {
+	for _, call := range l.model.calls(Scene{}, l.is) {
+		call.Version, call.Type = "1.0.0", "Request"
+		_ = l.send(call)
+	}
+	l.wire.close()
+}

@@ -1,0 +1,258 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/store/storetest"
+)
+
+// fakeNizima is nizima LIVE as its documentation says it is.
+type fakeNizima struct {
+	*fake
+	eager       bool // its user switches on whatever registers
+	mu          sync.Mutex
+	tokens      []string
+	known       bool
+	enabled     bool
+	expressions map[string]bool // by their path, which are active
+	parameters  map[string]float64
+	motions     []string // that were played
+}
+
+func newFakeNizima(t testing.TB) *fakeNizima {
+	f := &fakeNizima{expressions: map[string]bool{"e/happy.exp3.json": false, "e/Thinking.exp3.json": false},
+		parameters: map[string]float64{"MouthOpen": 0, "MouthSmile": 0.5, "FaceAngleY": 0}}
+	f.fake = newFake(t, "", f.reply)
+	return f
+}
+
+func (f *fakeNizima) reply(message []byte) []any {
+	var m struct {
+		Version      string `json:"nLPlugin"`
+		ID           string `json:"Id"`
+		Type, Method string
+		Data         struct {
+			Name, Developer, Token, ModelID, ExpressionPath, MotionPath string
+			LiveParameterValues                                         []value
+			LiveParameters                                              []nizimaParameter
+		}
+	}
+	if json.Unmarshal(message, &m) != nil || m.Version != "1.0.0" || m.Type != "Request" {
+		return []any{map[string]any{"nLPlugin": "1.0.0", "Type": "Error", "Data": map[string]string{"ErrorType": "InvalidApi"}}}
+	}
+	d := m.Data
+	data, refusal := f.does(m.Method, d.Name, d.Token, d.ExpressionPath+d.MotionPath, d.LiveParameterValues, d.LiveParameters)
+	kind := "Response"
+	if refusal != "" {
+		kind, data = "Error", map[string]string{"ErrorType": refusal}
+	} else if m.Method == "EstablishConnection" {
+		kind = "Request" // as in its documentation
+	}
+	answers := []any{map[string]any{"nLPlugin": "1.0.0", "Timestamp": 1, "Id": m.ID, "Type": kind, "Method": m.Method, "Data": data}}
+	if m.Method == "RegisterPlugin" && f.eager {
+		answers = append(answers, f.switched(true))
+	}
+	return answers
+}
+
+// switched is the event of the switch in the plugin manager.
+func (f *fakeNizima) switched(on bool) map[string]any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enabled = on
+	return map[string]any{"nLPlugin": "1.0.0", "Type": "Event", "Method": "NotifyEnabledChanged", "Data": map[string]bool{"Enabled": on}}
+}
+
+func (f *fakeNizima) does(method, name, token, path string, values []value, made []nizimaParameter) (data any, refusal string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case method == "RegisterPlugin" && name == "":
+		return nil, "InvalidPluginName"
+	case method == "RegisterPlugin":
+		token := fmt.Sprintf("token-%d", len(f.tokens))
+		f.tokens, f.known = append(f.tokens, token), true
+		return map[string]string{"Token": token}, ""
+	case method == "EstablishConnection":
+		if f.known = slices.Contains(f.tokens, token); !f.known {
+			return nil, "InvalidToken"
+		}
+		return map[string]bool{"Enabled": f.enabled}, ""
+	case !f.known || !f.enabled:
+		return nil, "PluginDisabled"
+	}
+	_, expression := f.expressions[path]
+	switch method {
+	case "NotifyCurrentModelChanged":
+		return struct{}{}, ""
+	case "GetCurrentModelId":
+		return map[string]string{"SceneId": "1", "ModelId": "7"}, ""
+	case "GetExpressions":
+		all := []any{}
+		for path, active := range f.expressions {
+			name := strings.TrimSuffix(strings.TrimPrefix(path, "e/"), ".exp3.json")
+			all = append(all, map[string]any{"Name": name, "ExpressionPath": path, "Active": active})
+		}
+		return map[string]any{"Expressions": all}, ""
+	case "GetMotions":
+		return map[string]any{"Motions": []any{map[string]string{"Name": "Wave", "MotionPath": "m/wave.motion3.json"}}}, ""
+	case "GetLiveParameters":
+		all := []any{}
+		for id := range f.parameters {
+			p := map[string]any{"Id": id, "Group": "Face", "Base": 0, "Max": 1, "Min": 0, "Repeat": false, "CreatedBy": "nizima LIVE"}
+			switch id {
+			case "MouthSmile":
+				p["Base"] = .5
+			case "FaceAngleY":
+				p["Max"], p["Min"] = 30, -30
+			}
+			all = append(all, p)
+		}
+		return map[string]any{"LiveParameters": all}, ""
+	case "InsertLiveParameters":
+		for _, p := range made {
+			if _, is := f.parameters[p.ID]; is || p.Min >= p.Max || p.Base < p.Min || p.Base > p.Max {
+				return nil, "InvalidData"
+			}
+			f.parameters[p.ID] = p.Base
+		}
+		return struct{}{}, ""
+	case "StartExpression", "StopExpression":
+		if !expression {
+			return nil, "InvalidExpressionPath"
+		}
+		f.expressions[path] = method == "StartExpression"
+		return struct{}{}, ""
+	case "StartMotion":
+		f.motions = append(f.motions, path)
+		return struct{}{}, ""
+	case "SetLiveParameterValues":
+		for _, v := range values {
+			f.parameters[v.ID] = v.Value
+		}
+		return struct{}{}, ""
+	}
+	return nil, "InvalidMethod"
+}
+
+// line is what a message changes of the avatar, or of its mouth, which is told again.
+func (f *fakeNizima) line(message string) string {
+	var m struct {
+		Method string
+		Data   struct {
+			ExpressionPath, MotionPath string
+			LiveParameterValues        []value
+		}
+	}
+	if json.Unmarshal([]byte(message), &m) != nil {
+		return ""
+	}
+	switch m.Method {
+	case "StartExpression", "StopExpression", "StartMotion":
+		return m.Method + ":" + m.Data.ExpressionPath + m.Data.MotionPath
+	}
+	return mouthOf(m.Data.LiveParameterValues)
+}
+
+func (f *fakeNizima) is(what func() bool) func() bool {
+	return func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return what()
+	}
+}
+
+// TestNizima waits to be switched on, shows a turn, and waits again where it is switched
+// off.
+func TestNizima(t *testing.T) {
+	f := newFakeNizima(t)
+	h := newHarness(t, Target{Kind: "nizima", URL: "ws://" + f.address})
+	h.eventually("it waits", func() bool { return strings.Contains(h.relays.List()[0].Note, "plugin manager") })
+	f.send(f.switched(true))
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", f.is(func() bool { return f.expressions["e/Thinking.exp3.json"] }))
+	h.happens(robotA, "s", event.Gesture{Name: "wave", By: event.ByModel})
+	h.happens(robotA, "s", turn()[4:]...)
+	h.eventually("it smiles", f.is(func() bool { return f.expressions["e/happy.exp3.json"] && !f.expressions["e/Thinking.exp3.json"] }))
+	h.eventually("it waves", f.is(func() bool { return slices.Equal(f.motions, []string{"m/wave.motion3.json"}) }))
+	h.voice.set(.5)
+	h.eventually("its mouth is open", f.is(func() bool { return f.parameters["MouthOpen"] == .5 }))
+	h.voice.set(0)
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, moodFrame("celebration"))
+	h.eventually("the mood", f.is(func() bool {
+		return f.parameters["MouthSmile"] == 1 && f.parameters["StackchanCelebration"] == 1 && f.parameters["FaceAngleY"] == 5 &&
+			f.parameters["MouthOpen"] == 0
+	}))
+	told := func() int { return strings.Count(f.all(), "SetLiveParameterValues") }
+	was := told()
+	h.eventually("it is repeated", func() bool { return told() > was+2 })
+	h.happens(robotA, "s", event.Mood{Dominant: "neutral", Face: "neutral"})
+	h.eventually("it is handed back", f.is(func() bool {
+		return f.parameters["MouthSmile"] == .5 && f.parameters["StackchanCelebration"] == 0
+	}))
+	f.send(f.switched(false))
+	h.eventually("it waits again", func() bool { return strings.Contains(h.relays.List()[0].Note, "to switch Perch on") })
+	f.send(f.switched(true))
+	h.eventually("it is connected again", func() bool { return h.relays.List()[0].OK })
+	if n := strings.Count(f.all(), "RegisterPlugin"); n != 1 {
+		t.Errorf("it has registered %d times", n)
+	}
+}
+
+// TestNizimaForgets a plugin that its user removes, which then registers again.
+func TestNizimaForgets(t *testing.T) {
+	f := newFakeNizima(t)
+	f.enabled, f.tokens = true, []string{"kept"}
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := &storetest.Table[string]{}
+	p := nizima{&own{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: names}, appliance: "Perch", tokens: tokens}}
+	for token, registered := range map[string]int{"kept": 0, "removed": 1} {
+		if err := tokens.Put(p.tokenKey(p.URL), token); err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Count(f.all(), "RegisterPlugin")
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // nobody switches on what is new
+		l, err := p.open(ctx, func(string) {})
+		cancel()
+		if err == nil {
+			l.close()
+		}
+		if got := strings.Count(f.all(), "RegisterPlugin") - before; got != registered || (err == nil) != (registered == 0) {
+			t.Errorf("%s: registered %d times, %v", token, got, err)
+		}
+	}
+}
+
+// TestWhatIsNotNizima costs nothing.
+func TestWhatIsNotNizima(t *testing.T) {
+	for name, answers := range map[string][]any{
+		"nothing":  nil,
+		"garbage":  {7, rawText("{"), map[string]any{"Id": 1}},
+		"no token": {map[string]any{"Id": "1", "Type": "Response", "Method": "RegisterPlugin", "Data": map[string]any{}}},
+		"another":  {map[string]any{"Id": "1", "Type": "Response", "Method": "Hello"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, "", func([]byte) []any { return answers })
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			p := nizima{&own{Target: Target{URL: "ws://" + f.address}, tokens: &storetest.Table[string]{}}}
+			if l, err := p.open(ctx, func(string) {}); err == nil {
+				l.close()
+				t.Error("it counts as nizima LIVE")
+			}
+		})
+	}
+}

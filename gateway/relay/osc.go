@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// oscValue is an argument of an Open Sound Control message: its type tag and its bytes
+// (https://opensoundcontrol.stanford.edu/spec-1_0.html).
+type oscValue struct {
+	tag  byte
+	data string
+}
+
+func oscInt(n int32) oscValue {
+	return oscValue{'i', string(binary.BigEndian.AppendUint32(nil, uint32(n)))}
+}
+func oscText(text string) oscValue { return oscValue{'s', oscString(text)} }
+
+func oscFloat(x float64) oscValue {
+	return oscValue{'f', string(binary.BigEndian.AppendUint32(nil, math.Float32bits(float32(x))))}
+}
+
+func oscBool(yes bool) oscValue {
+	if yes {
+		return oscValue{'T', ""}
+	}
+	return oscValue{'F', ""}
+}
+
+// oscString ends with one to four zeros. A text cannot hold one.
+func oscString(text string) string {
+	text = strings.ReplaceAll(text, "\x00", "")
+	return text + "\x00\x00\x00\x00"[:4-len(text)%4]
+}
+
+// oscMessage is a message as it is sent.
+func oscMessage(address string, values ...oscValue) string {
+	tags, data := ",", ""
+	for _, v := range values {
+		tags += string(v.tag)
+		data += v.data
+	}
+	return oscString(address) + oscString(tags) + data
+}
+
+// oscBundle is a bundle of messages that take effect together, at once.
+func oscBundle(messages ...string) string {
+	bundle := []byte("#bundle\x00\x00\x00\x00\x00\x00\x00\x00\x01") // the time tag 1 is now
+	for _, m := range messages {
+		bundle = binary.BigEndian.AppendUint32(bundle, uint32(len(m)))
+		bundle = append(bundle, m...)
+	}
+	return string(bundle)
+}
+
+// datagrams go to a program by UDP, which it does not confirm.
+type datagrams struct {
+	conn    net.Conn
+	address string
+}
+
+// refusedWithin is how long a datagram may take to a machine of the same network and the
+// refusal of its system back.
+const refusedWithin = 100 * time.Millisecond
+
+// openDatagrams reaches a program and sends it first, which must do no harm. A program
+// that is not there is only known by its system, which refuses the datagram.
+func openDatagrams(ctx context.Context, address, first string) (*datagrams, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", u.Host)
+	if err != nil {
+		return nil, err
+	}
+	d := &datagrams{conn, address}
+	if err = d.send(first); err == nil {
+		_ = conn.SetReadDeadline(time.Now().Add(refusedWithin))
+		_, err = conn.Read(make([]byte, 1))
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return d, nil
+		}
+	}
+	d.close()
+	return nil, unreachable(address, err)
+}
+
+// send sends datagrams. Its error may be of an earlier one.
+func (d *datagrams) send(packets ...string) error {
+	for _, p := range packets {
+		_ = d.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+		if _, err := d.conn.Write([]byte(p)); err != nil {
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				return unreachable(d.address, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *datagrams) close() { _ = d.conn.Close() }
+
+// note says that nobody can know.
+func (d *datagrams) note() string {
+	return "datagrams are sent, and nothing answers them; look at the avatar to see that they arrive"
+}
+
+// checkPort checks an address that needs a port.
+func checkPort(address string, schemes ...string) error {
+	if err := checkURL(address, schemes...); err != nil {
+		return err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(u.Port()); err != nil || n < 1 || n > math.MaxUint16 {
+		return fmt.Errorf("url names no port; an example is %s://127.0.0.1:9000", schemes[0])
+	}
+	return nil
+}
+
+// changed are the keys, in order, whose values differ, and those that are gone.
+func changed(is, was map[string]oscValue) (keys []string) {
+	for key, v := range is {
+		if before, told := was[key]; !told || before != v {
+			keys = append(keys, key)
+		}
+	}
+	for key := range was {
+		if _, still := is[key]; !still {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

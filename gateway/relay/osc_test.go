@@ -1,0 +1,204 @@
+package relay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// oscLines reads a packet as the specification says, a message a line.
+func oscLines(packet []byte) (lines []string, err error) {
+	if len(packet)%4 != 0 {
+		return nil, fmt.Errorf("%d bytes are not a multiple of four", len(packet))
+	}
+	text := func() (string, error) {
+		end := strings.IndexByte(string(packet), 0)
+		if end < 0 || end/4*4+4 > len(packet) {
+			return "", errors.New("a text does not end")
+		}
+		t := string(packet[:end])
+		packet = packet[end/4*4+4:]
+		return t, nil
+	}
+	address, err := text()
+	if err != nil {
+		return nil, err
+	}
+	if address == "#bundle" {
+		for packet = packet[8:]; len(packet) > 0; {
+			n := int(binary.BigEndian.Uint32(packet))
+			inner, err := oscLines(packet[4 : 4+n])
+			if err != nil {
+				return nil, err
+			}
+			lines, packet = append(lines, inner...), packet[4+n:]
+		}
+		return lines, nil
+	}
+	tags, err := text()
+	if err != nil || !strings.HasPrefix(tags, ",") {
+		return nil, fmt.Errorf("%s has the tags %q: %w", address, tags, err)
+	}
+	line := address
+	for _, tag := range tags[1:] {
+		switch tag {
+		case 'T', 'F':
+			line += fmt.Sprintf(" %t", tag == 'T')
+		case 'i':
+			line += fmt.Sprintf(" %d", int32(binary.BigEndian.Uint32(packet)))
+			packet = packet[4:]
+		case 'f':
+			line += fmt.Sprintf(" %.2f", math.Float32frombits(binary.BigEndian.Uint32(packet)))
+			packet = packet[4:]
+		case 's':
+			t, err := text()
+			if err != nil {
+				return nil, err
+			}
+			line += fmt.Sprintf(" %q", t)
+		}
+	}
+	return append(lines, line), nil
+}
+
+// listener is a program that takes Open Sound Control by UDP.
+type listener struct {
+	t       testing.TB
+	conn    net.PacketConn
+	address string
+	serving sync.WaitGroup
+
+	mu      sync.Mutex
+	told    []string
+	largest int // bytes
+}
+
+// newListener listens at an address, or anywhere where it is empty.
+func newListener(t testing.TB, address string) *listener {
+	t.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	conn, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listener{t: t, conn: conn, address: conn.LocalAddr().String()}
+	l.serving.Go(l.serve)
+	t.Cleanup(l.stop)
+	return l
+}
+
+func (l *listener) serve() {
+	packet := make([]byte, 1<<16)
+	for {
+		n, _, err := l.conn.ReadFrom(packet)
+		if err != nil {
+			return
+		}
+		lines, err := oscLines(packet[:n])
+		if err != nil {
+			l.t.Errorf("%q: %v", packet[:n], err)
+		}
+		l.mu.Lock()
+		l.told = append(l.told, lines...)
+		l.largest = max(l.largest, n)
+		l.mu.Unlock()
+	}
+}
+
+func (l *listener) stop() {
+	_ = l.conn.Close()
+	l.serving.Wait()
+}
+
+// has reports whether it was told a message.
+func (l *listener) has(line string) bool {
+	return strings.Contains("\n"+l.all()+"\n", "\n"+line+"\n")
+}
+
+func (l *listener) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.told, "\n")
+}
+
+// samples are packets of all types and paddings, and what they say.
+func samples() (packets, lines []string) {
+	packets = []string{
+		oscMessage("/chatbox/input", oscText("Ja, gern ☕."), oscBool(true), oscBool(false)),
+		oscMessage("/avatar/parameters/Stackchan/State", oscInt(-7)),
+		oscBundle(oscMessage("/VMC/Ext/Blend/Val", oscText("Joy"), oscFloat(.25)), oscMessage("/VMC/Ext/Blend/Val", oscText("Blink"), oscFloat(1)),
+			oscMessage("/VMC/Ext/Blend/Apply")),
+	}
+	return packets, []string{`/chatbox/input "Ja, gern ☕." true false`, "/avatar/parameters/Stackchan/State -7",
+		`/VMC/Ext/Blend/Val "Joy" 0.25`, `/VMC/Ext/Blend/Val "Blink" 1.00`, "/VMC/Ext/Blend/Apply"}
+}
+
+func TestOSC(t *testing.T) {
+	packets, want := samples()
+	var got []string
+	for _, p := range packets {
+		lines, err := oscLines([]byte(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, lines...)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%q", got)
+	}
+	for n := range 9 {
+		if s := oscString(strings.Repeat("x", n)); len(s)%4 != 0 || len(s) <= n || len(s) > n+4 {
+			t.Errorf("%d letters are %q", n, s)
+		}
+	}
+	if s := oscString("a\x00b"); s != "ab\x00\x00" {
+		t.Errorf("%q", s)
+	}
+}
+
+// oscReader reads packets, one a line in hexadecimal, with the library osc of npm.
+const oscReader = `const osc = require("osc");
+const say = (p) => p.packets ? p.packets.forEach(say) : console.log([p.address, ...p.args.map((a) =>
+	a.type === "s" ? JSON.stringify(a.value) : a.type === "f" ? a.value.toFixed(2) : String(a.value))].join(" "));
+for (const line of require("fs").readFileSync(0, "utf8").trim().split("\n"))
+	say(osc.readPacket(Buffer.from(line, "hex"), {metadata: true}));`
+
+// TestOSCIsReadByOthers, where the library osc of npm is installed: NODE_PATH names the
+// directory it is in.
+func TestOSCIsReadByOthers(t *testing.T) {
+	if exec.CommandContext(t.Context(), "node", "-e", `require("osc")`).Run() != nil {
+		t.Skip("node has no library osc; npm install osc, and set NODE_PATH to its node_modules")
+	}
+	packets, want := samples()
+	var input strings.Builder
+	for _, p := range packets {
+		fmt.Fprintf(&input, "%x\n", p)
+	}
+	read := exec.CommandContext(t.Context(), "node", "-e", oscReader)
+	read.Stdin = strings.NewReader(input.String())
+	got, err := read.CombinedOutput()
+	if err != nil || strings.TrimSpace(string(got)) != strings.Join(want, "\n") {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}
+
+// TestDatagramsToNobody are refused where the system says so.
+func TestDatagramsToNobody(t *testing.T) {
+	l := newListener(t, "")
+	l.stop()
+	began := time.Now()
+	_, err := openDatagrams(t.Context(), "udp://"+l.address, oscMessage("/x"))
+	if err == nil || !strings.Contains(err.Error(), "nothing listens at udp://127.0.0.1") {
+		t.Errorf("%v", err)
+	}
+	t.Logf("known after %s", time.Since(began))
+}

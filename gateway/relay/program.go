@@ -1,0 +1,132 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/agent/feed"
+)
+
+// kind is a kind of program.
+type kind struct {
+	name  string // in the configuration
+	title string // as its users call it
+	url   string // where one usually is; empty has to be configured
+	// finds is that the program looks for its own address where none is configured: it
+	// is made with an empty URL, and url is only what to try.
+	finds bool
+	// shows is what it can be told at all, for lists and docs: states, tools, faces,
+	// moods, gestures, speech, notifications, questions, mouth.
+	shows []string
+	faces agent.Vocabulary // the words that it is told for faces unless words says otherwise
+	// words are what it is told, by what is shown: "state.thinking", "gesture.wave",
+	// "feeling.concern", and keys of its own. An owner may change each.
+	words map[string]string
+	make  func(*own) (program, error) // checks the target
+}
+
+// kinds are all there are.
+func kinds() []kind {
+	return []kind{
+		aituberkitKind(),
+		chatdollkitKind(),
+		clawdKind(),
+		nizimaKind(),
+		obsKind(),
+		unrealKind(),
+		veadotubeKind(),
+		vmcKind(),
+		vrchatKind(),
+		vtubeStudioKind(),
+		warudoKind(),
+		webhookKind(),
+	}
+}
+
+// Kinds are the names of all kinds.
+func Kinds() (names []string) {
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func (k kind) can(show string) bool { return slices.Contains(k.shows, show) }
+
+// program is one that can be reached.
+type program interface {
+	// open reaches the program, and returns once it can be told something. note shows
+	// the owner meanwhile what is waited for, such as a popup in the program.
+	open(ctx context.Context, note func(string)) (link, error)
+}
+
+// link is an open connection to a program. One goroutine calls its methods, one after
+// the other; each ends with its context. An error ends the link. A link embeds quiet
+// and adds what its program can do.
+type link interface {
+	// show tells what is shown now. was is what was told last, and the zero Scene at
+	// first.
+	show(ctx context.Context, is, was Scene) error
+	// frame tells what only happens: a gesture, a sentence, a notification. It is
+	// called for every frame, before show. It returns errUntold for a notification
+	// that an owner's words leave out, which does not end the link.
+	frame(ctx context.Context, f *feed.Frame, is Scene) error
+	// mouth tells how far a mouth is open, from 0 to 1.
+	mouth(ctx context.Context, level float64) error
+	// keep is called from time to time: every so often as every says, never where
+	// that is 0.
+	keep(ctx context.Context, is Scene) error
+	every() time.Duration
+	// ended has an element when the connection has ended by itself, and why. It may
+	// be nil.
+	ended() <-chan error
+	// note is what the owner ought to know of a link that works, such as a model
+	// without expressions; empty is nothing.
+	note() string
+	close()
+}
+
+// errUntold is of a notification that a program is not told, and that so was not shown.
+var errUntold = errors.New("an owner's words leave it out")
+
+// remark is what is wrong with a link that works.
+type remark struct {
+	tell func(note string)
+	text string
+}
+
+// say shows the owner what is wrong, where that is news. Empty is nothing.
+func (r *remark) say(text string) {
+	if text != r.text {
+		r.text = text
+		r.tell(text)
+	}
+}
+
+// quiet is a link that does nothing of what a program may lack.
+type quiet struct{}
+
+func (quiet) show(context.Context, Scene, Scene) error        { return nil }
+func (quiet) frame(context.Context, *feed.Frame, Scene) error { return nil }
+func (quiet) mouth(context.Context, float64) error            { return nil }
+func (quiet) keep(context.Context, Scene) error               { return nil }
+func (quiet) every() time.Duration                            { return 0 }
+func (quiet) ended() <-chan error                             { return nil }
+func (quiet) note() string                                    { return "" }
+func (quiet) close()                                          {}
+
+// readLeft reads the JSON of at most so many bytes that a program has left in a file, and
+// reports whether it could. What is no regular file, such as a pipe, could block.
+func readLeft(path string, most int64, into any) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return false
+	}
+	text, err := os.ReadFile(path)
+	return err == nil && json.Unmarshal(text, into) == nil
+}

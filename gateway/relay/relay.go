@@ -1,0 +1,148 @@
+// Package relay shows what the agents do in avatar programs that speak protocols of
+// their own: VTube Studio, VRChat, OBS and others. Each program is one file: how it is
+// reached, and what it is told. Everything else is here once: the frames of package
+// feed, which of the sessions is shown, the life of a connection, an owner's words.
+//
+// A program that is slow or away costs nothing: only the latest is kept for it, and a
+// notification waits where all notifications do. docs/relays.md is for owners, and for
+// whoever adds a program.
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/device"
+	"perch/event"
+)
+
+// Target is one program that is to show the agents.
+type Target struct {
+	Kind   string            // "vtube_studio"
+	Name   string            // it goes by; the kind where empty
+	URL    string            // where it is; the kind's usual place where empty
+	Robot  string            // the one that is shown, a MAC address or a name; empty is whichever is at work
+	Secret string            // password, key or token, where the program has one that its owner knows
+	Words  map[string]string // in place of the kind's own, by "state.thinking", "face.happy", "gesture.wave"
+}
+
+// address is where the program is, as it may be shown.
+func (t *Target) address() string { return shownAddress(t.URL) }
+
+// loudness is how loud robots speak.
+type loudness interface {
+	// Level is that of a robot's speech as it is heard now, from 0 to 1; changed is
+	// closed once it is another.
+	Level(id device.ID) (level float64, changed <-chan struct{})
+}
+
+// Options are what relays are made of. Only fields with a note may be empty.
+type Options struct {
+	Targets []Target
+	Feed    *feed.Feed
+	Bus     *event.Bus
+	Words   *agent.Words
+	// Find is the robot that is meant by a MAC address or a name.
+	Find   func(robot string) (device.ID, error)
+	Voice  loudness // nil moves no mouth
+	Tokens tokens
+	Home   string // the directory in which programs of this machine leave their addresses
+	Name   string // the appliance's, as programs show it
+	Log    *slog.Logger
+}
+
+// Relays are all programs that show the agents.
+type Relays struct {
+	all []*relay
+}
+
+// ErrTarget is wrapped by New and Check for a target that cannot be one.
+var ErrTarget = errors.New("not a relay")
+
+// New makes the relays. They are reached once Run runs.
+func New(o Options) (*Relays, error) {
+	r := &Relays{}
+	for i, t := range o.Targets {
+		one, err := newRelay(&o, t)
+		if err == nil && slices.ContainsFunc(r.all, func(other *relay) bool { return other.target.Name == one.target.Name }) {
+			err = fmt.Errorf("%w: two relays are called %q; give one of them another name", ErrTarget, one.target.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("relays.%d: %w", i, err)
+		}
+		r.all = append(r.all, one)
+	}
+	return r, nil
+}
+
+// Check reports what New refuses of one target.
+func Check(t Target, words *agent.Words) error {
+	_, err := newRelay(&Options{Words: words, Log: slog.New(slog.DiscardHandler)}, t)
+	return err
+}
+
+// Run shows until ctx ends, and returns when every connection is closed.
+func (r *Relays) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, one := range r.all {
+		all.Go(func() { one.run(ctx) })
+	}
+	all.Wait()
+}
+
+// List is every relay as it is now, in the order of the configuration.
+func (r *Relays) List() []Shown {
+	all := []Shown{}
+	for _, one := range r.all {
+		all = append(all, one.shown())
+	}
+	return all
+}
+
+// newRelay checks a target.
+func newRelay(o *Options, t Target) (*relay, error) {
+	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == t.Kind })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(Kinds(), ", "))
+	}
+	k := kinds()[i]
+	t.Name = cmp.Or(t.Name, t.Kind)
+	if !k.finds {
+		t.URL = cmp.Or(t.URL, k.url)
+	}
+	if len(t.Name) > mostName {
+		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, mostName)
+	}
+	if t.URL == "" && !k.finds {
+		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.title)
+	}
+	words, err := newWords(k, o.Words, t.Words)
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), tries: make(chan *try)}
+	r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.title, err)
+	}
+	return r, nil
+}
+
+const mostName = 64
+
+// own is what a program is made of.
+type own struct {
+	Target
+	words     words
+	home      string // where programs of this machine leave their addresses
+	appliance string // its name
+	tokens    tokens
+}

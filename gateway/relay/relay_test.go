@@ -1,0 +1,290 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/device"
+	"perch/event"
+	"perch/store/storetest"
+)
+
+// TestWarudo is told a spoken turn.
+func TestWarudo(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address,
+		Words: map[string]string{"state.thinking": "hmm", "gesture.nod": "yes"}})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the sentence", func() bool { return f.last("It is warm.") != "" })
+	h.voice.set(.5)
+	h.eventually("the mouth", func() bool { return f.last("stackchan.mouth") != "" })
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("the notification", func() bool { return f.last("Bread is done.") != "" })
+	for _, want := range []string{`{"action":"stackchan.state","data":"speaking"}`, `{"action":"stackchan.emotion","data":"happy"}`,
+		`{"action":"stackchan.gesture","data":"yes"}`, `{"action":"stackchan.say","data":"It is warm."}`, `{"action":"stackchan.mouth","data":0.5}`,
+		`{"action":"stackchan.state","data":"attention"}`} {
+		if !strings.Contains(f.all(), want) {
+			t.Errorf("%s was not told:\n%s", want, f.all())
+		}
+	}
+}
+
+// TestAProgramThatComesBack in the middle of a turn is told what shows then, within a
+// second of its return.
+func TestAProgramThatComesBack(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it is told", func() bool { return f.last("thinking") != "" })
+	f.stop()
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[4:]...)
+	back := newFake(t, f.address, nil)
+	began := time.Now()
+	h.eventually("it is told again", func() bool { return back.last("It is warm.") != "" || back.last("speaking") != "" })
+	t.Logf("%s after its return", time.Since(began))
+	if strings.Contains(back.all(), "thinking") {
+		t.Errorf("it is told what is over:\n%s", back.all())
+	}
+}
+
+// TestATry walks through all that a program can show, and shows what there is again.
+func TestATry(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[:4]...)
+	var shown []string
+	err := h.relays.Try(t.Context(), "warudo", time.Millisecond, func(what string) error {
+		shown = append(shown, what)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"state idle", "face happy",
+		"feeling curiosity", "gesture dance", "sentence", "mouth 100 %", "notification", "question"} {
+		if !strings.Contains(fmt.Sprint(shown), want) {
+			t.Errorf("%s was not tried", want)
+		}
+	}
+	h.eventually("what there is", func() bool { return strings.HasSuffix(f.last("stackchan.state"), `"thinking"}`) })
+}
+
+// TestWhatNoRelayCanBe.
+func TestWhatNoRelayCanBe(t *testing.T) {
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		targets []Target
+		want    string
+	}{
+		{[]Target{{Kind: "vtuber"}}, "there is no kind"},
+		{[]Target{{Kind: "warudo", URL: "http://x"}}, "ws://"},
+		{[]Target{{Kind: "warudo", URL: "ws://me:secret@x"}}, "give that as key"},
+		{[]Target{{Kind: "warudo"}, {Kind: "warudo"}}, "two relays are called"},
+		{[]Target{{Kind: "warudo", Words: map[string]string{"state.dancing": "x"}}}, "state.dancing"},
+		{[]Target{{Kind: "warudo", Words: map[string]string{"face.happy": strings.Repeat("x", 300)}}}, "more than 200 bytes"},
+	} {
+		_, err := New(Options{Targets: c.targets, Words: names, Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "me:secret") {
+			t.Errorf("%v: %v", c.targets, err)
+		}
+	}
+}
+
+// TestTheOneInFrontIsBusy where any is: whatever comes in which order.
+func TestTheOneInFrontIsBusy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s scenes
+		shown := map[string]agent.Shown{}
+		for range rapid.IntRange(1, 50).Draw(t, "frames") {
+			f := feed.NewFrame(feed.KindState, nil)
+			f.Session = rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "session")
+			state := rapid.SampledFrom(states()).Draw(t, "state")
+			f.Body = feed.State{State: state}
+			before := s.front()
+			s.take(f)
+			shown[f.Session] = state
+			if before.busy() && f.Session != before.Session && !(Scene{State: state}).busy() && s.front() != before {
+				t.Fatalf("%s is at rest, and %s is not in front any more", f.Session, before.Session)
+			}
+		}
+		if got := s.front(); got.State != shown[got.Session] {
+			t.Fatalf("%s shows %s and not %s", got.Session, got.State, shown[got.Session])
+		}
+		for session, state := range shown {
+			if (Scene{State: state}).busy() && !s.front().busy() {
+				t.Fatalf("%s is %s, and %+v in front", session, state, s.front())
+			}
+		}
+		if len(s.all) != len(shown) {
+			t.Fatalf("%d sessions of %d", len(s.all), len(shown))
+		}
+	})
+}
+
+// TestManySessionsAreBounded.
+func TestManySessionsAreBounded(t *testing.T) {
+	var s scenes
+	for i := range 1000 {
+		f := feed.NewFrame(feed.KindState, feed.State{State: agent.Thinking})
+		f.Robot = device.ID(fmt.Sprint(i))
+		s.take(f)
+	}
+	if len(s.all) > mostScenes || s.front().Robot != "999" {
+		t.Errorf("%d sessions, %s in front", len(s.all), s.front().Robot)
+	}
+}
+
+// TestAnUntoldNotificationWaits: an owner's words leave it out, and so nobody was shown it.
+func TestAnUntoldNotificationWaits(t *testing.T) {
+	for word, want := range map[string]bool{"": false, "tell": true} {
+		f := newFake(t, "", nil)
+		h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Words: map[string]string{"action.notify": word}})
+		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+		h.happens(robotA, "s", turn()...)
+		h.eventually("what comes after it", func() bool { return f.last("It is warm.") != "" })
+		h.happens(robotA, "s", event.Said{Text: "The end."})
+		shown := false
+		h.bus.ReadFrom(1).Each(t.Context(), func(e event.Envelope) {
+			switch b := e.Event.(type) {
+			case event.NotificationChanged:
+				shown = shown || b.ID == "n"
+			case event.Said:
+				if b.Text == "The end." {
+					h.bus.Close()
+				}
+			}
+		})
+		if shown != want {
+			t.Errorf("with the word %q it was shown: %t", word, shown)
+		}
+	}
+}
+
+// TestARobotIsMeantByItsName, also where it is adopted, or the name goes to another,
+// while the program is connected.
+func TestARobotIsMeantByItsName(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Robot: "ann"})
+	h.eventually("it says that there is none", func() bool { return strings.Contains(h.relays.List()[0].Note, `no robot is called "ann"`) })
+	h.happens(robotA, "s", turn()...)
+	h.name(robotA, "ann")
+	h.eventually("it is shown", func() bool { return f.last("speaking") != "" })
+	if note := h.relays.List()[0].Note; note != "" {
+		t.Error(note)
+	}
+	h.happens("a0b1c2d3e4f6", "o", event.RobotOnline{}, event.ListeningStarted{})
+	h.name("a0b1c2d3e4f6", "ann")
+	h.eventually("the other is shown", func() bool { return f.last("listening") != "" })
+}
+
+// TestASessionThatEndsMeanwhile is told to have ended, once the program is back.
+func TestASessionThatEndsMeanwhile(t *testing.T) {
+	c := newFakeClawd(t, "127.0.0.1:0")
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", func() bool { return strings.Contains(c.all(), "thinking") })
+	c.stop()
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndCancelled}, event.RobotOffline{})
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	back := newFakeClawd(t, c.address)
+	h.eventually("it is at rest", func() bool {
+		return strings.Contains(back.all(), `"idle"`) || strings.Contains(back.all(), "SessionEnd")
+	})
+}
+
+// TestANotificationOfARobotIsToldOnce, however often the program comes back.
+func TestANotificationOfARobotIsToldOnce(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.happens(robotA, "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("it is told", func() bool { return f.last("Bread") != "" })
+	f.stop()
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	back := newFake(t, f.address, nil)
+	h.happens(robotA, "", event.Notification{ID: "m", Text: "Tea is ready.", Urgency: "normal"})
+	h.eventually("the other is told", func() bool { return back.last("Tea") != "" })
+	if back.last("Bread") != "" {
+		t.Errorf("it is told again:\n%s", back.all())
+	}
+}
+
+// TestATryMakesUpFor what has happened meanwhile.
+func TestATryMakesUpFor(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	told := false
+	err := h.relays.Try(t.Context(), "warudo", time.Millisecond, func(string) error {
+		if !told {
+			told = true
+			h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
+}
+
+// TestAnAddressIsShownWithoutItsQuery, whatever is wrong with it: a query may hold a key.
+func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
+	o := &Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
+	silent := newFake(t, "", nil)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	rude := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer rude.Close()
+	secret := func(kind, where string, err error) {
+		if err != nil && strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s, %s: %v", kind, where, err)
+		}
+	}
+	for _, kind := range Kinds() {
+		for where, host := range map[string]string{"nothing": "127.0.0.1:1", "another program": other.Listener.Addr().String(),
+			"one that hangs up": rude.Listener.Addr().String(), "one that says nothing": silent.address} {
+			fits := 0
+			for _, scheme := range []string{"ws", "http", "tcp", "udp", "ftp"} {
+				r, err := newRelay(o, Target{Kind: kind, URL: scheme + "://" + host + "/?key=sesame"})
+				if err != nil {
+					secret(kind, scheme, err)
+					continue
+				}
+				fits++
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				l, err := r.program.open(ctx, func(note string) { secret(kind, where, errors.New(note)) })
+				cancel()
+				if err == nil {
+					l.close()
+				}
+				secret(kind, where, err)
+			}
+			if fits == 0 {
+				t.Errorf("%s takes none of the schemes", kind)
+			}
+		}
+		for _, url := range []string{"sesame", "me:sesame@host", "udp://host/?sesame", "tcp://host/?sesame"} {
+			_, err := newRelay(o, Target{Kind: kind, URL: url})
+			secret(kind, url, err)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+const mostBody = 1 << 10 // bytes; none is needed
+
+// How long each thing is shown in a try.
+const (
+	usualStep = 1500 * time.Millisecond
+	leastStep = 100 * time.Millisecond
+	mostStep  = 10 * time.Second
+)
+
+// Routes mounts what an owner sees of the relays and does with them.
+func (r *Relays) Routes(owner gin.IRouter) {
+	owner.GET("/api/v1/relays", func(c *gin.Context) {
+		c.Header("Cache-Control", "no-store")
+		c.JSON(http.StatusOK, r.List())
+	})
+	owner.POST("/api/v1/relays/:name/try", door.Limit(mostBody), func(c *gin.Context) {
+		_, err := door.Body(c.Request) // it needs none
+		each, bad := stepOf(c.Query("each_ms"))
+		err = cmp.Or(err, bad)
+		if err == nil {
+			err = door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
+				begun := false
+				err := r.Try(ctx, c.Param("name"), each, func(what string) error {
+					begun = true
+					return out(what)
+				})
+				if err != nil && begun {
+					return out("ended early: " + err.Error())
+				}
+				return err
+			})
+		}
+		if err != nil {
+			_ = c.Error(fault(err))
+		}
+	})
+}
+
+func stepOf(ms string) (time.Duration, error) {
+	if ms == "" {
+		return usualStep, nil
+	}
+	n, err := strconv.Atoi(ms)
+	if each := time.Duration(n) * time.Millisecond; err == nil && each >= leastStep && each <= mostStep {
+		return each, nil
+	}
+	return 0, &door.Fault{Word: "bad_query", Sentence: "each_ms is how long each thing is shown, from 100 to 10000 milliseconds",
+		HTTP: http.StatusBadRequest}
+}
+
+func fault(err error) error {
+	return door.AsFault(err, []door.Known{
+		{Err: ErrNoRelay, Word: "unknown_relay", HTTP: http.StatusNotFound},
+		{Err: ErrAway, Word: "relay_away", HTTP: http.StatusConflict},
+		{Err: errAnother, Word: "relay_busy", HTTP: http.StatusConflict},
+	})
+}

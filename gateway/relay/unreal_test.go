@@ -1,0 +1,137 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+)
+
+// unrealFake answers as the Remote Control API does: its preset Stackchan has no property
+// that is called Tool.
+func unrealFake(t testing.TB, web bool) *fake {
+	return newFake(t, "", func(message []byte) []any {
+		var m struct {
+			MessageName string
+			Parameters  struct {
+				URL       string `json:"Url"`
+				Verb      string
+				RequestID int `json:"RequestId"`
+			}
+		}
+		if err := json.Unmarshal(message, &m); err != nil || m.MessageName != "http" || m.Parameters.Verb == "" {
+			t.Errorf("%s: %v", message, err)
+		}
+		code, body := 200, map[string]any{}
+		switch {
+		case !web:
+			return []any{map[string]any{"errorMessage": "HTTP server not started."}}
+		case strings.HasSuffix(m.Parameters.URL, "/Tool"):
+			code, body = 404, map[string]any{"errorMessage": "The property could not be found."}
+		}
+		return []any{"garbage", map[string]any{"RequestId": 12345678, "ResponseCode": 500},
+			map[string]any{"RequestId": m.Parameters.RequestID, "ResponseCode": code, "ResponseBody": body}}
+	})
+}
+
+func TestUnrealRequests(t *testing.T) {
+	for word, want := range map[string]string{
+		"property Stackchan State": `{"Url":"/remote/preset/Stackchan/property/State","Verb":"PUT","RequestId":0,` +
+			`"Body":{"GenerateTransaction":false,"PropertyValue":"x"}}`,
+		"function Stackchan Say Text": `{"Url":"/remote/preset/Stackchan/function/Say","Verb":"PUT","RequestId":0,` +
+			`"Body":{"GenerateTransaction":false,"Parameters":{"Text":"x"}}}`,
+		"set /Game/M.M:Level.A_1 State": `{"Url":"/remote/object/property","Verb":"PUT","RequestId":0,"Body":` +
+			`{"access":"WRITE_ACCESS","objectPath":"/Game/M.M:Level.A_1","propertyName":"State","propertyValue":{"State":"x"}}}`,
+		"call /Game/M.M:Level.A_1 Say Text": `{"Url":"/remote/object/call","Verb":"PUT","RequestId":0,"Body":` +
+			`{"functionName":"Say","generateTransaction":false,"objectPath":"/Game/M.M:Level.A_1","parameters":{"Text":"x"}}}`,
+	} {
+		target, err := newUnrealTarget(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(target.request("x")); err != nil || string(got) != want {
+			t.Errorf("%s: %s %v", word, got, err)
+		}
+	}
+	for _, word := range []string{"State", "property Stackchan", "property Stack/chan State", "property Stackchan State?x=1", "call Object Say"} {
+		_, err := New(Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler),
+			Targets: []Target{{Kind: "unreal", Words: map[string]string{"tell.state": word}}}})
+		if err == nil || !strings.Contains(err.Error(), "tell.state") {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+}
+
+// TestUnreal is told a spoken turn, and says what it refuses.
+func TestUnreal(t *testing.T) {
+	f := unrealFake(t, true)
+	h := newHarness(t, Target{Kind: "unreal", URL: "ws://" + f.address, Words: map[string]string{"state.speaking": "3", "gesture.nod": "Yes"}})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.voice.set(.5)
+	for _, want := range []string{`property/State","Verb":"PUT","RequestId":`,
+		`"PropertyValue":3`, `"PropertyValue":"happy"`, `"PropertyValue":"It is warm."`,
+		`"Parameters":{"Name":"Yes"}`, `"Parameters":{"Text":"Bread is done."}`, `"PropertyValue":0.5`} {
+		h.eventually(want, func() bool { return f.last(want) != "" })
+	}
+	h.eventually("what it refuses", func() bool {
+		return h.relays.List()[0].Note == "Unreal refuses property Stackchan Tool: The property could not be found."
+	})
+}
+
+// TestUnrealWithoutItsWebServer is not connected.
+func TestUnrealWithoutItsWebServer(t *testing.T) {
+	f := unrealFake(t, false)
+	h := newHarness(t, Target{Kind: "unreal", URL: "ws://" + f.address})
+	h.eventually("it says so", func() bool { return strings.Contains(h.relays.List()[0].Note, "HTTP server not started") })
+	if h.relays.List()[0].OK {
+		t.Error("it is connected")
+	}
+}
+
+// TestUnrealIsSilent: what takes a WebSocket and never answers is no Unreal.
+func TestUnrealIsSilent(t *testing.T) {
+	f := newFake(t, "", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	p := unreal{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: unrealKind().words}}}
+	if _, err := p.open(ctx, func(string) {}); !errors.Is(err, errNoAnswer) {
+		t.Error(err)
+	}
+}
+
+// TestAnEmptyWordIsNotTold, nor is the name in its place.
+func TestAnEmptyWordIsNotTold(t *testing.T) {
+	empty := map[string]string{"state.thinking": "", "face.happy": "", "gesture.nod": "", "feeling.curiosity": ""}
+	for _, c := range []struct{ kind, mouth string }{{"warudo", "action.mouth"}, {"unreal", "tell.mouth"}} {
+		f := unrealFake(t, true)
+		if c.kind == "warudo" {
+			f = newFake(t, "", nil)
+		}
+		words := maps.Clone(empty)
+		words[c.mouth] = ""
+		h := newHarness(t, Target{Kind: c.kind, URL: "ws://" + f.address, Words: words})
+		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		h.happens(robotA, "s", turn()...)
+		h.eventually("the sentence", func() bool { return f.last("It is warm.") != "" })
+		h.happens(robotA, "s", event.Mood{Dominant: "curiosity"})
+		h.voice.set(.5)
+		for _, text := range []string{"The end.", "The very end."} { // the mouth is told before the second
+			h.happens(robotA, "s", event.Said{Text: text})
+			h.eventually(text, func() bool { return f.last(text) != "" })
+		}
+		for _, never := range []string{`"thinking"`, `"happy"`, `"nod"`, `"curiosity"`, `"action":""`, `0.5`} {
+			if told := f.last(never); told != "" {
+				t.Errorf("%s is told %s", c.kind, told)
+			}
+		}
+		h.stop()
+	}
+}

@@ -1,0 +1,308 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/agent"
+	"perch/socket"
+)
+
+// veadotube is veadotube and veadotube mini. A state of theirs is a whole look of the
+// avatar, and the one that was pushed last is seen. Its messages are a channel, a colon
+// and JSON. Each instance writes into a file of its user where it is.
+type veadotube struct{ *own }
+
+// Bounds of the files of instances, and of what one says of itself.
+const (
+	mostInstances = 64
+	mostInstance  = 4 << 10 // bytes
+	instanceLasts = 10 * time.Second
+	statesEvery   = 10 * time.Second // a list that may have grown is asked for again
+)
+
+func veadotubeKind() kind {
+	return kind{
+		name: "veadotube", title: "veadotube", finds: true,
+		shows: []string{"states", "faces", "moods"},
+		make: func(o *own) (program, error) {
+			if o.URL == "" {
+				return veadotube{o}, nil
+			}
+			return veadotube{o}, checkURL(o.URL, "ws", "wss")
+		},
+	}
+}
+
+func (p veadotube) open(ctx context.Context, note func(string)) (link, error) {
+	address, err := p.address(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	named, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	query := named.Query()
+	query.Set("n", pluginName(p.appliance)) // one without a name is refused
+	named.RawQuery = query.Encode()
+	w, err := dial(ctx, named.String(), socket.Options{}, veadoAnswers)
+	if err != nil {
+		return nil, unreachable(address, err)
+	}
+	l := &veadoLink{wire: w, words: p.words, tell: note}
+	if err := l.learn(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// address is where the program is configured to be, or else where the instance is that
+// has written so last.
+func (p veadotube) address(now time.Time) (string, error) {
+	if p.URL != "" {
+		return p.URL, nil
+	}
+	if p.home == "" {
+		return "", errors.New("this user has no home directory, in which veadotube says where it is; set url")
+	}
+	folder := filepath.Join(p.home, ".veadotube", "instances")
+	files, err := newestFiles(folder)
+	if err != nil {
+		return "", err
+	}
+	var newest veadoInstance
+	for _, file := range files[:min(len(files), mostInstances)] {
+		var one veadoInstance
+		is := readLeft(filepath.Join(folder, file.Name()), mostInstance, &one)
+		if is && now.Sub(time.Unix(one.Time, 0)).Abs() <= instanceLasts && one.Time > newest.Time {
+			newest = one
+		}
+	}
+	switch host, port, err := net.SplitHostPort(newest.Server); {
+	case newest.Time == 0:
+		return "", fmt.Errorf("no veadotube runs on this machine, says %s; start it, or set url", folder)
+	case err != nil || host == "" || port == "" || port == "0":
+		return "", errors.New("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
+	}
+	return "ws://" + newest.Server, nil
+}
+
+// veadoInstance is the file of one that runs.
+type veadoInstance struct {
+	Time   int64  `json:"time"`   // of its last sign of life, in Unix seconds
+	Server string `json:"server"` // "127.0.0.1:2424"
+}
+
+// newestFiles are those of a folder, the one that was written last first. There are none
+// where there is no folder.
+func newestFiles(folder string) (all []os.FileInfo, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // else it has just gone
+			all = append(all, info)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	return all, nil
+}
+
+// veadoMessage is one of the channel "nodes".
+type veadoMessage struct {
+	Event   string        `json:"event"`
+	Type    string        `json:"type,omitempty"`
+	ID      string        `json:"id,omitempty"`
+	Entries []veadoNode   `json:"entries,omitempty"`
+	Payload *veadoPayload `json:"payload,omitempty"`
+}
+
+type veadoNode struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+type veadoPayload struct {
+	Event  string       `json:"event"`
+	State  string       `json:"state,omitempty"`
+	States []veadoState `json:"states,omitempty"`
+}
+
+type veadoState struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// The answers that are waited for; messages have no ids.
+const (
+	veadoNodes  = "nodes"
+	veadoStates = "states"
+	stateEvents = "stateEvents"
+)
+
+// veadoRead reads a message of the channel "nodes".
+func veadoRead(message []byte) (m veadoMessage, is bool) {
+	channel, text, _ := strings.Cut(string(message), ":")
+	return m, strings.TrimSpace(channel) == "nodes" && json.Unmarshal([]byte(text), &m) == nil
+}
+
+// veadoAnswers is the answer that a message is.
+func veadoAnswers(message []byte) string {
+	m, is := veadoRead(message)
+	switch {
+	case is && m.Event == "list":
+		return veadoNodes
+	case is && m.Event == "payload" && m.Type == stateEvents && m.Payload != nil && m.Payload.Event == "list":
+		return veadoStates
+	}
+	return ""
+}
+
+type veadoLink struct {
+	quiet
+	*wire
+	words  words
+	tell   func(note string)
+	node   string // the one that has the avatar's states
+	states []veadoState
+	top    string // the state that we have pushed; empty is none
+}
+
+func (l *veadoLink) say(m veadoMessage) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return l.conn.SendText(append([]byte("nodes:"), text...))
+}
+
+func (l *veadoLink) ask(ctx context.Context, answer string, m veadoMessage) (veadoMessage, error) {
+	message, err := l.exchange(ctx, answer, func() error { return l.say(m) })
+	if err != nil {
+		return m, err
+	}
+	m, _ = veadoRead(message)
+	return m, nil
+}
+
+// learn asks for the states that there are.
+func (l *veadoLink) learn(ctx context.Context) error {
+	if l.node == "" {
+		nodes, err := l.ask(ctx, veadoNodes, veadoMessage{Event: "list"})
+		if err != nil {
+			return err
+		}
+		for _, node := range nodes.Entries {
+			if node.Type == stateEvents && (l.node == "" || node.ID == "mini") {
+				l.node = node.ID
+			}
+		}
+		if l.node == "" {
+			return errors.New("veadotube has no node of the type state events; add one to the avatar")
+		}
+	}
+	is, err := l.ask(ctx, veadoStates, l.payload("list", ""))
+	if err != nil {
+		return err
+	}
+	l.states = is.Payload.States
+	return nil
+}
+
+func (l *veadoLink) payload(event, state string) veadoMessage {
+	return veadoMessage{Event: "payload", Type: stateEvents, ID: l.node, Payload: &veadoPayload{Event: event, State: state}}
+}
+
+// look is the state for a scene, or nothing for the one that its user has chosen. A
+// face says more than that somebody speaks; what an agent does says more than its face.
+func (l *veadoLink) look(s Scene) (id string) {
+	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
+	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}
+	if s.State == agent.Speaking || s.State == agent.Idle {
+		order = [][2]string{face, {"feeling", s.Mood.Dominant}, state}
+	}
+	names := namesOf(l.states, func(s veadoState) string { return s.Name })
+	for _, shown := range order {
+		if shown[1] == "" || shown[1] == neutral {
+			continue
+		}
+		if i := named(names, l.words.candidates(shown[0], shown[1])); i >= 0 {
+			return l.states[i].ID
+		}
+	}
+	if i := named(names, l.words.candidates("face", neutral)); i >= 0 {
+		return l.states[i].ID
+	}
+	return ""
+}
+
+// changes push the state that is seen now, and then pop the one before: else the one
+// below both would be seen for a moment.
+func (l *veadoLink) changes(to string) (all []veadoMessage) {
+	if to == l.top {
+		return nil
+	}
+	if to != "" {
+		all = append(all, l.payload("push", to))
+	}
+	if l.top != "" {
+		all = append(all, l.payload("pop", l.top))
+	}
+	return all
+}
+
+func (l *veadoLink) show(_ context.Context, is, _ Scene) error {
+	to := l.look(is)
+	for _, m := range l.changes(to) {
+		if err := l.say(m); err != nil {
+			return err
+		}
+	}
+	l.top = to
+	return nil
+}
+
+// keep learns of states that were added.
+func (l *veadoLink) keep(ctx context.Context, is Scene) error {
+	if err := l.learn(ctx); err != nil {
+		return err
+	}
+	l.tell(l.note())
+	return l.show(ctx, is, is)
+}
+
+func (l *veadoLink) every() time.Duration { return statesEvery }
+
+func (l *veadoLink) note() string {
+	for _, s := range states() {
+		for _, e := range agent.Emotions() {
+			if l.look(Scene{State: s, Face: e.Name}) != "" {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
+		"rename some, or name them in words", len(l.states))
+}
+
+func (l *veadoLink) ended() <-chan error { return l.wire.ended() }
+
+// close takes back what is seen, if the program is still there.
+func (l *veadoLink) close() {
+	if l.top != "" {
+		_ = l.say(l.payload("pop", l.top))
+	}
+	l.wire.close()
+}

@@ -1,0 +1,271 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// fakeVeado is veadotube mini as its documentation says it is.
+type fakeVeado struct {
+	*fake
+	mu     sync.Mutex
+	states string // of the answer to list
+	stack  []string
+}
+
+func newFakeVeado(t testing.TB, address string) *fakeVeado {
+	f := &fakeVeado{stack: []string{"1"},
+		states: `[{"id":"1","name":"base","thumbHash":"x"},{"id":"26","name":"Joy"},{"id":"27","name":"Thinking pose"},{"id":"28","name":"sad"}]`}
+	f.fake = greetingFake(t, address, func() any {
+		return rawText(`instance:{"event":"info","name":"veadotube mini","id":"mini-1","version":"2.1","language":"en","server":"127.0.0.1:2424"}`)
+	}, f.reply)
+	return f
+}
+
+func (f *fakeVeado) reply(message []byte) []any {
+	text, is := strings.CutPrefix(string(message), "nodes:")
+	var m struct {
+		Event, Type, ID string
+		Payload         struct{ Event, State string }
+	}
+	if !is || json.Unmarshal([]byte(text), &m) != nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch m.Event + " " + m.Type + " " + m.ID + " " + m.Payload.Event {
+	case "list   ":
+		return []any{rawText(`nodes: {"event":"list","entries":[{"type":"boolean","id":"mini","name":"push-to-talk"},` +
+			`{"type":"stateEvents","id":"mini","name":"avatar state"}]}`)}
+	case "payload stateEvents mini list":
+		return []any{rawText(`nodes: {"event":"payload","type":"stateEvents","id":"mini","name":"avatar state","payload":` +
+			`{"event":"list","states":` + f.states + `}}`)}
+	case "payload stateEvents mini push":
+		f.stack = append(f.stack, m.Payload.State)
+	case "payload stateEvents mini pop":
+		if i := slices.Index(f.stack, m.Payload.State); i >= 0 {
+			f.stack = slices.Delete(f.stack, i, i+1)
+		}
+	}
+	return nil
+}
+
+// line is what a message changes: lists are asked for now and then.
+func (f *fakeVeado) line(message string) string {
+	if strings.Contains(message, `"list"`) {
+		return ""
+	}
+	return strings.TrimSpace(message)
+}
+
+func (f *fakeVeado) seen() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.stack, " ")
+}
+
+// TestVeadotube is found by its file, and shows a turn by pushing and popping.
+func TestVeadotube(t *testing.T) {
+	f := newFakeVeado(t, "")
+	h := newHarness(t, Target{Kind: "veadotube"})
+	h.eventually("none runs", func() bool { return strings.Contains(h.relays.List()[0].Note, "no veadotube runs") })
+	writeInstance(t, h.home, "mini-1", time.Now().Unix(), f.address)
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	if note := h.relays.List()[0].Note; note != "" {
+		t.Errorf("the note is %q", note)
+	}
+	if got := f.query(); got != "n=Perch" {
+		t.Errorf("it calls itself %q", got)
+	}
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", func() bool { return f.seen() == "1 27" })
+	h.happens(robotA, "s", turn()[4:]...)
+	h.eventually("it smiles while it speaks", func() bool { return f.seen() == "1 26" })
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.RobotOffline{})
+	h.stop()
+	h.eventually("nothing is left when Perch has gone", func() bool { return f.seen() == "1" })
+	if strings.Index(f.all(), `"pop","state":"27"`) < strings.Index(f.all(), `"push","state":"26"`) {
+		t.Errorf("what lies below is seen between two states:\n%s", f.all())
+	}
+}
+
+// writeInstance writes the file of an instance.
+func writeInstance(t testing.TB, home, id string, at int64, server string) {
+	t.Helper()
+	folder := filepath.Join(home, ".veadotube", "instances")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"time":%d,"name":"veadotube mini","id":"%s","version":"2.1","language":"en","server":"%s"}`, at, id, server)
+	if err := os.WriteFile(filepath.Join(folder, id), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVeadotubeInstances: the newest that lives is meant.
+func TestVeadotubeInstances(t *testing.T) {
+	home := t.TempDir()
+	p := veadotube{&own{home: home}}
+	now := time.Unix(1739023315, 0)
+	look := func() string {
+		address, err := p.address(now)
+		if err != nil {
+			return err.Error()
+		}
+		return address
+	}
+	if got := look(); !strings.Contains(got, "no veadotube runs") {
+		t.Errorf("without a folder: %s", got)
+	}
+	writeInstance(t, home, "mini-old", now.Unix()-11, "127.0.0.1:1")
+	writeInstance(t, home, "mini-mad", now.Unix()+1000, "127.0.0.1:2")
+	folder := filepath.Join(home, ".veadotube", "instances")
+	for name, text := range map[string]string{"garbage": "{", "huge": strings.Repeat(" ", mostInstance+1), "list": "[]"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := look(); !strings.Contains(got, "no veadotube runs") {
+		t.Errorf("of those that have gone: %s", got)
+	}
+	writeInstance(t, home, "mini-off", now.Unix()-9, "")
+	if got := look(); !strings.Contains(got, "switched off") {
+		t.Errorf("without a server: %s", got)
+	}
+	writeInstance(t, home, "mini-a", now.Unix()-5, "127.0.0.1:2424")
+	writeInstance(t, home, "veado-b", now.Unix()-3, "127.0.0.1:2425")
+	if got := look(); got != "ws://127.0.0.1:2425" {
+		t.Errorf("of two: %s", got)
+	}
+	for i := range mostInstances { // they sort before the others
+		writeInstance(t, home, fmt.Sprintf("killed-%d", i), now.Unix()-1000, "127.0.0.1:1")
+		old := filepath.Join(folder, fmt.Sprintf("killed-%d", i))
+		if err := os.Chtimes(old, time.Time{}, now.Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := look(); got != "ws://127.0.0.1:2425" {
+		t.Errorf("after many that have gone: %s", got)
+	}
+}
+
+// TestWithoutAHome nothing is read: the working directory is not one.
+func TestWithoutAHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	now := time.Now()
+	writeInstance(t, ".", "mini", now.Unix(), "127.0.0.1:2424")
+	if at, err := (veadotube{&own{}}).address(now); err == nil || !strings.Contains(err.Error(), "no home") {
+		t.Errorf("veadotube: %s %v", at, err)
+	}
+	if err := os.MkdirAll(".clawd", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, clawdLast)
+	if err := os.WriteFile(filepath.Join(".clawd", "runtime.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(home string) string { return clawd{&own{home: home, Target: Target{URL: clawdURL}}}.addresses()[0] }
+	if last := fmt.Sprintf("http://127.0.0.1:%d", clawdLast); at("") != clawdURL || at(".") != last {
+		t.Errorf("clawd: %s, with a home %s", at(""), at("."))
+	}
+}
+
+// TestAPipe in place of a program's file does not block.
+func TestAPipe(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, ".clawd", "runtime.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
+		t.Skipf("no pipe can be made here: %s", out)
+	}
+	read := make(chan []string, 1)
+	go func() { read <- clawd{&own{home: home, Target: Target{URL: clawdURL}}}.addresses() }()
+	select {
+	case at := <-read:
+		if at[0] != clawdURL {
+			t.Errorf("it says %s", at[0])
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it waits for somebody to write to the pipe")
+	}
+}
+
+// TestVeadotubeLooks are the state for each scene, and the messages for a change.
+func TestVeadotubeLooks(t *testing.T) {
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := newWords(veadotubeKind(), names, map[string]string{"state.working": "typing at the desk", "face.angry": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &veadoLink{words: table, node: "mini", states: []veadoState{{"a", "happy"}, {"b", "Speaking"}, {"c", "typing at the desk"}, {"d", "angry"},
+		{"e", "Idle"}, {"f", "curiosity"}}}
+	for _, c := range []struct {
+		is   Scene
+		want string
+	}{
+		{Scene{State: agent.Speaking, Face: "happy"}, "a"},
+		{Scene{State: agent.Speaking}, "b"},
+		{Scene{State: agent.Speaking, Face: "angry"}, "b"}, // an owner wants it not shown
+		{Scene{State: agent.Working, Face: "happy"}, "c"},
+		{Scene{State: agent.Thinking, Face: "happy"}, "a"},
+		{Scene{State: agent.Thinking}, ""},
+		{Scene{State: agent.Idle}, "e"},
+		{Scene{State: agent.Idle, Mood: moodOf("curiosity")}, "f"},
+	} {
+		if got := l.look(c.is); got != c.want {
+			t.Errorf("%+v looks %q and not %q", c.is, got, c.want)
+		}
+	}
+	l.top = "a"
+	if got := l.changes("a"); got != nil {
+		t.Errorf("no change: %v", got)
+	}
+	if got := l.changes("b"); len(got) != 2 || got[0].Payload.Event != "push" || got[0].Payload.State != "b" || got[1].Payload.State != "a" {
+		t.Errorf("to another: %v", got)
+	}
+	if got := l.changes(""); len(got) != 1 || got[0].Payload.Event != "pop" {
+		t.Errorf("to none: %v", got)
+	}
+	l.states = nil
+	if note := l.note(); !strings.Contains(note, "0 states") {
+		t.Errorf("without states: %q", note)
+	}
+}
+
+// TestWhatIsNotVeadotube costs nothing.
+func TestWhatIsNotVeadotube(t *testing.T) {
+	for name, answers := range map[string][]any{
+		"nothing":  nil,
+		"garbage":  {7, rawText("nodes:{"), rawText("nodes"), rawText(":")},
+		"no nodes": {rawText(`nodes:{"event":"list","entries":[]}`)},
+		"no list": {rawText(`nodes:{"event":"list","entries":[{"type":"stateEvents","id":"x"}]}`),
+			rawText(`nodes:{"event":"payload","type":"stateEvents"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, "", func([]byte) []any { return answers })
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if l, err := (veadotube{&own{Target: Target{URL: "ws://" + f.address}}}).open(ctx, func(string) {}); err == nil {
+				l.close()
+				t.Error("it counts as veadotube")
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package relay
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+)
+
+func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
+	t.Helper()
+	w, err := newWords(vmcKind(), plainWords(t), changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &vmcLink{words: w, is: map[string]float64{}, goal: map[string]float64{}}
+}
+
+// plain is weights as text, those that are 0 left out.
+func plain(weights map[string]float64) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		if weights[name] != 0 {
+			all = append(all, fmt.Sprintf("%s %.2f", name, weights[name]))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestVMCWeights(t *testing.T) {
+	curious := event.Mood{Face: "thinking", Feelings: event.Feelings{Curiosity: .9}, Morphs: event.Morphs{BrowOuterUpLeft: .7, MouthSmile: .25}}
+	for _, c := range []struct {
+		what  string
+		words map[string]string
+		scene Scene
+		want  string
+	}{
+		{"a face", nil, Scene{State: agent.Speaking, Face: "happy"}, "Joy 1.00"},
+		{"none", nil, Scene{State: agent.Idle}, ""},
+		{"asleep", nil, Scene{State: agent.Sleeping}, "Blink 1.00"},
+		{"a mood", nil, Scene{State: agent.Idle, Mood: curious}, "BrowOuterUpLeft 0.70, MouthSmileLeft 0.25, MouthSmileRight 0.25"},
+		{"words of an owner", map[string]string{"feeling.curiosity": "Curious", "morph.browOuterUpLeft": "", "morph.mouthSmile": "Joy",
+			"state.idle": "Calm, Joy"}, Scene{State: agent.Idle, Mood: curious}, "Calm 1.00, Curious 0.90, Joy 1.00"},
+	} {
+		if got := plain(newVMCLink(t, c.words).weights(c.scene)); got != c.want {
+			t.Errorf("%s: %s and not %s", c.what, got, c.want)
+		}
+	}
+	for _, e := range agent.Emotions() {
+		if _, set := vmcKind().words["face."+e.Name]; !set {
+			t.Errorf("the face %s has no word", e.Name)
+		}
+	}
+}
+
+// TestVMCMoves a face in three ticks and a mouth at once, and then nothing.
+func TestVMCMoves(t *testing.T) {
+	l := newVMCLink(t, nil)
+	l.goal = map[string]float64{"Joy": 1}
+	var got []string
+	move := func(stride float64) {
+		moved := l.move(stride)
+		got = append(got, fmt.Sprintf("%s %t", plain(l.is), moved))
+	}
+	move(vmcStride)
+	l.level = .5
+	move(0)
+	move(0)
+	l.goal, l.level = map[string]float64{"Sorrow": .3}, 0
+	move(vmcStride)
+	move(vmcStride)
+	if s := strings.Join(got, "; "); s != "Joy 0.34 true; A 0.50, Joy 0.34 true; A 0.50, Joy 0.34 false; Sorrow 0.30 true; Sorrow 0.30 false" {
+		t.Error(s)
+	}
+}
+
+// TestVMC is told a spoken turn.
+func TestVMC(t *testing.T) {
+	l := newListener(t, "")
+	h := newHarness(t, Target{Kind: "vmc", URL: "udp://" + l.address})
+	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the face", func() bool { return l.has(`/VMC/Ext/Blend/Val "Joy" 1.00`) })
+	h.voice.set(.6)
+	h.eventually("the mouth", func() bool { return l.has(`/VMC/Ext/Blend/Val "A" 0.60`) })
+	h.voice.set(0)
+	h.eventually("the mouth closes", func() bool { return l.has(`/VMC/Ext/Blend/Val "A" 0.00`) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := l.told[len(l.told)-1]; last != "/VMC/Ext/Blend/Apply" {
+		t.Errorf("a bundle ends with %s", last)
+	}
+}
+
+// TestVMCIsQuiet while nothing moves, but for what is told again.
+func TestVMCIsQuiet(t *testing.T) {
+	told := newListener(t, "")
+	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newVMCLink(t, nil)
+	l.datagrams = d
+	defer l.close()
+	sent := 0
+	keep := func() {
+		before := l.sent
+		if err := l.keep(t.Context(), Scene{}); err != nil {
+			t.Fatal(err)
+		}
+		if l.sent != before {
+			sent++
+		}
+	}
+	if err := l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		keep()
+	}
+	if sent != 3 {
+		t.Errorf("a face is sent %d times", sent)
+	}
+	l.sent = l.sent.Add(-vmcAgain)
+	keep()
+	if sent != 4 {
+		t.Errorf("it is sent %d times, two seconds later", sent)
+	}
+}
+
+// TestVMCDatagramsAreSmall even where all weights are told.
+func TestVMCDatagramsAreSmall(t *testing.T) {
+	told := newListener(t, "")
+	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newVMCLink(t, nil)
+	l.datagrams = d
+	for i := range mostShapes {
+		l.is[fmt.Sprintf("Shape number %02d of a model", i)] = .5
+	}
+	l.close()
+	for until := time.Now().Add(5 * time.Second); strings.Count(told.all(), vmcApply) < 2 && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	if n := strings.Count(told.all(), vmcValue); n != mostShapes || strings.Count(told.all(), vmcApply) != 2 || strings.Contains(told.all(), "0.50") {
+		t.Errorf("%d weights: %s", n, told.all())
+	}
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	if told.largest > 1472 {
+		t.Errorf("a datagram of %d bytes", told.largest)
+	}
+}
+
+// TestTooManyShapes are refused.
+func TestTooManyShapes(t *testing.T) {
+	var many []string
+	for i := range mostShapes {
+		many = append(many, fmt.Sprintf("s%d", i))
+	}
+	_, err := New(Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Targets: []Target{{Kind: "vmc", Words: map[string]string{
+		"state.idle": strings.Join(many[:32], ","), "state.working": strings.Join(many[32:], ",")}}}})
+	if err == nil || !strings.Contains(err.Error(), "at most 64") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,302 @@
+package relay
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/event"
+)
+
+// vrchat is VRChat, which takes Open Sound Control by UDP: parameters of the avatar that
+// is worn, and texts for the box above it (https://docs.vrchat.com/docs/osc-overview,
+// osc-avatar-parameters, osc-as-input-controller).
+type vrchat struct{ *own }
+
+// The addresses of VRChat.
+const (
+	vrchatParameter = "/avatar/parameters/"
+	vrchatInput     = "/chatbox/input"
+	vrchatTyping    = "/chatbox/typing"
+	vrchatEmote     = "VRCEmote" // the parameter of the built-in gestures
+)
+
+// Bounds of the chatbox. VRChat's own are the first two; it mutes whoever sends more often.
+const (
+	mostChat      = 144 // UTF-16 units
+	mostChatLines = 9
+	chatEvery     = 1500 * time.Millisecond
+	mostWaiting   = 4 // notifications
+)
+
+// Times of VRChat's link.
+const (
+	vrchatTick  = 250 * time.Millisecond
+	vrchatAgain = 2 * time.Second // everything is told again: datagrams get lost, and avatars are changed
+	emoteFor    = time.Second     // before the parameter goes back to 0
+)
+
+func vrchatKind() kind {
+	k := kind{
+		name: "vrchat", title: "VRChat", url: "udp://127.0.0.1:9000",
+		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
+		words: map[string]string{
+			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
+			"chatbox.speech": "on", "chatbox.notifications": "on", "chatbox.typing": "on",
+			// Those of VRChat's stock gestures that mean the same.
+			"gesture.wave": "1", "gesture.point": "3", "gesture.celebrate": "4", "gesture.dance": "5",
+		},
+		make: func(o *own) (program, error) { return vrchat{o}, checkPort(o.URL, "udp") },
+	}
+	for i, s := range states() {
+		k.words["state."+string(s)] = strconv.Itoa(i)
+	}
+	for i, e := range agent.Emotions() {
+		k.words["face."+e.Name] = strconv.Itoa(i)
+	}
+	for _, f := range feelings()[1:] {
+		k.words["feeling."+f] = "Stackchan/" + strings.ToUpper(f[:1]) + f[1:]
+	}
+	return k
+}
+
+func (p vrchat) open(ctx context.Context, _ func(string)) (link, error) {
+	d, err := openDatagrams(ctx, p.URL, oscMessage(vrchatTyping, oscBool(false)))
+	if err != nil {
+		return nil, err
+	}
+	return &vrchatLink{datagrams: d, words: p.words, told: map[string]oscValue{}}, nil
+}
+
+type vrchatLink struct {
+	quiet
+	*datagrams
+	words   words
+	told    map[string]oscValue // parameters
+	chat    chatbox
+	emote   time.Time // when a gesture began; zero where none is shown
+	again   time.Time // when everything was told again
+	talking float64   // how far the mouth is open
+}
+
+// parameters are those of a scene. The word of a state or a face is a number, for the
+// parameter of states or faces, or the name of a parameter that is on while it shows.
+func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
+	all := map[string]oscValue{}
+	for parameter, word := range map[string]string{"parameter.state": l.words.state(s.State), "parameter.face": l.words.face(s.Expression())} {
+		name := l.words.of(parameter)
+		switch n, err := strconv.ParseInt(word, 10, 32); {
+		case word == "":
+		case err != nil:
+			all[word] = oscBool(true)
+		case name != "":
+			all[name] = oscInt(int32(n))
+		}
+	}
+	for feeling, x := range strengths(s.Mood.Feelings) {
+		if name := l.words.feeling(feeling); name != "" {
+			all[name] = oscFloat(hundredths(x))
+		}
+	}
+	return all
+}
+
+// hundredths is as exact as VRChat sends a number on.
+func hundredths(x float64) float64 { return math.Round(100*min(max(x, 0), 1)) / 100 }
+
+// tell tells parameters that are to be what they are not. A switch that is not among
+// them any more goes off.
+func (l *vrchatLink) tell(is map[string]oscValue) error {
+	for _, name := range changed(is, l.told) {
+		v, still := is[name]
+		if !still {
+			v = oscBool(false)
+			if l.told[name].tag != 'T' {
+				continue
+			}
+		}
+		if err := l.send(oscMessage(vrchatParameter+name, v)); err != nil {
+			return err
+		}
+	}
+	l.told = is
+	return nil
+}
+
+// types reports whether VRChat shows that somebody types: an agent is at work.
+func (l *vrchatLink) types(s Scene) bool {
+	return l.words.of("chatbox.typing") != "" && (s.State == agent.Thinking || s.State == agent.Working || s.State == agent.Juggling)
+}
+
+func (l *vrchatLink) show(_ context.Context, is, was Scene) error {
+	if err := l.tell(l.parameters(is)); err != nil {
+		return err
+	}
+	if typing := l.types(is); typing != l.types(was) {
+		if err := l.send(oscMessage(vrchatTyping, oscBool(typing))); err != nil {
+			return err
+		}
+	}
+	if is.Said != was.Said && l.words.of("chatbox.speech") != "" {
+		l.chat.say(is.Said)
+	}
+	if is.Question != was.Question && l.words.of("chatbox.notifications") != "" {
+		l.chat.notify(is.Question)
+	}
+	return l.write()
+}
+
+func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
+	switch b := f.Body.(type) {
+	case feed.Gesture:
+		n, err := strconv.ParseInt(l.words.gesture(b.Name), 10, 32)
+		if err != nil {
+			return nil // the avatar has none
+		}
+		l.emote = time.Now()
+		return l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(int32(n))))
+	case feed.Notice:
+		if l.words.of("chatbox.notifications") == "" {
+			return errUntold
+		}
+		if b.Question == "" { // else show tells it
+			l.chat.notify(b.Text)
+		}
+		return l.write()
+	}
+	return nil
+}
+
+func (l *vrchatLink) mouth(_ context.Context, level float64) error {
+	l.talking = hundredths(level)
+	return l.open()
+}
+
+// open tells how far the mouth is open.
+func (l *vrchatLink) open() error {
+	name := l.words.of("parameter.mouth")
+	if name == "" {
+		return nil
+	}
+	return l.send(oscMessage(vrchatParameter+name, oscFloat(l.talking)))
+}
+
+// write writes to the chatbox what may be written by now.
+func (l *vrchatLink) write() error {
+	text := l.chat.take(time.Now())
+	if text == "" {
+		return nil
+	}
+	return l.send(oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
+}
+
+func (l *vrchatLink) every() time.Duration { return vrchatTick }
+
+// keep ends a gesture, writes what had to wait, and tells everything again.
+func (l *vrchatLink) keep(_ context.Context, is Scene) error {
+	if !l.emote.IsZero() && time.Since(l.emote) >= emoteFor {
+		l.emote = time.Time{}
+		if err := l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0))); err != nil {
+			return err
+		}
+	}
+	if time.Since(l.again) >= vrchatAgain {
+		l.again = time.Now()
+		for _, name := range slices.Sorted(maps.Keys(l.told)) {
+			if err := l.send(oscMessage(vrchatParameter+name, l.told[name])); err != nil {
+				return err
+			}
+		}
+		if err := l.open(); err != nil {
+			return err
+		}
+		if l.types(is) {
+			if err := l.send(oscMessage(vrchatTyping, oscBool(true))); err != nil {
+				return err
+			}
+		}
+	}
+	return l.write()
+}
+
+func (l *vrchatLink) note() string { return l.datagrams.note() }
+
+// close leaves the avatar at rest, with every switch off.
+func (l *vrchatLink) close() {
+	rest := l.parameters(Scene{State: agent.Idle})
+	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
+	_ = l.tell(rest)
+	_ = l.send(oscMessage(vrchatTyping, oscBool(false)))
+	if l.talking > 0 {
+		l.talking = 0
+		_ = l.open()
+	}
+	if !l.emote.IsZero() {
+		_ = l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
+	}
+	l.datagrams.close()
+}
+
+// chatbox is what waits to be written to VRChat's chatbox: notifications, and of the
+// sentences the latest.
+type chatbox struct {
+	notices []string
+	said    string
+	wrote   time.Time
+}
+
+func (c *chatbox) say(text string) { c.said = text }
+
+func (c *chatbox) notify(text string) {
+	c.notices = append(c.notices, text)
+	c.notices = c.notices[max(0, len(c.notices)-mostWaiting):]
+}
+
+// take is the text to write now; empty is none.
+func (c *chatbox) take(now time.Time) (text string) {
+	if now.Sub(c.wrote) < chatEvery {
+		return ""
+	}
+	for text == "" && len(c.notices) > 0 {
+		text, c.notices = chatText(c.notices[0]), c.notices[1:]
+	}
+	if text == "" {
+		text, c.said = chatText(c.said), ""
+	}
+	if text != "" {
+		c.wrote = now
+	}
+	return text
+}
+
+// chatText is a text within the chatbox's bounds.
+func chatText(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > mostChatLines {
+		lines = append(lines[:mostChatLines-1], strings.Join(lines[mostChatLines-1:], " "))
+	}
+	text = strings.Join(lines, "\n")
+	if len(utf16.Encode([]rune(text))) <= mostChat {
+		return text
+	}
+	units := 1 // of the ellipsis
+	for i, r := range text {
+		if units += utf16.RuneLen(r); units > mostChat {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// strengths are how strong each feeling is, by its name.
+func strengths(f event.Feelings) map[string]float64 {
+	return map[string]float64{"concern": f.Concern, "celebration": f.Celebration, "patience": f.Patience, "curiosity": f.Curiosity,
+		"empathy": f.Empathy, "uncertain": f.Uncertain}
+}

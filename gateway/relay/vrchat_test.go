@@ -1,0 +1,186 @@
+package relay
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
+)
+
+// TestVRChatParameters are a scene, with the words that an owner may change.
+func TestVRChatParameters(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		words map[string]string
+		scene Scene
+		want  string
+	}{
+		{"numbers", nil, Scene{State: agent.Thinking, Face: "happy"}, "Stackchan/Face=1 Stackchan/State=2"},
+		{"the mood's face at rest", nil, Scene{State: agent.Idle, Mood: event.Mood{Face: "sad"}}, "Stackchan/Face=4 Stackchan/State=0"},
+		{"a switch", map[string]string{"face.happy": "Smile", "state.thinking": ""}, Scene{State: agent.Thinking, Face: "happy"}, "Smile=T"},
+		{"no parameter", map[string]string{"parameter.state": ""}, Scene{State: agent.Thinking}, "Stackchan/Face=0"},
+		{"another name", map[string]string{"parameter.state": "Busy", "state.thinking": "1"}, Scene{State: agent.Thinking},
+			"Busy=1 Stackchan/Face=0"},
+	} {
+		w, err := newWords(vrchatKind(), plainWords(t), c.words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for name, v := range (&vrchatLink{words: w}).parameters(c.scene) {
+			switch v.tag {
+			case 'i':
+				got = append(got, name+"="+string('0'+v.data[3]))
+			case 'T', 'F':
+				got = append(got, name+"="+string(v.tag))
+			}
+		}
+		slices.Sort(got)
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: %s and not %s", c.what, s, c.want)
+		}
+	}
+}
+
+func plainWords(t testing.TB) *agent.Words {
+	t.Helper()
+	w, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestVRChat is told a spoken turn, and what lasts again and again.
+func TestVRChat(t *testing.T) {
+	l := newListener(t, "")
+	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address, Words: map[string]string{"face.happy": "Smile", "gesture.nod": "2"}})
+	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
+	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing answers") {
+		t.Errorf("its condition is %q", note)
+	}
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", func() bool { return l.has("/chatbox/typing true") })
+	h.happens(robotA, "s", turn()[4:]...)
+	h.eventually("the sentence", func() bool { return l.has(`/chatbox/input "It is warm." true false`) })
+	h.voice.set(.504)
+	for _, want := range []string{"/avatar/parameters/Stackchan/State 2", "/avatar/parameters/Stackchan/State 5", "/avatar/parameters/Smile true",
+		"/avatar/parameters/VRCEmote 2", "/avatar/parameters/Stackchan/Mouth 0.50", "/avatar/parameters/VRCEmote 0"} {
+		h.eventually(want, func() bool { return l.has(want) })
+	}
+	h.happens(robotA, "s", event.Emotion{Name: "sad"}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("the notification", func() bool { return l.has(`/chatbox/input "Bread is done." true false`) })
+	h.eventually("the face goes", func() bool { return l.has("/avatar/parameters/Smile false") })
+	before := strings.Count(l.all(), "/avatar/parameters/Stackchan/State 5")
+	h.eventually("it is told again", func() bool { return strings.Count(l.all(), "/avatar/parameters/Stackchan/State 5") > before })
+}
+
+// TestVRChatIsLeftAtRest: nothing that was switched on stays so.
+func TestVRChatIsLeftAtRest(t *testing.T) {
+	l := newListener(t, "")
+	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
+		Words: map[string]string{"state.thinking": "Busy", "state.idle": "Rest", "gesture.nod": "2"}})
+	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[:4]...)
+	h.happens(robotA, "s", event.Mood{Dominant: "curiosity", Feelings: event.Feelings{Curiosity: .5}},
+		event.Emotion{Name: "happy"}, event.Gesture{Name: "nod", By: event.ByModel})
+	h.voice.set(.5)
+	for _, on := range []string{"/chatbox/typing true", "/avatar/parameters/Busy true", "/avatar/parameters/Stackchan/Mouth 0.50",
+		"/avatar/parameters/Stackchan/Curiosity 0.50", "/avatar/parameters/VRCEmote 2", "/avatar/parameters/Stackchan/Face 1"} {
+		h.eventually(on, func() bool { return l.has(on) })
+	}
+	h.stop()
+	for _, off := range []string{"/chatbox/typing false", "/avatar/parameters/Busy false", "/avatar/parameters/Stackchan/Mouth 0.00",
+		"/avatar/parameters/Stackchan/Curiosity 0.00", "/avatar/parameters/VRCEmote 0", "/avatar/parameters/Stackchan/Face 0"} {
+		of, _, _ := strings.Cut(off, " ")
+		last := func() string {
+			i := strings.LastIndex(l.all(), of+" ")
+			return strings.SplitN(l.all()[max(i, 0):], "\n", 2)[0]
+		}
+		h.eventually(off, func() bool { return last() == off })
+	}
+	if l.has("/avatar/parameters/Rest true") && !l.has("/avatar/parameters/Rest false") {
+		t.Error("the switch of rest stays on")
+	}
+}
+
+// TestVRChatComesBack in the middle of a turn: its system refuses datagrams meanwhile.
+func TestVRChatComesBack(t *testing.T) {
+	l := newListener(t, "")
+	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address})
+	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
+	l.stop()
+	h.happens(robotA, "s", turn()...)
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing listens") {
+		t.Errorf("its condition is %q", note)
+	}
+	back := newListener(t, l.address)
+	began := time.Now()
+	h.eventually("it is told", func() bool { return back.has("/avatar/parameters/Stackchan/State 5") })
+	if took := time.Since(began); took > 1500*time.Millisecond {
+		t.Errorf("it is told %s after its return", took)
+	}
+}
+
+// TestTheChatboxIsWithinItsBounds whatever is written to it.
+func TestTheChatboxIsWithinItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c chatbox
+		now := time.Now()
+		var last time.Time
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			text := rapid.StringN(0, 300, -1).Draw(t, "text")
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				c.say(text)
+			case 1:
+				c.notify(strings.Repeat(text+"\n", 3))
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
+			got := c.take(now)
+			if got == "" {
+				continue
+			}
+			if n := len(utf16.Encode([]rune(got))); n > 144 || strings.Count(got, "\n") > 8 {
+				t.Fatalf("%d units, %d line ends", n, strings.Count(got, "\n"))
+			}
+			if now.Sub(last) < 1500*time.Millisecond {
+				t.Fatalf("%s after the one before", now.Sub(last))
+			}
+			last = now
+			if len(c.notices) > 4 {
+				t.Fatalf("%d notifications wait", len(c.notices))
+			}
+		}
+	})
+}
+
+// TestTheChatboxKeepsNotifications while of the sentences the latest counts.
+func TestTheChatboxKeepsNotifications(t *testing.T) {
+	var c chatbox
+	now := time.Now()
+	c.say("one")
+	c.notify("the bell")
+	c.say("two")
+	var got []string
+	for range 4 {
+		got = append(got, c.take(now))
+		now = now.Add(chatEvery)
+	}
+	if s := strings.Join(got, "|"); s != "the bell|two||" {
+		t.Error(s)
+	}
+	if got := chatText(strings.Repeat("ab ", 100)); !strings.HasSuffix(got, "…") || len([]rune(got)) != 144 {
+		t.Errorf("%q", got)
+	}
+	if got := chatText(strings.Repeat("😀", 100)); len(utf16.Encode([]rune(got))) > 144 {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,653 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/store/storetest"
+)
+
+// fakeVTube is VTube Studio as its documentation says it is. A model is loaded, and
+// whoever asks is allowed.
+type fakeVTube struct {
+	*fake
+	allow chan struct{} // closed once the popup is answered
+	deny  bool
+
+	mu          sync.Mutex
+	known       bool // this session is authenticated
+	tokens      []string
+	popups      int
+	model       string
+	expressions map[string]bool // which are active
+	hotkeys     []string        // name, type, file, id
+	parameters  map[string]float64
+	custom      []string
+	injected    []time.Time
+	off         bool // refuses everything as one who has taken back a permission
+}
+
+func newFakeVTube(t testing.TB, address string) *fakeVTube {
+	f := &fakeVTube{allow: make(chan struct{}), model: "Hiyori",
+		expressions: map[string]bool{"Happy.exp3.json": false, "02_sad.exp3.json": false, "thinking.exp3.json": false, "exp_5.exp3.json": false},
+		hotkeys: []string{"Angry", "ToggleExpression", "exp_5.exp3.json", "h1", "Wave", "TriggerAnimation", "wave.motion3.json", "h2",
+			"dance", "ChangeVTSModel", "", "h3"},
+		parameters: map[string]float64{"MouthOpen": 0, "MouthSmile": 0, "FaceAngleX": 0, "FaceAngleY": 0, "FaceAngleZ": 0, "BrowLeftY": 0,
+			"BrowRightY": 0}}
+	f.fake = newFake(t, address, f.reply)
+	t.Cleanup(func() { // before the fake waits for its connections
+		select {
+		case <-f.allow:
+		default:
+			close(f.allow)
+		}
+	})
+	return f
+}
+
+// allowed has a popup allowed at once.
+func (f *fakeVTube) allowed() *fakeVTube {
+	close(f.allow)
+	return f
+}
+
+type vtubeRefusal struct {
+	id   int
+	text string
+}
+
+func (f *fakeVTube) reply(message []byte) []any {
+	var m struct {
+		API     string          `json:"apiName"`
+		Version string          `json:"apiVersion"`
+		ID      string          `json:"requestID"`
+		Type    string          `json:"messageType"`
+		Data    json.RawMessage `json:"data"`
+	}
+	answer := func(kind string, data any) []any {
+		return []any{map[string]any{"apiName": "VTubeStudioPublicAPI", "apiVersion": "1.0", "timestamp": time.Now().UnixMilli(),
+			"requestID": m.ID, "messageType": kind, "data": data}}
+	}
+	refuse := func(r vtubeRefusal) []any {
+		return answer("APIError", map[string]any{"errorID": r.id, "message": r.text})
+	}
+	if json.Unmarshal(message, &m) != nil {
+		return refuse(vtubeRefusal{2, "JSON invalid"})
+	}
+	switch {
+	case m.API != "VTubeStudioPublicAPI":
+		return refuse(vtubeRefusal{3, "name"})
+	case m.Version != "1.0":
+		return refuse(vtubeRefusal{4, "version"})
+	case m.ID == "" || len(m.ID) > 64:
+		return refuse(vtubeRefusal{5, "id"})
+	}
+	data, r := f.does(m.Type, m.Data)
+	if r.id != 0 {
+		return refuse(r)
+	}
+	return answer(strings.TrimSuffix(m.Type, "Request")+"Response", data)
+}
+
+func (f *fakeVTube) does(kind string, text json.RawMessage) (any, vtubeRefusal) {
+	var d struct {
+		PluginName          string  `json:"pluginName"`
+		PluginDeveloper     string  `json:"pluginDeveloper"`
+		AuthenticationToken string  `json:"authenticationToken"`
+		ExpressionFile      string  `json:"expressionFile"`
+		Active              bool    `json:"active"`
+		HotkeyID            string  `json:"hotkeyID"`
+		Parameter           string  `json:"parameterName"`
+		Mode                string  `json:"mode"`
+		Values              []value `json:"parameterValues"`
+		Event               string  `json:"eventName"`
+	}
+	if len(text) > 0 && json.Unmarshal(text, &d) != nil {
+		return nil, vtubeRefusal{2, "data invalid"}
+	}
+	if kind == "AuthenticationTokenRequest" {
+		if len(d.PluginName) < 3 || len(d.PluginName) > 32 {
+			return nil, vtubeRefusal{52, "plugin name"}
+		}
+		if len(d.PluginDeveloper) < 3 || len(d.PluginDeveloper) > 32 {
+			return nil, vtubeRefusal{53, "developer name"}
+		}
+		f.mu.Lock()
+		f.popups++
+		f.mu.Unlock()
+		<-f.allow
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.deny {
+			return nil, vtubeRefusal{50, "User has denied API access for your plugin."}
+		}
+		token := fmt.Sprintf("token-%d", len(f.tokens))
+		f.tokens = append(f.tokens, token)
+		return map[string]string{"authenticationToken": token}, vtubeRefusal{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if kind == "APIStateRequest" {
+		return map[string]any{"active": true, "vTubeStudioVersion": "1.32.0", "currentSessionAuthenticated": f.known}, vtubeRefusal{}
+	}
+	if kind == "AuthenticationRequest" {
+		f.known = slices.Contains(f.tokens, d.AuthenticationToken)
+		return map[string]any{"authenticated": f.known, "reason": "because"}, vtubeRefusal{}
+	}
+	if !f.known {
+		return nil, vtubeRefusal{8, "This request requires authentication."}
+	}
+	if f.off {
+		return nil, vtubeRefusal{50, "User has denied API access for your plugin."}
+	}
+	loaded := map[string]any{"modelLoaded": f.model != "", "modelName": f.model, "modelID": f.model + "-id"}
+	switch kind {
+	case "EventSubscriptionRequest":
+		return map[string]any{"subscribedEventCount": 1, "subscribedEvents": []string{d.Event}}, vtubeRefusal{}
+	case "HotkeysInCurrentModelRequest":
+		all := []any{}
+		for h := range slices.Chunk(f.hotkeys, 4) {
+			all = append(all, map[string]any{"name": h[0], "type": h[1], "description": "", "file": h[2], "hotkeyID": h[3],
+				"keyCombination": []any{}, "onScreenButtonID": -1})
+		}
+		loaded["availableHotkeys"] = all
+		return loaded, vtubeRefusal{}
+	case "ExpressionStateRequest":
+		all := []any{}
+		for file, active := range f.expressions {
+			all = append(all, map[string]any{"name": strings.TrimSuffix(file, ".exp3.json"), "file": file, "active": active,
+				"deactivateWhenKeyIsLetGo": false, "autoDeactivateAfterSeconds": false, "secondsRemaining": 0,
+				"usedInHotkeys": []any{}, "parameters": []any{}})
+		}
+		loaded["expressions"] = all
+		return loaded, vtubeRefusal{}
+	case "ExpressionActivationRequest":
+		if _, is := f.expressions[d.ExpressionFile]; !is {
+			return nil, vtubeRefusal{651, "no such expression"}
+		}
+		f.expressions[d.ExpressionFile] = d.Active
+		return struct{}{}, vtubeRefusal{}
+	case "HotkeyTriggerRequest":
+		if !slices.Contains(f.hotkeys, d.HotkeyID) {
+			return nil, vtubeRefusal{202, "no such hotkey"}
+		}
+		return map[string]string{"hotkeyID": d.HotkeyID}, vtubeRefusal{}
+	case "InputParameterListRequest":
+		of := func(names []string) []any {
+			all := []any{}
+			for _, name := range names {
+				all = append(all, map[string]any{"name": name, "addedBy": "VTube Studio", "value": f.parameters[name],
+					"min": 0, "max": 1, "defaultValue": 0})
+			}
+			return all
+		}
+		loaded["customParameters"] = of(f.custom)
+		names := []string{}
+		for name := range f.parameters {
+			if !slices.Contains(f.custom, name) {
+				names = append(names, name)
+			}
+		}
+		loaded["defaultParameters"] = of(names)
+		return loaded, vtubeRefusal{}
+	case "ParameterCreationRequest":
+		if len(d.Parameter) < 4 || len(d.Parameter) > 32 {
+			return nil, vtubeRefusal{350, "name"}
+		}
+		f.custom, f.parameters[d.Parameter] = append(f.custom, d.Parameter), 0
+		return map[string]string{"parameterName": d.Parameter}, vtubeRefusal{}
+	case "InjectParameterDataRequest":
+		if len(d.Values) == 0 {
+			return nil, vtubeRefusal{450, "no data"}
+		}
+		for _, v := range d.Values {
+			if _, is := f.parameters[v.ID]; !is {
+				return nil, vtubeRefusal{453, "no parameter " + v.ID}
+			}
+			f.parameters[v.ID] = v.Value
+		}
+		f.injected = append(f.injected, time.Now())
+		return struct{}{}, vtubeRefusal{}
+	}
+	return nil, vtubeRefusal{7, "unknown request " + kind}
+}
+
+// line is what a message changes of the avatar, or of its mouth, which is told again.
+func (f *fakeVTube) line(message string) string {
+	var m struct {
+		Type string          `json:"messageType"`
+		Data json.RawMessage `json:"data"`
+	}
+	var d struct {
+		Values []value `json:"parameterValues"`
+	}
+	if json.Unmarshal([]byte(message), &m) != nil || json.Unmarshal(m.Data, &d) != nil {
+		return ""
+	}
+	switch m.Type {
+	case "ExpressionActivationRequest", "HotkeyTriggerRequest":
+		return m.Type + string(m.Data) // without a blank: each differs from the last
+	case "InjectParameterDataRequest":
+		return mouthOf(d.Values)
+	}
+	return ""
+}
+
+// mouthOf is how far a mouth is open.
+func mouthOf(values []value) string {
+	for _, v := range values {
+		if v.ID == "MouthOpen" {
+			return fmt.Sprintf("MouthOpen %.2f", v.Value)
+		}
+	}
+	return ""
+}
+
+// active reports whether an expression is.
+func (f *fakeVTube) active(file string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.expressions[file]
+}
+
+func (f *fakeVTube) at(parameter string) float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.parameters[parameter]
+}
+
+// asked is how often a popup was shown.
+func (f *fakeVTube) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.popups
+}
+
+func (f *fakeVTube) injections() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.injected)
+}
+
+// TestVTubeStudio asks its user once, and shows a turn.
+func TestVTubeStudio(t *testing.T) {
+	f := newFakeVTube(t, "")
+	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
+	h.eventually("the owner is told of the popup", func() bool { return strings.Contains(h.relays.List()[0].Note, "popup") })
+	if h.relays.List()[0].OK {
+		t.Error("it is connected before somebody has allowed it")
+	}
+	f.allowed()
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	if note := h.relays.List()[0].Note; note != "" {
+		t.Errorf("the note is %q", note)
+	}
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", func() bool { return f.active("thinking.exp3.json") })
+	h.happens(robotA, "s", event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning},
+		event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolDone},
+		event.Emotion{Name: "happy"}, event.Gesture{Name: "wave", By: event.ByModel}, event.Gesture{Name: "dance", By: event.ByModel},
+		event.SpeakingStarted{}, event.Said{Text: "It is warm."})
+	h.eventually("it smiles", func() bool { return f.active("Happy.exp3.json") && !f.active("thinking.exp3.json") })
+	h.eventually("it waves", func() bool { return f.last(`"hotkeyID":"h2"`) != "" })
+	h.voice.set(.5)
+	h.eventually("its mouth is open", func() bool { return f.at("MouthOpen") == .5 })
+	h.voice.set(0)
+	h.eventually("its mouth is closed", func() bool { return f.at("MouthOpen") == 0 })
+	h.happens(robotA, "s", event.Emotion{Name: "angry"})
+	h.eventually("the expression of a hotkey", func() bool { return f.active("exp_5.exp3.json") && !f.active("Happy.exp3.json") })
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone})
+	h.happens(robotA, "s", moodFrame("celebration"))
+	h.eventually("the mood", func() bool {
+		return f.at("MouthSmile") == 1 && f.at("StackchanCelebration") == 1 && f.at("FaceAngleY") == 5
+	})
+	if strings.Contains(f.all(), `"h3"`) {
+		t.Error("a hotkey that changes the scene was triggered")
+	}
+	if n := f.asked(); n != 1 {
+		t.Errorf("%d popups", n)
+	}
+}
+
+// TestVTubeStudioHoldsAndHandsBack: parameters are repeated while they are held, and
+// nothing is said when none are.
+func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
+	f := newFakeVTube(t, "").allowed()
+	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	time.Sleep(3 * movesEvery)
+	if n := f.injections(); n != 0 {
+		t.Errorf("%d injections at rest", n)
+	}
+	h.happens(robotA, "s", event.RobotOnline{}, moodFrame("curiosity"))
+	h.eventually("it is repeated", func() bool { return f.injections() >= 6 })
+	f.mu.Lock()
+	for i := 2; i < len(f.injected); i += 2 { // two in each round: set and add
+		if gap := f.injected[i].Sub(f.injected[i-2]); gap > time.Second {
+			t.Errorf("nothing was said for %s, and VTube Studio takes the parameter back after 1 s", gap)
+		}
+	}
+	f.mu.Unlock()
+	h.happens(robotA, "s", event.Mood{Dominant: "neutral", Face: "neutral"})
+	h.eventually("it is handed back", func() bool { return f.at("StackchanCuriosity") == 0 && f.at("BrowLeftY") == 0 })
+	time.Sleep(2 * movesEvery)
+	n := f.injections()
+	time.Sleep(holdsEvery + 2*movesEvery)
+	if again := f.injections(); again != n {
+		t.Errorf("%d injections after all was handed back", again-n)
+	}
+}
+
+// TestVTubeStudioKnowsAgain by the token that it has given, and asks anew where it is
+// refused.
+func TestVTubeStudioKnowsAgain(t *testing.T) {
+	f := newFakeVTube(t, "").allowed()
+	f.tokens = []string{"kept"}
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := newWords(vtubeStudioKind(), names, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := &storetest.Table[string]{}
+	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch", tokens: tokens}}
+	open := func() error {
+		l, err := p.open(t.Context(), func(string) {})
+		if err == nil {
+			l.close()
+		}
+		return err
+	}
+	if err := tokens.Put(p.tokenKey(p.URL), "kept"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil || f.asked() != 0 {
+		t.Errorf("with a token: %v, %d popups", err, f.asked())
+	}
+	if err := tokens.Put(p.tokenKey(p.URL), "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil || f.asked() != 1 {
+		t.Errorf("with one that was revoked: %v, %d popups", err, f.asked())
+	}
+	if token, _, _ := tokens.Get(p.tokenKey(p.URL)); token != "token-1" {
+		t.Errorf("the token that is kept is %q", token)
+	}
+	f.mu.Lock()
+	f.tokens, f.deny = nil, true
+	f.mu.Unlock()
+	for range 3 {
+		if err := open(); err == nil || !strings.Contains(err.Error(), "denied") {
+			t.Errorf("denied: %v", err)
+		}
+	}
+	if n := f.asked(); n != 2 {
+		t.Errorf("%d popups: whoever has denied is asked again at once", n)
+	}
+}
+
+// TestVTubeStudioModels: another model is learnt, and one that shows little is spoken of.
+func TestVTubeStudioModels(t *testing.T) {
+	f := newFakeVTube(t, "").allowed()
+	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.eventually("it smiles", func() bool { return f.active("Happy.exp3.json") })
+	f.mu.Lock()
+	f.model, f.hotkeys, f.expressions = "Akari", nil, map[string]bool{"Joy.exp3.json": false}
+	f.mu.Unlock()
+	f.send(json.RawMessage(`{"apiName":"VTubeStudioPublicAPI","apiVersion":"1.0","requestID":"x","messageType":"ModelLoadedEvent",
+		"data":{"modelLoaded":true}}`))
+	h.eventually("the other model smiles, in its own word", func() bool { return f.active("Joy.exp3.json") })
+	f.mu.Lock()
+	f.expressions = map[string]bool{}
+	f.mu.Unlock()
+	f.send(json.RawMessage(`{"messageType":"ModelLoadedEvent"}`))
+	h.eventually("a model without expressions is spoken of",
+		func() bool { return strings.Contains(h.relays.List()[0].Note, `"Akari" has no expressions`) })
+	f.mu.Lock()
+	f.off = true
+	f.mu.Unlock()
+	f.send(json.RawMessage(`{"messageType":"ModelConfigChangedEvent"}`))
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.relays.List()[0].Note, "denied") })
+}
+
+// TestWhatIsNotVTubeStudio costs nothing: it never answers, or answers something else.
+func TestWhatIsNotVTubeStudio(t *testing.T) {
+	for name, answer := range map[string]func([]byte) []any{
+		"nothing": nil,
+		"garbage": func([]byte) []any { return []any{7, []int{}, map[string]any{"requestID": 3}} },
+		"another": func([]byte) []any { return []any{map[string]any{"requestID": "1", "messageType": "Hello"}} },
+		"no token": func([]byte) []any {
+			return []any{map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": map[string]any{}}}
+		},
+		"no object": func([]byte) []any {
+			return []any{map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": 7}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, "", answer)
+			p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, tokens: &storetest.Table[string]{}}}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if l, err := p.open(ctx, func(string) {}); err == nil {
+				l.close()
+				t.Error("it counts as VTube Studio")
+			}
+		})
+	}
+}
+
+// vtubeSays is what VTube Studio broadcasts.
+func vtubeSays(active bool, port int) string {
+	return fmt.Sprintf(`{"apiName":"VTubeStudioPublicAPI","apiVersion":"1.0","timestamp":1630159656406,`+
+		`"messageType":"VTubeStudioAPIStateBroadcast","requestID":"VTubeStudioAPIStateBroadcast",`+
+		`"data":{"active":%t,"port":%d,"instanceID":"93aa0d","windowTitle":"VTube Studio"}}`, active, port)
+}
+
+// broadcasts says packets again and again, until stop or the test's end, at an address that
+// is left to who listens.
+func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
+	t.Helper()
+	probe, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = probe.LocalAddr().String()
+	_ = probe.Close()
+	from, err := net.Dial("udp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		defer from.Close()
+		for ctx.Err() == nil {
+			for _, packet := range packets {
+				_, _ = from.Write([]byte(packet)) // nobody may listen yet
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	stop = func() {
+		cancel()
+		sending.Wait()
+	}
+	t.Cleanup(stop)
+	return address, stop
+}
+
+// TestVTubeStudioTrustsNoBroadcast: whoever says that VTube Studio is with it gets no
+// token, spoils none, is shown to the owner, and is left for the usual address.
+func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
+	good, bad := newFakeVTube(t, "").allowed(), newFakeVTube(t, "").allowed()
+	bad.tokens, bad.deny = []string{"one of its own"}, true
+	_, port, err := net.SplitHostPort(bad.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _ := broadcasts(t, vtubeSays(true, at))
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: names}, appliance: "Perch",
+		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address}
+	open := func() (note string, err error) {
+		l, err := p.open(t.Context(), func(string) {})
+		if err != nil {
+			return "", err
+		}
+		defer l.close()
+		return l.note(), nil
+	}
+	if note, err := open(); err != nil || strings.Contains(note, "found") {
+		t.Fatalf("at the usual address: %q, %v", note, err)
+	}
+	good.stop()
+	if _, err := open(); err == nil || p.last != "" {
+		t.Errorf("one that denies is remembered at %q (%v)", p.last, err)
+	}
+	bad.mu.Lock()
+	bad.deny = false
+	bad.mu.Unlock()
+	p.denier = ""
+	if note, err := open(); err != nil || !strings.Contains(note, "found at ws://"+bad.address) {
+		t.Errorf("where a broadcast says: %q, %v", note, err)
+	}
+	if strings.Contains(bad.all(), good.tokens[0]) {
+		t.Errorf("it was given another's token:\n%s", bad.all())
+	}
+	again := newFakeVTube(t, good.address).allowed()
+	again.tokens = good.tokens
+	if note, err := open(); err != nil || strings.Contains(note, "found") || again.asked() != 0 {
+		t.Errorf("back at the usual address: %q, %v, %d popups", note, err, again.asked())
+	}
+}
+
+// TestVTubeIsNear: only machines of this network are listened to.
+func TestVTubeIsNear(t *testing.T) {
+	for sender, near := range map[string]bool{"127.0.0.1": true, "192.168.1.7": true, "10.0.0.2": true, "169.254.3.4": true,
+		"203.0.113.5": false, "8.8.8.8": false} {
+		if url := vtubeAt([]byte(vtubeSays(true, 8001)), net.ParseIP(sender)); (url != "") != near {
+			t.Errorf("%s: %q", sender, url)
+		}
+	}
+}
+
+// TestFindVTube in the network: by what it broadcasts, and by nothing else.
+func TestFindVTube(t *testing.T) {
+	address, stop := broadcasts(t, "garbage", vtubeSays(false, 8002), vtubeSays(true, 0), vtubeSays(true, 80),
+		`{"data":{"active":true,"port":8003}}`, vtubeSays(true, 8004))
+	if url := findVTube(t.Context(), address); url != "ws://127.0.0.1:8004" {
+		t.Errorf("it is found at %q", url)
+	}
+	stop()
+	began := time.Now()
+	ended, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if url := findVTube(ended, address); url != "" || time.Since(began) > listenFor {
+		t.Errorf("nobody broadcasts: %q after %s", url, time.Since(began))
+	}
+}
+
+// TestListed: of a list without end, so many are read; what is no list is refused.
+func TestListed(t *testing.T) {
+	var m vtubeModel
+	text := `{"modelLoaded":true,"availableHotkeys":[` + strings.Repeat(`{"name":"a"},`, 100_000) + `{}],"expressions":null}`
+	if err := json.Unmarshal([]byte(text), &m); err != nil || len(m.Hotkeys) != mostListed || m.Hotkeys[7].Name != "a" || m.Expressions != nil {
+		t.Errorf("%d hotkeys, %v", len(m.Hotkeys), err)
+	}
+	for _, text := range []string{`{"expressions":{}}`, `{"expressions":"x"}`, `{"expressions":[7]}`} {
+		if json.Unmarshal([]byte(text), &m) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
+// TestVTubeSteps are what a change is told as.
+func TestVTubeSteps(t *testing.T) {
+	names, err := agent.NewWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[string]string{"face.sad": "", "state.working": "dance", "face.angry": "F03"}
+	table, err := newWords(vtubeStudioKind(), names, changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := vtubeModel{words: table, Loaded: true,
+		Expressions: []vtubeExpression{{"F01", "F01.exp3.json"}, {"sad", "sad.exp3.json"}, {"Joy", "Joy.exp3.json"}, {"f03", "F03.exp3.json"},
+			{"curiosity", "c.exp3.json"}},
+		Hotkeys: []vtubeHotkey{{"Listening pose", "TriggerAnimation", "l.motion3.json", "L"}, {"dance", "ToggleItemScene", "", "D"},
+			{"laughing", "MoveModel", "", "M"}}}
+	happy := Scene{State: agent.Speaking, Face: "happy"}
+	for _, c := range []struct {
+		is, was Scene
+		want    string
+	}{
+		{Scene{}, Scene{}, "[]"},
+		{happy, Scene{}, "[{ExpressionActivation {Joy.exp3.json true}}]"},
+		{happy, happy, "[]"},
+		{Scene{State: agent.Speaking, Face: "angry"}, happy,
+			"[{ExpressionActivation {F03.exp3.json true}} {ExpressionActivation {Joy.exp3.json false}}]"},
+		{Scene{State: agent.Speaking, Face: "sad"}, happy, "[{ExpressionActivation {Joy.exp3.json false}}]"}, // an owner wants it not shown
+		{Scene{State: agent.Listening}, Scene{State: agent.Idle}, "[{HotkeyTrigger {L}}]"},
+		{Scene{State: agent.Working}, Scene{State: agent.Idle}, "[{HotkeyTrigger {D}}]"}, // in an owner's words
+		{Scene{State: agent.Idle, Mood: moodOf("curiosity")}, Scene{State: agent.Idle}, "[{ExpressionActivation {c.exp3.json true}}]"},
+		{Scene{}, happy, "[{ExpressionActivation {Joy.exp3.json false}}]"},
+	} {
+		if got := fmt.Sprint(m.steps(c.is, c.was)); got != c.want {
+			t.Errorf("%+v after %+v: %s and not %s", c.is, c.was, got, c.want)
+		}
+	}
+	if _, hotkey := m.meant("gesture", "laughing"); hotkey != "" {
+		t.Error("a hotkey that moves the model is a gesture")
+	}
+}
+
+// TestHeld parameters are told when they move, repeated while they stay, and handed back
+// with a last 0.
+func TestHeld(t *testing.T) {
+	var h held
+	at := time.Unix(0, 0)
+	a := []value{{"A", 1}, {"B", 2}}
+	for i, c := range []struct {
+		after  time.Duration
+		values []value
+		want   string
+	}{
+		{0, nil, "[]"},
+		{0, a, "[{A 1} {B 2}]"},
+		{movesEvery, a, "[]"},
+		{holdsEvery, a, "[{A 1} {B 2}]"},
+		{movesEvery, a[:1], "[{A 1} {B 0}]"},
+		{movesEvery, nil, "[{A 0}]"},
+		{time.Hour, nil, "[]"},
+	} {
+		at = at.Add(c.after)
+		if got := fmt.Sprint(h.due(c.values, at)); got != c.want {
+			t.Errorf("%d: %s and not %s", i, got, c.want)
+		}
+	}
+}
+
+// moodFrame is the event of a mood in which one feeling is all there is.
+func moodFrame(feeling string) event.Event { return moodOf(feeling) }

@@ -1,0 +1,99 @@
+package relay
+
+import (
+	"context"
+
+	"perch/agent/feed"
+	"perch/socket"
+)
+
+// warudo is Warudo. Its WebSocket takes {"action": name, "data": any} to the node "On
+// WebSocket Action" of a blueprint, which the user makes, and answers nothing. So the
+// actions are ours: stackchan.state, .emotion, .gesture, .mood, .say and .notify.
+type warudo struct{ *own }
+
+func warudoKind() kind {
+	return kind{
+		name: "warudo", title: "Warudo", url: "ws://127.0.0.1:19190",
+		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
+		faces: "vrm",
+		words: map[string]string{
+			"action.state": "stackchan.state", "action.emotion": "stackchan.emotion", "action.gesture": "stackchan.gesture",
+			"action.mood": "stackchan.mood", "action.say": "stackchan.say", "action.notify": "stackchan.notify", "action.mouth": "stackchan.mouth",
+		},
+		make: func(o *own) (program, error) { return warudo{o}, checkURL(o.URL, "ws", "wss") },
+	}
+}
+
+func (p warudo) open(ctx context.Context, _ func(string)) (link, error) {
+	w, err := dial(ctx, p.URL, socket.Options{}, func([]byte) string { return "" })
+	if err != nil {
+		return nil, unreachable(p.URL, err)
+	}
+	return &warudoLink{wire: w, words: p.words}, nil
+}
+
+type warudoLink struct {
+	quiet
+	*wire
+	words words
+}
+
+// warudoAction is what a blueprint is given.
+type warudoAction struct {
+	Action string `json:"action"`
+	Data   any    `json:"data"`
+}
+
+// tell has an action told, unless words leave it or its data out.
+func (l *warudoLink) tell(key string, data any) error {
+	name := l.words.of("action." + key)
+	if name == "" || data == "" {
+		return nil
+	}
+	return l.send(warudoAction{name, data})
+}
+
+func (l *warudoLink) show(_ context.Context, is, was Scene) error {
+	for _, one := range []struct {
+		key  string
+		news bool
+		data string
+	}{
+		{"state", is.State != was.State, l.words.orName("state", string(is.State))},
+		{"emotion", is.Expression() != was.Expression(), l.words.face(is.Expression())},
+		{"mood", is.Mood.Dominant != was.Mood.Dominant, l.words.orName("feeling", is.Mood.Dominant)},
+		{"say", is.Said != was.Said, is.Said},
+		{"notify", is.Question != was.Question, is.Question},
+	} {
+		if !one.news {
+			continue
+		}
+		if err := l.tell(one.key, one.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *warudoLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
+	switch b := f.Body.(type) {
+	case feed.Gesture:
+		return l.tell("gesture", l.words.orName("gesture", b.Name))
+	case feed.Notice:
+		if l.words.of("action.notify") == "" {
+			return errUntold
+		}
+		if b.Question == "" {
+			return l.tell("notify", b.Text)
+		}
+	}
+	return nil
+}
+
+func (l *warudoLink) mouth(_ context.Context, level float64) error {
+	return l.tell("mouth", level)
+}
+
+func (l *warudoLink) ended() <-chan error { return l.wire.ended() }
+func (l *warudoLink) close()              { l.wire.close() }

@@ -1,0 +1,177 @@
+package relay
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/agent/feed"
+	"perch/remote"
+)
+
+// webhook is any program that takes HTTP: each frame, as skins are sent it, is the body
+// of one POST. With a key it is signed as Standard Webhooks 1 says, for which there are
+// libraries in most languages.
+type webhook struct {
+	*own
+	base   *url.URL
+	secret []byte // of the signature; nil signs nothing
+	// waiting are the notifications that the program has not taken, the oldest first,
+	// and sent those that it has taken: another viewer may have shown one meanwhile,
+	// and a new connection begins with those that nobody has.
+	waiting []*feed.Frame
+	sent    recent
+}
+
+const (
+	postWithin = 4 * time.Second // less than a call has: then the fault is said
+	mostMissed = 64              // notifications
+	mostReply  = 64 << 10        // bytes that are read of an answer, so that its connection can be used again
+)
+
+func webhookKind() kind {
+	told := map[string]string{}
+	for _, name := range feed.AllKinds() {
+		told["frame."+name] = name
+	}
+	return kind{
+		name: "webhook", title: "a webhook",
+		shows: []string{"states", "tools", "faces", "gestures", "looks", "moods", "speech", "notifications", "questions", "steps"},
+		words: told,
+		make:  newWebhook,
+	}
+}
+
+func newWebhook(o *own) (program, error) {
+	if err := checkURL(o.URL, "http", "https"); err != nil {
+		return nil, err
+	}
+	for _, name := range feed.AllKinds() {
+		if word := o.words.of("frame." + name); word != "" && word != name {
+			return nil, fmt.Errorf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
+		}
+	}
+	p := &webhook{own: o}
+	p.base, _ = url.Parse(o.URL)
+	if o.Secret != "" {
+		p.secret = []byte(o.Secret)
+	}
+	if coded, is := strings.CutPrefix(o.Secret, "whsec_"); is {
+		var err error
+		if p.secret, err = base64.StdEncoding.DecodeString(coded); err != nil {
+			return nil, errors.New("key begins with whsec_, and is not base64 after it; copy it anew")
+		}
+	}
+	return p, nil
+}
+
+// open asks whether the program takes anything, and sends what it has missed.
+func (p *webhook) open(ctx context.Context, note func(string)) (link, error) {
+	l := &webhookLink{webhook: p, remark: remark{tell: note}, client: remote.NewClient(remote.Options{
+		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"},
+		Base:   p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
+		First: postWithin, Idle: postWithin,
+	})}
+	err := l.post(ctx, rand.Text(), []byte(fmt.Sprintf(`{"type":"pong","ts":%d}`, time.Now().Unix())))
+	for (err == nil || errors.Is(err, errUntold)) && len(p.waiting) > 0 {
+		err = l.notify(ctx, p.waiting[0])
+	}
+	if err != nil && !errors.Is(err, errUntold) {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// webhookLink is as long as the program takes what it is sent.
+type webhookLink struct {
+	quiet
+	*webhook
+	client *remote.Client
+	remark remark
+}
+
+func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
+	switch {
+	case l.words.of("frame."+f.Kind) == "":
+		return errUntold
+	case f.Kind == feed.KindNotice:
+		return l.notify(ctx, f)
+	}
+	return l.post(ctx, rand.Text(), f.Data)
+}
+
+// notify sends a notification once. One that is not taken waits for the next connection.
+func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
+	id := idOf(f)
+	if l.sent.has(id) {
+		return nil
+	}
+	same := func(other *feed.Frame) bool { return bytes.Equal(other.Data, f.Data) }
+	err := l.post(ctx, id, f.Data)
+	if err != nil && !errors.Is(err, errUntold) {
+		if !slices.ContainsFunc(l.waiting, same) {
+			l.waiting = append(l.waiting, f)
+			l.waiting = l.waiting[max(0, len(l.waiting)-mostMissed):]
+		}
+		return err
+	}
+	l.waiting = slices.DeleteFunc(l.waiting, same)
+	l.sent.add(id)
+	return err
+}
+
+// post sends a body. It returns errUntold where the program does not want this one body:
+// it would not want it later either.
+func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	header := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {at}}
+	if l.secret != nil {
+		header["Webhook-Signature"] = []string{webhookSignature(l.secret, id, at, body)}
+	}
+	// Repeatable, because a receiver knows by the id what it has had.
+	a, err := l.client.Call(ctx, remote.Request{Method: http.MethodPost, ContentType: "application/json", Header: header, Body: body,
+		Repeatable: true, Within: postWithin})
+	if err == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(a, mostReply))
+		a.Close()
+		l.remark.say("")
+		return nil
+	}
+	var fault *remote.Fault
+	switch {
+	case !errors.As(err, &fault):
+		return err
+	case (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil:
+		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
+	case fault.Unanswerable():
+		l.remark.say(err.Error())
+		return errUntold
+	}
+	return err
+}
+
+// webhookSignature is that of Standard Webhooks.
+func webhookSignature(secret []byte, id, at string, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// note is what was wrong with the first.
+func (l *webhookLink) note() string { return l.remark.text }
+
+func (l *webhookLink) close() { l.client.Close() }

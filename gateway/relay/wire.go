@@ -1,0 +1,147 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"perch/socket"
+)
+
+// Bounds of a WebSocket to a program.
+const (
+	dialWithin  = 5 * time.Second
+	mostMessage = 4 << 20 // bytes; a list of a model's parameters is long
+	pingEvery   = 15 * time.Second
+	quietFor    = 40 * time.Second
+	mostTold    = 200 // messages a second that are read
+)
+
+// wire is a WebSocket to a program. One goroutine of its own receives.
+type wire struct {
+	conn *socket.Conn
+	over chan error
+	done chan struct{} // closed when nothing is received any more
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	waiting map[string]chan []byte // calls, by the id of the message that answers them
+}
+
+// dial opens a WebSocket and hands every message to take, from one goroutine, which may
+// not keep it. take returns the id of the call that a message answers, or nothing.
+func dial(ctx context.Context, url string, o socket.Options, take func(message []byte) (answers string)) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	o.MaxMessage, o.SendWithin, o.Quiet, o.PerSecond = mostMessage, tellWithin, quietFor, mostTold
+	conn, err := socket.Dial(ctx, url, o)
+	if err != nil {
+		return nil, err
+	}
+	receiving, stop := context.WithCancel(context.Background())
+	w := &wire{conn: conn, over: make(chan error, 1), done: make(chan struct{}), stop: stop, waiting: map[string]chan []byte{}}
+	var both sync.WaitGroup
+	both.Go(func() { w.receive(take) })
+	both.Go(func() { w.ping(receiving) })
+	go func() {
+		defer close(w.done)
+		both.Wait()
+	}()
+	return w, nil
+}
+
+func (w *wire) receive(take func([]byte) string) {
+	defer w.stop()
+	for {
+		_, message, err := w.conn.Receive()
+		if err != nil {
+			w.end(fmt.Errorf("the program has closed the connection: %w", err))
+			return
+		}
+		id := take(message)
+		w.mu.Lock()
+		answer := w.waiting[id]
+		delete(w.waiting, id)
+		w.mu.Unlock()
+		if answer != nil {
+			answer <- append([]byte(nil), message...)
+		}
+	}
+}
+
+// ping asks for signs of life: a machine that has gone does not say so.
+func (w *wire) ping(ctx context.Context) {
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if w.conn.Ping() != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end notes why the connection is over, once.
+func (w *wire) end(err error) {
+	select {
+	case w.over <- err:
+	default:
+	}
+}
+
+// send sends a value as JSON.
+func (w *wire) send(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.conn.SendText(text)
+}
+
+var errNoAnswer = errors.New("the program does not answer")
+
+// call sends a value and returns the message that answers it by that id.
+func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
+	return w.exchange(ctx, id, func() error { return w.send(v) })
+}
+
+// exchange sends what is not plain JSON, and returns the message that answers it by that
+// id.
+func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]byte, error) {
+	answer := make(chan []byte, 1)
+	w.mu.Lock()
+	w.waiting[id] = answer
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.waiting, id)
+		w.mu.Unlock()
+	}()
+	if err := send(); err != nil {
+		return nil, err
+	}
+	select {
+	case message := <-answer:
+		return message, nil
+	case <-w.done:
+		return nil, fmt.Errorf("%w: it has closed the connection", errNoAnswer)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
+	}
+}
+
+func (w *wire) ended() <-chan error { return w.over }
+
+// close closes the connection, and returns when its goroutines have ended.
+func (w *wire) close() {
+	w.conn.Close(socket.Normal, "")
+	w.stop()
+	<-w.done
+}

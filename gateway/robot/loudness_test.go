@@ -1,0 +1,200 @@
+package robot
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/voice"
+)
+
+// syllables are half a second of tone and half a second of silence, by turns.
+func syllables(seconds int) []int16 {
+	pcm := make([]int16, seconds*voice.SpeakerRate)
+	for i := range pcm {
+		if i/(voice.SpeakerRate/2)%2 == 0 {
+			pcm[i] = int16(i % 100 * 200)
+		}
+	}
+	return pcm
+}
+
+// syllabic is a synthesizer that says them.
+type syllabic struct {
+	beepSynthesizer
+	seconds int
+}
+
+func (s *syllabic) Synthesize(_ context.Context, _ string, _ voice.Options, out func([]int16) error) error {
+	return out(syllables(s.seconds))
+}
+
+// edge is when a mouth opens or shuts.
+type edge struct {
+	at   time.Time
+	open bool
+}
+
+// watchMouth notes when the robot's mouth opens and shuts, until the test ends.
+func (k *talk) watchMouth() (edges func() []edge) {
+	var mu sync.Mutex
+	var all []edge
+	ctx, stop := context.WithCancel(k.t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for open := false; ; {
+			level, changed := k.server.Level(robotID)
+			if is := level > 0; is != open {
+				open = is
+				mu.Lock()
+				all = append(all, edge{time.Now(), open})
+				mu.Unlock()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() []edge {
+		stop()
+		watching.Wait()
+		return all
+	}
+}
+
+// heardEdges are when the sound that the robot was sent begins and ends, as it plays
+// it: it decodes packets and plays one after the other, as they come.
+func (k *talk) heardEdges() (all []edge) {
+	decoder, err := voice.NewDecoder(voice.SpeakerRate)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	const window = voice.SpeakerRate / 100
+	var plays time.Time
+	open := false
+	for _, s := range k.channel.all() {
+		if s.message != nil {
+			continue
+		}
+		if plays.Before(s.at) {
+			plays = s.at
+		}
+		pcm, err := decoder.Decode(s.audio.Opus)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		for i := 0; i+window <= len(pcm); i += window {
+			if is := voice.Level(pcm[i:i+window]) > 0; is != open {
+				open = is
+				all = append(all, edge{plays.Add(time.Duration(i) * time.Second / voice.SpeakerRate), open})
+			}
+		}
+		plays = plays.Add(voice.FrameDuration)
+	}
+	return all
+}
+
+// TestTheMouthFollowsTheSpeech as the robot plays it, within 50 ms: of what is
+// synthesized as of what was synthesized ahead.
+func TestTheMouthFollowsTheSpeech(t *testing.T) {
+	mind := answer("One.", "Two.")
+	talking(t, mind, func(k *talk) {
+		edges := k.watchMouth()
+		k.hears(xiaozhi.Auto, "x")
+		k.pass(30 * time.Second)
+		k.wantEdges(edges(), k.heardEdges(), 8)
+	}, func(o *Options) { o.Synthesizer = &syllabic{seconds: 4} })
+}
+
+func (k *talk) wantEdges(got, want []edge, syllables int) {
+	k.t.Helper()
+	if len(got) != len(want) || len(want) != 2*syllables {
+		k.t.Fatalf("the mouth opened and shut %d times, the speech %d times", len(got), len(want))
+	}
+	worst := time.Duration(0)
+	for i := range want {
+		off := got[i].at.Sub(want[i].at)
+		if got[i].open != want[i].open || off.Abs() > 50*time.Millisecond {
+			k.t.Errorf("%d: the mouth is %v %s after the speech is %v", i, got[i].open, off, want[i].open)
+		}
+		worst = max(worst, off.Abs())
+	}
+	k.t.Logf("the mouth is off by %s at most", worst)
+}
+
+// TestTheMouthShuts with a barge-in, with the end of a channel, and after the last word.
+func TestTheMouthShuts(t *testing.T) {
+	shut := func(k *talk, when string) {
+		k.t.Helper()
+		if level, _ := k.server.Level(robotID); level != 0 {
+			k.t.Errorf("%s it is open by %g", when, level)
+		}
+	}
+	open := func(k *talk) {
+		k.t.Helper()
+		if level, _ := k.server.Level(robotID); level != 1 {
+			k.t.Errorf("while it speaks, it is open by %g", level)
+		}
+	}
+	for _, end := range []struct {
+		name string
+		do   func(k *talk)
+	}{
+		{"a barge-in", func(k *talk) { k.say(xiaozhi.Abort{}) }},
+		{"the end of the channel", func(k *talk) {
+			k.channel.Close(0, "")
+			<-k.ended
+		}},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			talking(t, answer("One."), func(k *talk) {
+				edges := k.watchMouth()
+				k.hears(xiaozhi.Auto, "x")
+				for _, speaks := range []bool{false, true, false} { // to the first silence
+					for level, _ := k.server.Level(robotID); (level > 0) != speaks; level, _ = k.server.Level(robotID) {
+						k.pass(10 * time.Millisecond)
+					}
+				}
+				k.pass(250 * time.Millisecond)
+				shut(k, "between two syllables")
+				k.pass(500 * time.Millisecond)
+				open(k)
+				end.do(k)
+				shut(k, "after "+end.name)
+				before := k.channel.all()
+				k.pass(5 * time.Second)
+				shut(k, "later")
+				if e := edges(); len(e)%2 != 0 || e[len(e)-1].at.After(before[len(before)-1].at.Add(50*time.Millisecond)) {
+					t.Errorf("it moves after %s: %v", end.name, e)
+				}
+			}, func(o *Options) { o.Synthesizer = &syllabic{seconds: 10} })
+		})
+	}
+}
+
+// TestLoudnessKeepsNothing of a robot that is silent, and allocates nothing for one that
+// speaks.
+func TestLoudnessKeepsNothing(t *testing.T) {
+	var l loudness
+	m := mouth{all: &l, robot: robotID}
+	now := time.Now()
+	packet := func() {
+		m.will(voice.Levels{0.5, 1}, now.Add(voice.FrameDuration))
+		for range 2 {
+			m.follow(now)
+			now = now.Add(voice.LevelDuration)
+		}
+	}
+	packet()
+	if n := testing.AllocsPerRun(1000, packet); n > 0 {
+		t.Errorf("%g allocations for each packet", n)
+	}
+	m.shut()
+	if len(l.speaking) > 0 {
+		t.Errorf("it keeps %v", l.speaking)
+	}
+}

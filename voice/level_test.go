@@ -1,0 +1,63 @@
+package voice_test
+
+import (
+	"testing"
+
+	"perch/voice"
+)
+
+// TestLevel is 0 in silence, 1 in loud speech, and follows what is between.
+func TestLevel(t *testing.T) {
+	if n := voice.Level(nil) + voice.Level(make([]int16, 720)); n != 0 {
+		t.Errorf("silence is %g", n)
+	}
+	before := 0.0
+	for _, amplitude := range []float64{300, 1000, 3000, 8000} {
+		level := voice.Level(tone(voice.SpeakerRate, 440, amplitude))
+		if level <= before || level >= 1 {
+			t.Errorf("%g is %g", amplitude, level)
+		}
+		before = level
+	}
+	if n := voice.Level(tone(voice.SpeakerRate, 440, 30000)); n != 1 {
+		t.Errorf("a shout is %g", n)
+	}
+}
+
+// TestLevelsOfPackets are those of their own halves.
+func TestLevelsOfPackets(t *testing.T) {
+	e := newEncoder(t, voice.SpeakerRate)
+	loud := tone(voice.SpeakerRate, 440, 20000)[:voice.SpeakerFrame/2]
+	var all []voice.Levels
+	out := func([]byte) error {
+		all = append(all, e.Levels())
+		return nil
+	}
+	pcm := append(append([]int16(nil), loud...), make([]int16, voice.SpeakerFrame)...)
+	pcm = append(pcm, loud...)
+	if err := e.Encode(append(pcm, loud...), out); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Flush(out); err != nil {
+		t.Fatal(err)
+	}
+	want := []voice.Levels{{1, 0}, {0, 1}, {1, 0}}
+	if len(all) != len(want) || all[0] != want[0] || all[1] != want[1] || all[2] != want[2] {
+		t.Errorf("%v, want %v", all, want)
+	}
+}
+
+func BenchmarkLevels(b *testing.B) {
+	e := newEncoder(b, voice.SpeakerRate)
+	pcm := tone(voice.SpeakerRate, 440, 8000)[:voice.SpeakerFrame]
+	out := func([]byte) error {
+		e.Levels()
+		return nil
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.Encode(pcm, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
