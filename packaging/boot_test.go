@@ -43,6 +43,8 @@ systemctl stop perch.service
 echo "stopped $(show Result)"
 umask 077; echo secret >/etc/perch/brain.key # as anybody makes it
 echo 'brains: [{kind: openai, url: "http://127.0.0.1:9/v1", model: m, key_file: /etc/perch/brain.key}]' >/etc/perch/perch.yaml
+systemctl reset-failed perch.service # or the restarts of before would count
+wait_for '[ "$(show NRestarts)" = 0 ]'
 systemctl start --no-block perch.service
 wait_for '[ "$(show NRestarts)" -gt 1 ]'
 echo "a command $(perch devices 2>&1 | grep -o 'no appliance runs here: perch.service ends again and again')"

@@ -72,7 +72,8 @@ func TestAnIdleRobotSpeaks(t *testing.T) {
 		t.Errorf("shown at %s and %s", shown[0].At, shown[1].At)
 	}
 	h.Eventually("it is told as spoken", func() bool { return l.Has("perch/a0b1c2d3e4f5/notification", `"spoken"`) })
-	if n := r.Stats().Underruns; n > 0 && r.Late < appliancetest.TooLate {
+	r.Off()
+	if n := r.Stats().Underruns; n > 0 && r.Late() < appliancetest.TooLate {
 		t.Errorf("the speaker ran dry %d times", n)
 	}
 }

@@ -84,19 +84,19 @@ func TestBargeIn(t *testing.T) {
 			r, err := h.For(t).TalkWith(o)
 			s := r.Stats()
 			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
-				r.Late > appliancetest.TooLate {
-				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late, err, s.Turns)
+				r.Late() > appliancetest.TooLate {
+				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late(), err, s.Turns)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.InTime(t)
 			quiet := time.Second
-			if r.Late > appliancetest.TooLate {
+			if r.Late() > appliancetest.TooLate {
 				quiet = 3 * time.Second
 			}
 			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].QuietAfter <= 0 || s.Turns[0].QuietAfter > quiet {
-				t.Fatalf("late by %s: turns %+v", r.Late, s.Turns)
+				t.Fatalf("late by %s: turns %+v", r.Late(), s.Turns)
 			}
 			if turn := s.Turns[1]; turn.Transcript != turn.Text || !turn.Answered {
 				t.Errorf("the turn after it: %+v", turn)
@@ -116,8 +116,8 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
 	r := h.Robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
-	if s := r.Stats(); r.Late > appliancetest.TooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
-		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Late, s.Turns)
+	if s := r.Stats(); r.Late() > appliancetest.TooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
+		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Late(), s.Turns)
 	}
 	r.Whole(t)
 	if s := r.Stats(); s.Stamped == 0 || slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,11 +33,33 @@ func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 // Robot is a simulated robot, and what happened to it.
 type Robot struct {
 	*simrobot.Robot
-	Late time.Duration // this machine was, at most, while the robot talked
-	Off  func()        // switches off one that stays
+	Off func() // switches off one that stays
+
+	t    testing.TB
+	on   atomic.Bool
+	late time.Duration
 
 	mu   sync.Mutex
 	seen []observed
+}
+
+// Stats are the robot's counters, and its turns. They are its own while it is on.
+func (r *Robot) Stats() simrobot.Stats {
+	r.isOff()
+	return r.Robot.Stats()
+}
+
+// Late is how late this machine was, at most, while the robot was on.
+func (r *Robot) Late() time.Duration {
+	r.isOff()
+	return r.late
+}
+
+func (r *Robot) isOff() {
+	if r.on.Load() {
+		r.t.Helper()
+		r.t.Fatal("the counters of a robot that is on would be read while it writes them: switch it Off first")
+	}
 }
 
 type observed struct {
@@ -56,7 +79,7 @@ const (
 // NewRobot makes a robot of this appliance, which does nothing yet.
 func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
-	r, also := &Robot{}, o.Observe
+	r, also := &Robot{t: h.T}, o.Observe
 	o.OTA, o.MAC = h.OTA(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5")
 	o.Observe = func(e simrobot.Observation) {
 		r.mu.Lock()
@@ -77,6 +100,8 @@ func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 // Run has the robot do all that it is to do, and notes how late the machine is
 // meanwhile.
 func (r *Robot) Run(ctx context.Context) error {
+	r.on.Store(true)
+	defer r.on.Store(false)
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -84,7 +109,7 @@ func (r *Robot) Run(ctx context.Context) error {
 		for ctx.Err() == nil {
 			began := time.Now()
 			time.Sleep(every)
-			r.Late = max(r.Late, time.Since(began)-every)
+			r.late = max(r.late, time.Since(began)-every)
 		}
 	})
 	err := r.Robot.Run(ctx)
@@ -167,10 +192,10 @@ func (r *Robot) InTime(t *testing.T) {
 	t.Helper()
 	s := r.Stats()
 	switch {
-	case s.Ignored > 0 && r.Late <= tooLateToBegin, s.Underruns > 0 && r.Late <= TooLate:
+	case s.Ignored > 0 && r.late <= tooLateToBegin, s.Underruns > 0 && r.late <= TooLate:
 		t.Errorf("the robot ran dry, or ignored packets: %+v", s)
 	case s.Ignored+s.Underruns > 0:
-		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.Late)
+		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.late)
 	}
 }
 
