@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/gateway/door"
 	"perch/socket"
 )
 
@@ -38,7 +39,11 @@ func (c *Conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer c.view.Leave()
-	stop := context.AfterFunc(ctx, func() { c.socket.Close(socket.GoingAway, goingAway) })
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		c.socket.Close(socket.GoingAway, door.GoingAway)
+	})
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer cancel()
@@ -49,6 +54,8 @@ func (c *Conn) serve(ctx context.Context) {
 	}
 	if stop() {
 		c.socket.Drop() // which ends a message on its way
+	} else {
+		<-closed
 	}
 	cancel()
 	c.Interrupt()

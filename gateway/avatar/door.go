@@ -10,11 +10,8 @@ package avatar
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"perch/agent"
@@ -64,15 +61,9 @@ type Options struct {
 
 // Door lets programs of one kind in.
 type Door struct {
-	o     Options
-	limit *door.ConnectionLimit
-	paces paces
-
-	ctx    context.Context // ends with Run
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	serving sync.WaitGroup // connections
+	o       Options
+	serving *door.Serving
+	paces   paces
 }
 
 // paces of a connection. They are shorter in tests.
@@ -84,51 +75,17 @@ type paces struct {
 
 // New returns a door. Its feed has to run; Run disconnects the programs at the end.
 func New(o Options) *Door {
-	d := &Door{o: o, limit: door.NewConnectionLimit(mostPrograms, mostOfOne),
+	return &Door{o: o, serving: door.NewServing("programs", mostPrograms, mostOfOne),
 		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	return d
 }
 
 // Run lets programs in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Door) Run(ctx context.Context) {
-	<-ctx.Done()
-	d.mu.Lock()
-	d.cancel()
-	d.mu.Unlock()
-	d.serving.Wait()
-}
-
-// goingAway is the reason that programs are sent when the appliance stops.
-const goingAway = "the appliance is stopping"
+func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // subprotocol is what a page asks for beside the one that holds its key (door.InUpgrade),
 // and is answered with.
 const subprotocol = "vtuber.v1"
-
-// begin counts a connection until leave is called.
-func (d *Door) begin(remote string) (leave func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ctx.Err() != nil {
-		return nil, &door.Fault{Word: "stopping", Sentence: goingAway, HTTP: http.StatusServiceUnavailable}
-	}
-	release, err := d.limit.Take(door.PeerOf(remote))
-	if err != nil {
-		most, from := mostPrograms, ""
-		if errors.Is(err, door.ErrTooManyOfPeer) {
-			most, from = mostOfOne, " from this address"
-		}
-		return nil, &door.Fault{Word: "too_many_programs", HTTP: http.StatusServiceUnavailable,
-			Sentence: fmt.Sprintf("%d programs of this kind are connected%s, and no more are let in; close some", most, from)}
-	}
-	d.serving.Add(1)
-	return sync.OnceFunc(func() {
-		release()
-		d.serving.Done()
-	}), nil
-}
 
 // Open upgrades a request and has the program served until it leaves. The address may
 // name the talk that it joins (?talk=, "robot:" and a robot's name is that robot's) and
@@ -143,7 +100,7 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	leave, err := d.begin(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
@@ -159,7 +116,7 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 	c.program = d.o.New(c)
 	go func() {
 		defer leave()
-		c.serve(d.ctx)
+		c.serve(ctx)
 	}()
 	return nil
 }

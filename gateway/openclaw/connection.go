@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
+	"perch/gateway/door"
 	"perch/socket"
 )
 
@@ -89,6 +90,7 @@ var errOver = errors.New("over")
 
 // serve serves the client until it leaves or ctx ends, and leaves nothing behind.
 func (c *connection) serve(ctx context.Context) {
+	appliance := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
@@ -99,8 +101,8 @@ func (c *connection) serve(ctx context.Context) {
 		c.run(ctx)
 	}
 	cancel()
-	if c.door.ctx.Err() != nil {
-		c.conn.Close(socket.GoingAway, goingAway)
+	if appliance.Err() != nil {
+		c.conn.Close(socket.GoingAway, door.GoingAway)
 	}
 	c.conn.Drop()
 	receiving.Wait()

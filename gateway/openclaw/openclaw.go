@@ -12,11 +12,8 @@ package openclaw
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"perch/agent"
@@ -78,72 +75,29 @@ func usualPaces() paces {
 
 // Door lets clients in.
 type Door struct {
-	o     Options
-	limit *door.ConnectionLimit
-	paces paces
-	began time.Time
-	chats chats
-
-	ctx    context.Context // ends with Run
-	cancel context.CancelFunc
-
-	mu      sync.Mutex // of what begins and the end
-	serving sync.WaitGroup
+	o       Options
+	serving *door.Serving
+	paces   paces
+	began   time.Time
+	chats   chats
 }
 
 // New returns the door. Its feed has to run; Run disconnects the clients at the end.
 func New(o Options) *Door {
 	o.Version, o.Log = cmp.Or(o.Version, "dev"), door.Seldom(o.Log)
-	d := &Door{o: o, limit: door.NewConnectionLimit(mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	return d
+	return &Door{o: o, serving: door.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
 }
-
-// goingAway is the reason that clients are sent when the appliance stops.
-const goingAway = "the appliance is stopping"
 
 // Run lets clients in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Door) Run(ctx context.Context) {
-	<-ctx.Done()
-	d.mu.Lock()
-	d.cancel()
-	d.mu.Unlock()
-	d.serving.Wait()
-}
+func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // Connected is how many clients there are.
-func (d *Door) Connected() int {
-	open, _ := d.limit.Open()
-	return open
-}
-
-// begin counts a connection until leave is called.
-func (d *Door) begin(remote string) (leave func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ctx.Err() != nil {
-		return nil, &door.Fault{Word: "stopping", Sentence: goingAway, HTTP: http.StatusServiceUnavailable}
-	}
-	release, err := d.limit.Take(door.PeerOf(remote))
-	if err != nil {
-		most, from := mostClients, ""
-		if errors.Is(err, door.ErrTooManyOfPeer) {
-			most, from = mostOfOne, " from this address"
-		}
-		return nil, &door.Fault{Word: "too_many_clients", HTTP: http.StatusServiceUnavailable,
-			Sentence: fmt.Sprintf("%d clients are connected%s, and no more are let in; close some", most, from)}
-	}
-	d.serving.Add(1)
-	return func() {
-		release()
-		d.serving.Done()
-	}, nil
-}
+func (d *Door) Connected() int { return d.serving.Connected() }
 
 // open upgrades a request and has the client served until it leaves. It returns at once.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	leave, err := d.begin(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
@@ -156,7 +110,7 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 	c := newConnection(d, conn, r.RemoteAddr)
 	go func() {
 		defer leave()
-		c.serve(d.ctx)
+		c.serve(ctx)
 	}()
 	return nil
 }

@@ -14,9 +14,7 @@ import (
 
 // newRoomy is a harness that lets a thousand skins in from one address.
 func newRoomy(b *testing.B) *harness {
-	h := newHarness(b)
-	h.door.limit = door.NewConnectionLimit(1000, 1000)
-	return h
+	return newHarness(b, func(o *Options) { o.serving = door.NewServing("skins", 1000, 1000) })
 }
 
 // connectAll connects that many skins, whose frames are counted as they are read.

@@ -23,7 +23,6 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/socket"
 )
 
 // notifier accepts notifications, and has them shown and spoken.
@@ -82,34 +81,36 @@ type Options struct {
 	Language   string           // BCP 47
 	Zone       *time.Location
 	Log        *slog.Logger
+
+	serving *door.Serving // nil are the usual limits; a benchmark has more skins
 }
 
 // Door is the skins' door.
 type Door struct {
-	o     *Options
-	skins *connected
-	limit *door.ConnectionLimit
-	turns *turns
-	paces paces
-	began time.Time
+	o       *Options
+	serving *door.Serving
+	skins   *connected
+	turns   *turns
+	paces   paces
+	began   time.Time
 }
+
+// Limits of the connected skins.
+const (
+	mostSkins = 1000
+	mostOfOne = 100 // from one address
+)
 
 // New returns the door. Its feed has to run; Run disconnects the skins at the end.
 func New(o Options) *Door {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
-	return &Door{o: &o, skins: &connected{all: map[*skin]bool{}}, limit: door.NewConnectionLimit(mostSkins, mostOfOne),
+	return &Door{o: &o, serving: cmp.Or(o.serving, door.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 
-// goingAway is the reason that skins are sent when the appliance stops.
-const goingAway = "the appliance is stopping"
-
 // Run lets skins in until ctx ends. Then every skin's WebSocket is closed with 1001,
 // and Run returns when all are gone.
-func (d *Door) Run(ctx context.Context) {
-	<-ctx.Done()
-	d.skins.close()
-}
+func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // Connected is how many skins there are.
 func (d *Door) Connected() int { return len(d.skins.list()) }
@@ -132,22 +133,14 @@ func (d *Door) Skins() []Skin {
 
 // connected are the skins that are connected.
 type connected struct {
-	mu      sync.Mutex
-	all     map[*skin]bool
-	closed  bool
-	serving sync.WaitGroup // two goroutines of each skin
+	mu  sync.Mutex
+	all map[*skin]bool
 }
 
-// add counts a skin, unless the appliance is stopping.
-func (c *connected) add(s *skin) bool {
+func (c *connected) add(s *skin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
 	c.all[s] = true
-	c.serving.Add(2)
-	return true
 }
 
 func (c *connected) remove(s *skin) {
@@ -160,17 +153,4 @@ func (c *connected) list() []*skin {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.all))
-}
-
-// close disconnects every skin, and returns when all are gone.
-func (c *connected) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, s := range c.list() {
-		closing.Go(func() { s.conn.Close(socket.GoingAway, goingAway) }) // one that does not read holds up no other
-	}
-	closing.Wait()
-	c.serving.Wait()
 }

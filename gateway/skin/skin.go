@@ -1,15 +1,18 @@
 package skin
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/gateway/door"
 	"perch/socket"
 )
 
@@ -38,6 +41,10 @@ func usualPaces() paces {
 	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
 }
 
+// subprotocol is what a browser asks for beside the one that holds its key
+// (door.InUpgrade), and is answered with.
+const subprotocol = "vtuber.v1"
+
 // smallBuffer is enough for nearly every frame; a screen costs little that way.
 const smallBuffer = 1024
 
@@ -47,7 +54,7 @@ const mostCommands = 50
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	leave, err := d.admit(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
 	if err != nil {
 		return err
 	}
@@ -61,24 +68,33 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := &skin{door: d, conn: conn, ended: make(chan struct{}),
 		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr)}
-	if !d.skins.add(s) {
-		leave()
-		conn.Close(socket.GoingAway, goingAway)
-		return nil
-	}
+	d.skins.add(s)
 	s.view = d.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: d.o.Vocabulary})
 	d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	go func() {
-		defer d.skins.serving.Done()
 		defer leave()
-		s.read()
+		s.serve(ctx)
 		d.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	}()
-	go func() {
-		defer d.skins.serving.Done()
-		s.write()
-	}()
 	return nil
+}
+
+// serve serves the skin until it leaves or ctx ends, and leaves nothing behind.
+func (s *skin) serve(ctx context.Context) {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { // one that does not read holds up no other
+		defer close(closed)
+		s.conn.Close(socket.GoingAway, door.GoingAway)
+	})
+	defer func() {
+		if !stop() {
+			<-closed
+		}
+	}()
+	var sending sync.WaitGroup
+	sending.Go(s.write)
+	s.read()
+	sending.Wait()
 }
 
 // read takes commands until the connection ends.
