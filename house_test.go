@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 	"gateway/avatar":    {"agent", "agent/feed", "socket", "gateway/door"},
 	"gateway/aituber":   {"agent", "agent/feed", "agent/notice", "event", "socket", "gateway/avatar", "gateway/door"},
 	"gateway/llmvtuber": {"agent", "agent/feed", "agent/notice", "event", "voice", "socket", "gateway/avatar", "gateway/door"},
-	"gateway/relay":     {"agent", "agent/feed", "agent/notice", "device", "event", "remote", "socket", "gateway/door"},
+	"gateway/relay":     {"agent", "agent/feed", "agent/notice", "device", "event", "voice", "remote", "socket", "gateway/door"},
 	"gateway/openclaw":  {"agent", "agent/feed", "agent/notice", "device", "event", "socket", "gateway/door"},
 	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "agent/passport", "device", "event",
 		"gateway/door"},

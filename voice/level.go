@@ -2,6 +2,7 @@ package voice
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,14 @@ type Levels [2]float64
 
 // LevelDuration is how long each of a packet's levels lasts.
 const LevelDuration = FrameDuration / time.Duration(len(Levels{}))
+
+// LevelsOf are those of speech at SpeakerRate, each of LevelDuration.
+func LevelsOf(pcm []int16) (all []float64) {
+	for part := range slices.Chunk(pcm, int(SpeakerRate*LevelDuration/time.Second)) {
+		all = append(all, Level(part))
+	}
+	return all
+}
 
 // openMouth is the RMS of loud speech, -15 dBFS: synthesizers reach it in stressed vowels.
 const openMouth = 6000

@@ -23,6 +23,7 @@ type Conn struct {
 	view      *feed.Viewer
 	log       *slog.Logger
 	talk      string
+	session   string // in which the talk shows
 	character string
 	out       chan []byte // what is sent next
 
@@ -30,6 +31,9 @@ type Conn struct {
 	interrupt context.CancelFunc // nil is none
 	answered  chan struct{}      // closed when it has ended
 }
+
+// Session is the one in which the program's talk shows.
+func (c *Conn) Session() string { return c.session }
 
 // Log is the door's, with the address of the program.
 func (c *Conn) Log() *slog.Logger { return c.log }

@@ -110,7 +110,7 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 		leave()
 		return nil // Accept has answered
 	}
-	c := &Conn{door: d, socket: conn, talk: talk, character: asked.Get("character"), out: make(chan []byte),
+	c := &Conn{door: d, socket: conn, talk: talk, session: session, character: asked.Get("character"), out: make(chan []byte),
 		log:  d.o.Log.With("address", r.RemoteAddr),
 		view: d.o.Feed.Join(feed.Filter{Kinds: d.o.Shown, Sessions: []string{session}, All: true})}
 	c.program = d.o.New(c)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -24,7 +25,13 @@ func (c *client) converse(ctx context.Context, text string) {
 	case <-c.played: // of an answer before
 	default:
 	}
-	s := speech{client: c}
+	s := speech{client: c, mouth: make(chan []float64)}
+	mouth := c.door.o.Loudness.Mouth(c.conn.Session())
+	var moving sync.WaitGroup
+	playing, stop := context.WithCancel(ctx)
+	defer moving.Wait()
+	defer stop()
+	moving.Go(func() { mouth.Run(playing, s.mouth) })
 	err := c.conn.Chat(ctx, text, func(r agent.Reply) error { return s.take(ctx, r) })
 	switch {
 	case ctx.Err() != nil: // the client has stopped it, and expects nothing more
@@ -61,6 +68,7 @@ type speech struct {
 	client *client
 	face   *actions // of the next sentence
 	length time.Duration
+	mouth  chan []float64 // gets the levels of what is sent
 }
 
 // take sends a sentence with its sound.
@@ -79,7 +87,15 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 			pcm = nil // it is shown all the same
 		}
 		s.length += time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
-		return s.client.send(ctx, newAudio(pcm, display{Text: r.Text, Name: o.Name}, s.face))
+		if err := s.client.send(ctx, newAudio(pcm, display{Text: r.Text, Name: o.Name}, s.face)); err != nil || len(pcm) == 0 {
+			return err
+		}
+		select {
+		case s.mouth <- voice.LevelsOf(pcm):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

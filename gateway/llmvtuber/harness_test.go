@@ -154,7 +154,8 @@ func newHarness(t testing.TB, change func(*Options)) *harness {
 	board := agent.NewBoard()
 	shown := feed.New(feed.Options{Bus: h.bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		Words: agent.StockWords(), Log: log})
-	o := Options{Feed: shown, Chat: h.chats, Words: agent.StockWords(), Name: "Chan", Speech: voice.Options{Language: "en"}, Log: log}
+	o := Options{Feed: shown, Chat: h.chats, Words: agent.StockWords(), Name: "Chan", Speech: voice.Options{Language: "en"},
+		Loudness: &voice.Loudness{}, Log: log}
 	if change != nil {
 		change(&o)
 	}

@@ -40,6 +40,7 @@ type Options struct {
 	Model       *Model // nil is DefaultModel
 	Name        string // of who speaks, as it is shown
 	Speech      voice.Options
+	Loudness    *voice.Loudness // of what its programs play, by their sessions
 	Log         *slog.Logger
 }
 

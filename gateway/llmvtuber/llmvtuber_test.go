@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/agent"
 	"perch/event"
@@ -32,6 +33,40 @@ func sentence(text, sound, actions string) string {
 	}
 	return fmt.Sprintf(`{"type":"audio","audio":%s,"volumes":%s,"slice_length":20,`+
 		`"display_text":{"text":%q,"name":"Chan","avatar":""},"actions":%s,"forwarded":false}`, sound, volumes, text, actions)
+}
+
+// TestTheLoudnessOfATalk follows what its program plays, and ends with an interruption.
+func TestTheLoudnessOfATalk(t *testing.T) {
+	var loudness voice.Loudness
+	loudness.Level("vtb_llmvtuber") // somebody looks
+	h := newHarness(t, func(o *Options) { o.Synthesizer, o.Loudness = loud(10*voice.SpeakerRate), &loudness })
+	is := func(what string, want func(level float64) bool) {
+		t.Helper()
+		late := time.After(10 * time.Second)
+		for {
+			level, changed := loudness.Level("vtb_llmvtuber")
+			if want(level) {
+				return
+			}
+			select {
+			case <-changed:
+			case <-late:
+				t.Fatalf("%s: it is %g", what, level)
+			}
+		}
+	}
+	p := h.open(t, "")
+	p.send(`{"type":"text-input","text":"hello"}`)
+	is("while it plays", func(level float64) bool { return level > 0 })
+	if !loudness.Speaks("vtb_llmvtuber") {
+		t.Error("nobody has the sound")
+	}
+	p.send(`{"type":"interrupt-signal","text":""}`)
+	is("after an interruption", func(level float64) bool { return level == 0 })
+	p.send(`{"type":"text-input","text":"hello"}`)
+	is("in the next answer", func(level float64) bool { return level > 0 })
+	p.send(`{"type":"frontend-playback-complete"}`)
+	is("once all was played", func(level float64) bool { return level == 0 })
 }
 
 // TestTheGreeting is what the program's own server says first.

@@ -109,11 +109,25 @@ type voiceLevel struct {
 	mu      sync.Mutex
 	level   float64
 	changed chan struct{}
+	sounds  bool // it is also that of sessions without one
+}
+
+func (v *voiceLevel) Speaks(string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sounds
+}
+
+// speak has it be that of sessions without a robot, too.
+func (v *voiceLevel) speak(sounds bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sounds = sounds
 }
 
 func newVoiceLevel() *voiceLevel { return &voiceLevel{changed: make(chan struct{})} }
 
-func (v *voiceLevel) Level(device.ID) (float64, <-chan struct{}) {
+func (v *voiceLevel) Level(string) (float64, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.level, v.changed

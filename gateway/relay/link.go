@@ -152,7 +152,12 @@ func (r *relay) connect(ctx context.Context) (opened bool, err error) {
 	}
 	defer link.close()
 	r.opened(link.note())
-	c := &connection{relay: r, link: link}
+	c := &connection{relay: r, link: link, lips: newLips()}
+	ctx, cancel = context.WithCancel(ctx)
+	var moving sync.WaitGroup
+	moving.Go(func() { c.lips.run(ctx) })
+	defer moving.Wait()
+	defer cancel()
 	return true, c.run(ctx)
 }
 
@@ -199,6 +204,7 @@ type connection struct {
 	scenes scenes
 	told   Scene   // what was told last
 	open   float64 // how far its mouth was told to be open
+	lips   *lips   // where nobody has the sound
 	try    *try    // instead of what there is to show; else nil
 }
 
@@ -340,7 +346,7 @@ func (c *connection) frames() []string {
 	all := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
-		if c.kind.can(show) {
+		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // lips move by what is said
 			all = append(all, kind)
 		}
 	}
@@ -358,6 +364,7 @@ func (c *connection) take(ctx context.Context) error {
 			return c.show(ctx)
 		}
 		c.scenes.take(f)
+		c.lips.take(ctx, f, c.o.Voice.Speaks(f.Session), time.Now())
 		notification, known := c.known(f)
 		if c.try != nil || known {
 			continue
@@ -400,10 +407,14 @@ func (c *connection) show(ctx context.Context) error {
 
 // level is how loud the speech is that the program's mouth follows, and when it changes.
 func (c *connection) level() (level float64, changed <-chan struct{}) {
-	if c.o.Voice == nil || c.try != nil || !c.kind.can("mouth") {
+	if c.try != nil || !c.kind.can("mouth") {
 		return c.open, nil
 	}
-	return c.o.Voice.Level(c.scenes.front().Robot)
+	front := c.scenes.front()
+	if front.Robot == "" && !c.o.Voice.Speaks(front.Session) {
+		return c.lips.level(front.Session)
+	}
+	return c.o.Voice.Level(front.place())
 }
 
 // mouth tells how far the mouth is open, where that is another than it was told: the

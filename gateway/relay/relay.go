@@ -37,11 +37,13 @@ type Target struct {
 // address is where the program is, as it may be shown.
 func (t *Target) address() string { return shownAddress(t.URL) }
 
-// loudness is how loud robots speak.
+// loudness is how loud it is spoken: by a robot, which goes by its id, or in a session.
 type loudness interface {
-	// Level is that of a robot's speech as it is heard now, from 0 to 1; changed is
-	// closed once it is another.
-	Level(id device.ID) (level float64, changed <-chan struct{})
+	// Level is that of the speech as it is heard now, from 0 to 1; changed is closed once
+	// it is another.
+	Level(of string) (level float64, changed <-chan struct{})
+	// Speaks reports whether somebody has the sound of that.
+	Speaks(of string) bool
 }
 
 // Options are what relays are made of. Only fields with a note may be empty.
@@ -52,7 +54,7 @@ type Options struct {
 	Words   *agent.Words
 	// Find is the robot that is meant by a MAC address or a name.
 	Find   func(robot string) (device.ID, error)
-	Voice  loudness // nil moves no mouth
+	Voice  loudness
 	Tokens tokens
 	Home   string // the directory in which programs of this machine leave their addresses
 	Name   string // the appliance's, as programs show it

@@ -45,7 +45,7 @@ func (k *talk) watchMouth() (edges func() []edge) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for open := false; ; {
-			level, changed := k.server.Level(robotID)
+			level, changed := k.loudness()
 			if is := level > 0; is != open {
 				open = is
 				mu.Lock()
@@ -98,6 +98,11 @@ func (k *talk) heardEdges() (all []edge) {
 	return all
 }
 
+// loudness is how loud the robot speaks, and when that changes.
+func (k *talk) loudness() (level float64, changed <-chan struct{}) {
+	return k.server.options.Loudness.Level(string(robotID))
+}
+
 // TestTheMouthFollowsTheSpeech as the robot plays it, within 50 ms: of what is
 // synthesized as of what was synthesized ahead.
 func TestTheMouthFollowsTheSpeech(t *testing.T) {
@@ -130,13 +135,13 @@ func (k *talk) wantEdges(got, want []edge, syllables int) {
 func TestTheMouthShuts(t *testing.T) {
 	shut := func(k *talk, when string) {
 		k.t.Helper()
-		if level, _ := k.server.Level(robotID); level != 0 {
+		if level, _ := k.loudness(); level != 0 {
 			k.t.Errorf("%s it is open by %g", when, level)
 		}
 	}
 	open := func(k *talk) {
 		k.t.Helper()
-		if level, _ := k.server.Level(robotID); level != 1 {
+		if level, _ := k.loudness(); level != 1 {
 			k.t.Errorf("while it speaks, it is open by %g", level)
 		}
 	}
@@ -155,7 +160,7 @@ func TestTheMouthShuts(t *testing.T) {
 				edges := k.watchMouth()
 				k.hears(xiaozhi.Auto, "x")
 				for _, speaks := range []bool{false, true, false} { // to the first silence
-					for level, _ := k.server.Level(robotID); (level > 0) != speaks; level, _ = k.server.Level(robotID) {
+					for level, _ := k.loudness(); (level > 0) != speaks; level, _ = k.loudness() {
 						k.pass(10 * time.Millisecond)
 					}
 				}
@@ -173,28 +178,5 @@ func TestTheMouthShuts(t *testing.T) {
 				}
 			}, func(o *Options) { o.Synthesizer = &syllabic{seconds: 10} })
 		})
-	}
-}
-
-// TestLoudnessKeepsNothing of a robot that is silent, and allocates nothing for one that
-// speaks.
-func TestLoudnessKeepsNothing(t *testing.T) {
-	var l loudness
-	m := mouth{all: &l, robot: robotID}
-	now := time.Now()
-	packet := func() {
-		m.will(voice.Levels{0.5, 1}, now.Add(voice.FrameDuration))
-		for range 2 {
-			m.follow(now)
-			now = now.Add(voice.LevelDuration)
-		}
-	}
-	packet()
-	if n := testing.AllocsPerRun(1000, packet); n > 0 {
-		t.Errorf("%g allocations for each packet", n)
-	}
-	m.shut()
-	if len(l.speaking) > 0 {
-		t.Errorf("it keeps %v", l.speaking)
 	}
 }

@@ -68,8 +68,9 @@ type Options struct {
 	Commands    *CommandQueue
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Sounds      sounds        // that robots play; nil is none
-	Speech      voice.Options // of robots without their own
+	Sounds      sounds          // that robots play; nil is none
+	Loudness    *voice.Loudness // of what robots say, by their ids; nil is nobody's business
+	Speech      voice.Options   // of robots without their own
 	Phrases     Phrases
 	// Character is what a robot has of its own; nil is nothing. It does not block.
 	Character func(device.ID) Character
@@ -120,7 +121,6 @@ type Server struct {
 	}
 	cameras   cameras
 	uploads   uploads
-	loudness  loudness
 	tickets   tickets
 	pace      *door.Pace   // of MQTT connections, before they have logged in
 	tools     *memoryLimit // of the adopted robots
@@ -156,6 +156,7 @@ func NewServer(o Options) *Server {
 		statuses: map[device.ID]event.RobotStatus{},
 		ctx:      ctx, stop: stop,
 	}
+	s.options.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})
 	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()
 	if s.options.Character == nil {
 		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }

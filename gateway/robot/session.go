@@ -112,7 +112,7 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 			incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), reported: make(chan struct{}, 1),
 		},
 	}
-	s.writer = newWriter(t, id, robot, &s.tap, &server.loudness)
+	s.writer = newWriter(t, id, robot, &s.tap, server.options.Loudness)
 	s.encoder.encoder = encoder
 	if s.toolbox = t.Toolbox(s.sendRPC); s.toolbox == nil {
 		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)

@@ -344,7 +344,11 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 				return ctx.Err()
 			}
 		}
-		return t.playback.add(ctx, item{packet: append([]byte(nil), p...), levels: t.session.encoder.levels()})
+		it := item{packet: append([]byte(nil), p...)}
+		if t.session.server.options.Loudness.Watched() {
+			it.levels = t.session.encoder.levels()
+		}
+		return t.playback.add(ctx, it)
 	}
 }
 

@@ -49,7 +49,9 @@ type writer struct {
 	heard     bool          // sound reaches the robot
 	unheard   time.Time     // since when speech has waited for that; zero where it has not
 	playing   playing
-	mouth     mouth
+	loudness  *voice.Loudness
+	robot     device.ID
+	mouth     *voice.Mouth // while it runs
 }
 
 // playing is the playback that the writer plays, and how far it has come.
@@ -67,9 +69,9 @@ type playing struct {
 // the robot does not read, and end the session.
 const nowLane = 64
 
-func newWriter(t transport, session string, r device.Robot, tap *tap, all *loudness) *writer {
+func newWriter(t transport, session string, r device.Robot, tap *tap, all *voice.Loudness) *writer {
 	return &writer{transport: t, session: session, board: r.Board, queue: decodeQueueOf(r), tap: tap,
-		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1), mouth: mouth{all: all, robot: r.ID}}
+		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1), loudness: all, robot: r.ID}
 }
 
 // play replaces what is being played; nil plays nothing.
@@ -83,7 +85,8 @@ func (w *writer) play(p *playback) {
 func (w *writer) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	defer w.mouth.shut()
+	w.mouth = w.loudness.Mouth(string(w.robot))
+	defer w.mouth.Close()
 	for {
 		if err := w.drainNow(); err != nil {
 			return err
@@ -93,7 +96,7 @@ func (w *writer) run(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		timer.Reset(min(wait, w.runOut(now), w.mouth.follow(now)))
+		timer.Reset(min(wait, w.runOut(now), w.mouth.Follow(now)))
 		select {
 		case m := <-w.now:
 			if err := w.text(m); err != nil {
@@ -199,7 +202,7 @@ func (w *writer) advance() (wait time.Duration, news <-chan struct{}, err error)
 // cutOff notes how long the robot still plays what it was sent. Builds up to 2.3
 // play their queue to the end after tts stop, and meanwhile drop what arrives.
 func (w *writer) cutOff(now time.Time) {
-	w.mouth.shut()
+	w.mouth.Shut()
 	if played := w.playing.pacer.Played(); played.After(now) {
 		w.free, w.audible = played.Add(playTail), true
 	}
@@ -353,7 +356,7 @@ func (w *writer) packet(p *playback, it item, now time.Time) error {
 		return fmt.Errorf("send audio: %w", err)
 	}
 	w.playing.pacer.Sent(now)
-	w.mouth.will(it.levels, w.playing.pacer.Played())
+	w.mouth.Will(it.levels[:], w.playing.pacer.Played())
 	return nil
 }
 
@@ -364,7 +367,7 @@ func (w *writer) stop(p *playback) error {
 		return nil
 	}
 	w.playing.begun = false
-	w.mouth.shut()
+	w.mouth.Shut()
 	w.silence()
 	p.silent()
 	return w.text(xiaozhi.TTSStop{})

@@ -73,8 +73,9 @@ type gateways struct {
 	admin    *admin.Door
 	metrics  *admin.Metrics
 	bridge   *bridge.Door
-	feed     *feed.Feed   // of all that shows agents
-	words    *agent.Words // for faces
+	feed     *feed.Feed     // of all that shows agents
+	words    *agent.Words   // for faces
+	loudness voice.Loudness // of all that is spoken
 	skins    *skin.Door
 	relays   *relay.Relays
 	openClaw *openclaw.Door // nil where it is off
@@ -152,6 +153,7 @@ func (a *Appliance) newRobots() error {
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
 		Phrases:  a.Engines.Book.Phrase,
+		Loudness: &a.loudness,
 		Quiet:    func(now time.Time) bool { return c.Behaviours.Quiet.Hours.Contains(now.In(a.zone)) },
 		Waits:    a.Notices.Waits,
 		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.Version,

@@ -11,7 +11,8 @@ import (
 
 // newAvatars makes the doors of avatar programs that have protocols of their own.
 func (a *Appliance) newAvatars() error {
-	o := llmvtuber.Options{Feed: a.feed, Chat: a.skins, Words: a.words, Name: a.Config.Persona.Name, Speech: a.Characters.common.Speech, Log: a.Log}
+	o := llmvtuber.Options{Feed: a.feed, Chat: a.skins, Words: a.words, Name: a.Config.Persona.Name, Speech: a.Characters.common.Speech,
+		Loudness: &a.loudness, Log: a.Log}
 	if file := a.Config.Skins.Model; file != "" {
 		model, err := readModel(file)
 		if err != nil {

@@ -1,0 +1,102 @@
+package relay
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/voice"
+)
+
+// lips move by the letters of what is said where nobody has the sound: in a chat whose
+// program speaks with a voice of its own, or with none.
+type lips struct {
+	voice voice.Loudness // of the one session
+	given chan []float64
+	of    string // the session that they speak for
+	until time.Time
+}
+
+func newLips() *lips { return &lips{given: make(chan []float64)} }
+
+// run moves them until ctx ends.
+func (l *lips) run(ctx context.Context) { l.voice.Mouth("").Run(ctx, l.given) }
+
+// level is that of the lips where they speak for a session, and else silence.
+func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
+	level, changed = l.voice.Level("")
+	if session != l.of {
+		level = 0
+	}
+	return level, changed
+}
+
+// mostLips is how far ahead they speak: nobody looks at a mouth for longer that a text
+// has which nobody hears.
+const mostLips = 30 * time.Second
+
+// take has them speak a sentence of a session without a robot, and be quiet where its
+// next turn begins. sounds reports whether somebody has the session's sound.
+func (l *lips) take(ctx context.Context, f *feed.Frame, sounds bool, now time.Time) {
+	switch b := f.Body.(type) {
+	case feed.Said:
+		if f.Robot != "" || sounds {
+			return
+		}
+		if f.Session != l.of {
+			l.shut(ctx)
+			l.of = f.Session
+		}
+		levels := spelled(b.Text)
+		begins := now
+		if l.until.After(now) {
+			begins = l.until
+		}
+		if begins.Sub(now) < mostLips {
+			l.until = begins.Add(time.Duration(len(levels)) * voice.LevelDuration)
+			l.give(ctx, levels)
+		}
+	case feed.State:
+		if f.Session == l.of && (b.State == agent.Listening || b.State == agent.Thinking) {
+			l.shut(ctx)
+		}
+	}
+}
+
+func (l *lips) shut(ctx context.Context) {
+	l.until = time.Time{}
+	l.give(ctx, nil)
+}
+
+// give waits for run, which takes everything at once.
+func (l *lips) give(ctx context.Context, levels []float64) {
+	select {
+	case l.given <- levels:
+	case <-ctx.Done():
+	}
+}
+
+// spelled is how wide a mouth is open that says a text, for each voice.LevelDuration:
+// about 14 letters a second, and 7 characters of scripts that write syllables or words.
+func spelled(text string) (levels []float64) {
+	for _, r := range strings.ToLower(text) {
+		switch {
+		case strings.ContainsRune("aàáâäåæoòóôöø", r):
+			levels = append(levels, 0.8, 0.7)
+		case strings.ContainsRune("eèéêëiìíîïuùúûüy", r):
+			levels = append(levels, 0.5, 0.4)
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			levels = append(levels, 0.4, 0.8, 0.6, 0.2)
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			levels = append(levels, 0.2, 0.2)
+		case unicode.IsPunct(r):
+			levels = append(levels, 0, 0, 0, 0, 0, 0)
+		default:
+			levels = append(levels, 0, 0)
+		}
+	}
+	return levels
+}

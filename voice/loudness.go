@@ -1,0 +1,183 @@
+package voice
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Loudness is how loud voices are, as they are heard. A voice has the name of what it
+// speaks for: a robot, or a talk without one. The zero value is silence.
+type Loudness struct {
+	watched atomic.Bool // somebody has asked for a level
+
+	mu       sync.Mutex
+	mouths   map[string]int   // that speak for a name
+	speaking map[string]*loud // those that are not silent
+	begins   chan struct{}    // closed when a silent voice begins; nil if nobody waits
+}
+
+// loud is a level above 0.
+type loud struct {
+	level   float64
+	changed chan struct{} // closed with the next; nil if nobody waits
+}
+
+// Level is how loud a voice is that is heard now, from 0 to 1: by the time at which it
+// is played, not at which it is sent. changed is closed once it may be another.
+func (l *Loudness) Level(of string) (level float64, changed <-chan struct{}) {
+	l.watched.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := &l.begins
+	if is := l.speaking[of]; is != nil {
+		level, waits = is.level, &is.changed
+	}
+	if *waits == nil {
+		*waits = make(chan struct{})
+	}
+	return level, *waits
+}
+
+// Watched reports whether anybody has ever asked for a level. Until then nobody has to
+// measure any.
+func (l *Loudness) Watched() bool { return l.watched.Load() }
+
+// Speaks reports whether a mouth speaks for a name, be it silent now.
+func (l *Loudness) Speaks(of string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mouths[of] > 0
+}
+
+// set changes a voice's level. It allocates nothing while the voice speaks.
+func (l *Loudness) set(of string, level float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := l.speaking[of]
+	if is == nil && level == 0 || is != nil && is.level == level {
+		return
+	}
+	waits := &l.begins
+	switch {
+	case is == nil:
+		if l.speaking == nil {
+			l.speaking = map[string]*loud{}
+		}
+		l.speaking[of] = &loud{level: level}
+	case level == 0:
+		delete(l.speaking, of)
+		waits = &is.changed
+	default:
+		is.level, waits = level, &is.changed
+	}
+	if *waits != nil {
+		close(*waits)
+		*waits = nil
+	}
+}
+
+// Mouth follows one voice: the levels of what was sent and is not played yet. It belongs
+// to one goroutine.
+type Mouth struct {
+	all   *Loudness
+	of    string
+	ahead []moment
+}
+
+// moment is from when a level is heard.
+type moment struct {
+	at    time.Time
+	level float64
+}
+
+// Mouth is one that speaks for a name until it is closed.
+func (l *Loudness) Mouth(of string) *Mouth {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mouths == nil {
+		l.mouths = map[string]int{}
+	}
+	l.mouths[of]++
+	return &Mouth{all: l, of: of}
+}
+
+// Will notes the levels, of LevelDuration each, of sound that will have been played at
+// until. Nothing is heard then, unless more follows.
+func (m *Mouth) Will(levels []float64, until time.Time) {
+	if !m.all.Watched() {
+		return
+	}
+	at := until.Add(-time.Duration(len(levels)) * LevelDuration)
+	for _, level := range levels {
+		m.ahead = append(m.ahead, moment{at, level})
+		at = at.Add(LevelDuration)
+	}
+	m.ahead = append(m.ahead, moment{until, 0})
+}
+
+// Speak notes the levels of sound that is played from now on, or once what it plays is
+// over.
+func (m *Mouth) Speak(levels []float64, now time.Time) {
+	if n := len(m.ahead); n > 0 && m.ahead[n-1].at.After(now) {
+		now = m.ahead[n-1].at
+	}
+	m.Will(levels, now.Add(time.Duration(len(levels))*LevelDuration))
+}
+
+// forever is the wait of a mouth that does not move.
+const forever = time.Duration(math.MaxInt64)
+
+// Follow sets the level that is heard at now, and returns for how long.
+func (m *Mouth) Follow(now time.Time) time.Duration {
+	past := 0
+	for past < len(m.ahead) && !m.ahead[past].at.After(now) {
+		past++
+	}
+	if past > 0 {
+		m.all.set(m.of, m.ahead[past-1].level)
+		m.ahead = m.ahead[:copy(m.ahead, m.ahead[past:])]
+	}
+	if len(m.ahead) == 0 {
+		return forever
+	}
+	return m.ahead[0].at.Sub(now)
+}
+
+// Shut is the end of what was to be heard.
+func (m *Mouth) Shut() {
+	m.ahead = m.ahead[:0]
+	m.all.set(m.of, 0)
+}
+
+// Close shuts a mouth that speaks no more.
+func (m *Mouth) Close() {
+	m.Shut()
+	m.all.mu.Lock()
+	defer m.all.mu.Unlock()
+	if m.all.mouths[m.of]--; m.all.mouths[m.of] == 0 {
+		delete(m.all.mouths, m.of)
+	}
+}
+
+// Run has the mouth speak what it is given, one after the other, until ctx ends. Nothing
+// shuts it.
+func (m *Mouth) Run(ctx context.Context, given <-chan []float64) {
+	defer m.Close()
+	timer := time.NewTimer(forever)
+	defer timer.Stop()
+	for {
+		select {
+		case levels := <-given:
+			if m.Speak(levels, time.Now()); levels == nil {
+				m.Shut()
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		timer.Reset(m.Follow(time.Now()))
+	}
+}
