@@ -74,7 +74,7 @@ type aituberSpeech struct {
 }
 
 func (p aituberkit) open(ctx context.Context, note func(string)) (link, error) {
-	l := &aituberLink{aituberkit: p, remark: remark{tell: note}, client: remote.NewClient(remote.Options{
+	l := &aituberLink{aituberkit: p, remarks: remarks{tell: note}, client: remote.NewClient(remote.Options{
 		Server: remote.Server{Service: "AITuberKit", Address: remote.Address(p.base), Key: p.Secret, Setting: "key", Check: "its version"},
 		Base:   p.base, First: aituberWithin, Idle: aituberWithin,
 	})}
@@ -90,7 +90,7 @@ type aituberLink struct {
 	quiet
 	aituberkit
 	client   *remote.Client
-	remark   remark
+	remarks  remarks
 	receiver string
 	answer   string // names the sentences of one answer: a later one does not push the earlier ones out
 }
@@ -170,11 +170,11 @@ func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) er
 	_, err = l.call(ctx, http.MethodPost, "speak", body)
 	var fault *remote.Fault
 	if errors.As(err, &fault) && fault.Unanswerable() {
-		l.remark.say(err.Error())
+		l.remarks.say("", err.Error())
 		return errUntold
 	}
 	if err == nil {
-		l.remark.say("")
+		l.remarks.say("", "")
 	}
 	return err
 }

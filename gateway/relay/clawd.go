@@ -119,7 +119,7 @@ func (p clawd) open(ctx context.Context, note func(string)) (link, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &clawdLink{clawd: p, remark: remark{tell: note}, told: map[string]feed.State{}, client: remote.NewClient(remote.Options{
+		l := &clawdLink{clawd: p, remarks: remarks{tell: note}, told: map[string]feed.State{}, client: remote.NewClient(remote.Options{
 			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}, Base: base, First: clawdWithin, Idle: clawdWithin,
 		})}
 		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
@@ -141,9 +141,9 @@ func (p clawd) open(ctx context.Context, note func(string)) (link, error) {
 type clawdLink struct {
 	quiet
 	clawd
-	client *remote.Client
-	remark remark
-	told   map[string]feed.State // by session
+	client  *remote.Client
+	remarks remarks
+	told    map[string]feed.State // by session
 }
 
 var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
@@ -188,7 +188,7 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	case answer == "": // HTTP 204
 		noted = "clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"
 	}
-	l.remark.say(noted)
+	l.remarks.say("", noted)
 	return nil
 }
 

@@ -163,8 +163,12 @@ func (r *relay) connect(ctx context.Context) (opened bool, err error) {
 
 func (r *relay) note(note string) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	news := r.state.note != note
 	r.state.note = note
+	r.mu.Unlock()
+	if news {
+		r.o.Bus.Publish("", "", event.Changed{What: "connections"})
+	}
 }
 
 func (r *relay) opened(note string) {
@@ -182,8 +186,9 @@ func (r *relay) closed(err error) {
 
 func (r *relay) set(open bool, note string) {
 	r.mu.Lock()
-	news := r.state.open != open
-	if news || r.state.since.IsZero() {
+	opens := r.state.open != open
+	news := opens || r.state.note != note
+	if opens || r.state.since.IsZero() {
 		r.state.since = time.Now()
 	}
 	r.state.open, r.state.note = open, note

@@ -28,7 +28,8 @@ func nizimaKind() kind {
 }
 
 func (p nizima) open(ctx context.Context, note func(string)) (link, error) {
-	l := &nizimaLink{own: p.own, tell: note, enabled: make(chan struct{}, 1)}
+	l := &nizimaLink{own: p.own, enabled: make(chan struct{}, 1)}
+	l.remarks = remarks{tell: note, note: l.note}
 	w, err := dial(ctx, p.URL, socket.Options{}, l.take)
 	if err != nil {
 		return nil, unreachable(p.URL, err)
@@ -57,7 +58,7 @@ type nizimaMessage struct {
 type nizimaLink struct {
 	*own
 	*wire
-	tell    func(note string)
+	remarks remarks
 	enabled chan struct{} // has an element once its user has switched Perch on
 	off     atomic.Bool   // its user has switched Perch off
 	news    atomic.Bool   // another model is in front
@@ -146,8 +147,12 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) e
 // pardon is ask for what a link outlives the refusal of. Its owner is told.
 func (l *nizimaLink) pardon(ctx context.Context, method string, data any) error {
 	err := l.ask(ctx, method, data, &struct{}{})
-	if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type != "PluginDisabled" {
-		l.tell(refusal.Error())
+	refusal, is := errors.AsType[nizimaError](err)
+	switch {
+	case err == nil:
+		l.remarks.say(method, "")
+	case is && refusal.Type != "PluginDisabled":
+		l.remarks.say(method, refusal.Error())
 		return nil
 	}
 	return err
@@ -189,7 +194,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	if got.Enabled {
 		return nil
 	}
-	l.tell("nizima LIVE waits for you to switch Perch on in its plugin manager")
+	l.remarks.tell("nizima LIVE waits for you to switch Perch on in its plugin manager")
 	select {
 	case <-l.enabled:
 		return nil
@@ -329,7 +334,7 @@ func (l *nizimaLink) keep(ctx context.Context, is Scene) error {
 		if err := l.learn(ctx); err != nil {
 			return err
 		}
-		l.tell(l.note())
+		l.remarks.tell(l.note())
 		if err := l.show(ctx, is, Scene{}); err != nil {
 			return err
 		}
@@ -365,7 +370,9 @@ func (l *nizimaLink) move(ctx context.Context, is Scene) error {
 
 func (l *nizimaLink) every() time.Duration { return movesEvery }
 
-func (l *nizimaLink) note() string { return l.model.note("nizima LIVE", "motion") }
+func (l *nizimaLink) note() string {
+	return join(l.model.note("nizima LIVE", "motion"), l.remarks.text())
+}
 
 func (l *nizimaLink) ended() <-chan error { return l.wire.ended() }
 

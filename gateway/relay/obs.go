@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +100,7 @@ func obsAuthentication(password, salt, challenge string) string {
 }
 
 func (p obs) open(ctx context.Context, note func(string)) (link, error) {
-	l := &obsLink{obs: p, tell: note, now: time.Now, shown: map[string]bool{}, wrong: map[string]string{}}
+	l := &obsLink{obs: p, remarks: remarks{tell: note}, now: time.Now, shown: map[string]bool{}}
 	hello := make(chan obsAny, 1)
 	wire, err := dial(ctx, p.URL, socket.Options{}, func(message []byte) string { return l.take(message, hello) })
 	if err != nil {
@@ -122,15 +121,13 @@ type obsLink struct {
 	quiet
 	*wire
 	obs
-	tell  func(note string)
-	now   func() time.Time
-	stale atomic.Bool // sources or scenes have changed there: all is to be told anew
-	calls int
+	remarks remarks // by the item, or nothing for the text
+	now     func() time.Time
+	stale   atomic.Bool // sources or scenes have changed there: all is to be told anew
+	calls   int
 
-	text   *string           // that it shows; nil is not known
-	shown  map[string]bool   // the items that it was told of, and whether they are to be seen
-	wrong  map[string]string // sentences, by the item, or nothing for the text
-	noted  string
+	text   *string         // that it shows; nil is not known
+	shown  map[string]bool // the items that it was told of, and whether they are to be seen
 	notice string
 	until  time.Time // the notification is shown
 }
@@ -231,10 +228,6 @@ func (l *obsLink) show(ctx context.Context, is, _ Scene) error {
 	if err := l.showItems(ctx, obsItems(l.words, is)); err != nil {
 		return err
 	}
-	if noted := strings.Join(slices.Sorted(maps.Values(l.wrong)), ". "); noted != l.noted {
-		l.noted = noted
-		l.tell(noted)
-	}
 	return nil
 }
 
@@ -286,13 +279,13 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 func (l *obsLink) check(item string, a obsAny, missing string) (done bool) {
 	switch {
 	case a.Status.Result:
-		delete(l.wrong, item)
+		l.remarks.say(item, "")
 	case a.Status.Code == obsNotNow:
 		l.stale.Store(true)
 	case a.Status.Code == obsMissing:
-		l.wrong[item] = missing
+		l.remarks.say(item, missing)
 	default:
-		l.wrong[item] = fmt.Sprintf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret))
+		l.remarks.say(item, fmt.Sprintf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
 	}
 	return a.Status.Result
 }
@@ -303,7 +296,7 @@ func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 		if err := l.show(ctx, is, is); err != nil {
 			return err
 		}
-		if l.words.of("input") == "" || l.wrong[""] != "" {
+		if l.words.of("input") == "" || l.remarks.by[""] != "" {
 			return errUntold
 		}
 	}

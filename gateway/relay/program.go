@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -94,18 +96,41 @@ type link interface {
 // errUntold is of a notification that a program is not told, and that so was not shown.
 var errUntold = errors.New("an owner's words leave it out")
 
-// remark is what is wrong with a link that works.
-type remark struct {
+// remarks are what is wrong with a link that works, each by what it is about, until that
+// is over.
+type remarks struct {
 	tell func(note string)
-	text string
+	note func() string // of the whole link; nil is of the remarks alone
+	by   map[string]string
 }
 
-// say shows the owner what is wrong, where that is news. Empty is nothing.
-func (r *remark) say(text string) {
-	if text != r.text {
-		r.text = text
-		r.tell(text)
+// say shows the owner what is wrong about something, where that is news. Empty is nothing
+// any more.
+func (r *remarks) say(about, text string) {
+	if r.by[about] == text {
+		return
 	}
+	if r.by == nil {
+		r.by = map[string]string{}
+	}
+	if r.by[about] = text; text == "" {
+		delete(r.by, about)
+	}
+	if r.note != nil {
+		r.tell(r.note())
+		return
+	}
+	r.tell(r.text())
+}
+
+// text is all of it.
+func (r *remarks) text() string {
+	return strings.Join(slices.Compact(slices.Sorted(maps.Values(r.by))), ". ")
+}
+
+// join is a note before others.
+func join(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 // quiet is a link that does nothing of what a program may lack.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +48,8 @@ func vtubeStudioKind() kind {
 }
 
 func (p *vtubeStudio) open(ctx context.Context, note func(string)) (link, error) {
-	l := &vtubeLink{program: p, tell: note}
+	l := &vtubeLink{program: p}
+	l.remarks = remarks{tell: note, note: l.note}
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
@@ -101,11 +101,10 @@ type vtubeLink struct {
 	*wire
 	program *vtubeStudio
 	at      string // the address
-	tell    func(note string)
+	remarks remarks
 	calls   int
 	news    atomic.Bool // there is another model, or it has other hotkeys
 	model   vtubeModel
-	wrong   string // what it refused last
 	is      Scene
 	level   float64
 	set     held
@@ -179,16 +178,16 @@ func (l *vtubeLink) pardon(ctx context.Context, request string, data any) error 
 	err := l.ask(ctx, request, data, &struct{}{})
 	var refusal vtubeError
 	switch {
+	case err == nil:
+		l.remarks.say(request, "")
+		return nil
 	case !errors.As(err, &refusal) || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
 		return err
 	case refusal.ID == vtubeDenied: // its user has taken the permission back: a popup now would be impudent
 		l.denied()
 		return errDenied
 	}
-	if l.wrong != refusal.Error() {
-		l.wrong = refusal.Error()
-		l.tell(l.wrong)
-	}
+	l.remarks.say(request, refusal.Error())
 	return nil
 }
 
@@ -274,7 +273,6 @@ func (l *vtubeLink) learn(ctx context.Context) error {
 		}
 	}
 	l.news.Store(false)
-	l.wrong = ""
 	l.model = vtubeModel{words: l.program.words}
 	if err := l.ask(ctx, "HotkeysInCurrentModel", nil, &l.model); err != nil {
 		return err
@@ -328,7 +326,7 @@ func (l *vtubeLink) keep(ctx context.Context, is Scene) error {
 		if err := l.learn(ctx); err != nil {
 			return err
 		}
-		l.tell(l.note())
+		l.remarks.tell(l.note())
 		if err := l.show(ctx, is, Scene{}); err != nil {
 			return err
 		}
@@ -355,9 +353,9 @@ func (l *vtubeLink) ended() <-chan error  { return l.wire.ended() }
 func (l *vtubeLink) note() string {
 	note := l.model.note("VTube Studio", "hotkey")
 	if l.found() {
-		note = strings.TrimSuffix("found at "+shownAddress(l.at)+"; "+note, "; ")
+		note = join("found at "+shownAddress(l.at), note)
 	}
-	return note
+	return join(note, l.remarks.text())
 }
 
 // close takes back what is shown, if the program is still there.

@@ -424,6 +424,22 @@ func TestVTubeStudioModels(t *testing.T) {
 	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.relays.List()[0].Note, "denied") })
 }
 
+// TestARefusalIsOver once what was refused is taken: the note says so no longer.
+func TestARefusalIsOver(t *testing.T) {
+	f := newFakeVTube(t, "").allowed()
+	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	f.mu.Lock()
+	delete(f.expressions, "Happy.exp3.json")
+	f.mu.Unlock()
+	h.happens(robotA, "s", event.SpeakingStarted{}, event.Emotion{Name: "happy"})
+	h.eventually("the refusal is noted", func() bool { return strings.Contains(h.relays.List()[0].Note, "VTube Studio refuses") })
+	h.happens(robotA, "s", event.Emotion{Name: "sad"})
+	h.eventually("another is shown", func() bool { return f.active("02_sad.exp3.json") })
+	h.happens(robotA, "s", event.Emotion{Name: "neutral"}) // which no longer takes back what is not there
+	h.eventually("the note is gone", func() bool { return h.relays.List()[0].Note == "" })
+}
+
 // TestWhatIsNotVTubeStudio costs nothing: it never answers, or answers something else.
 func TestWhatIsNotVTubeStudio(t *testing.T) {
 	for name, answer := range map[string]func([]byte) []any{

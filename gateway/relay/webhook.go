@@ -80,7 +80,7 @@ func newWebhook(o *own) (program, error) {
 
 // open asks whether the program takes anything, and sends what it has missed.
 func (p *webhook) open(ctx context.Context, note func(string)) (link, error) {
-	l := &webhookLink{webhook: p, remark: remark{tell: note}, client: remote.NewClient(remote.Options{
+	l := &webhookLink{webhook: p, remarks: remarks{tell: note}, client: remote.NewClient(remote.Options{
 		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"},
 		Base:   p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
 		First: postWithin, Idle: postWithin,
@@ -100,8 +100,8 @@ func (p *webhook) open(ctx context.Context, note func(string)) (link, error) {
 type webhookLink struct {
 	quiet
 	*webhook
-	client *remote.Client
-	remark remark
+	client  *remote.Client
+	remarks remarks
 }
 
 func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
@@ -148,7 +148,7 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(a, mostReply))
 		a.Close()
-		l.remark.say("")
+		l.remarks.say("", "")
 		return nil
 	}
 	var fault *remote.Fault
@@ -158,7 +158,7 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	case (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil:
 		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
 	case fault.Unanswerable():
-		l.remark.say(err.Error())
+		l.remarks.say("", err.Error())
 		return errUntold
 	}
 	return err
@@ -172,6 +172,6 @@ func webhookSignature(secret []byte, id, at string, body []byte) string {
 }
 
 // note is what was wrong with the first.
-func (l *webhookLink) note() string { return l.remark.text }
+func (l *webhookLink) note() string { return l.remarks.text() }
 
 func (l *webhookLink) close() { l.client.Close() }
