@@ -32,6 +32,7 @@ func chatdollkitKind() kind {
 	return kind{
 		name: "chatdollkit", title: "ChatdollKit",
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions"},
+		mute:  true,
 		faces: agent.VocabularyChatdollKit,
 		words: map[string]string{"speech": "", "notifications": ""},
 		make:  func(o *own) (program, error) { return chatdollkit{o}, checkPort(o.URL, "tcp") },

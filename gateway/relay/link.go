@@ -381,7 +381,7 @@ func (c *connection) take(ctx context.Context) error {
 			return err
 		}
 		c.noteTold(f, notification)
-		if c.kind.can("notifications") {
+		if c.kind.can("notifications") && !c.kind.mute {
 			c.viewer.Shown(f)
 		}
 	}

@@ -25,6 +25,9 @@ type kind struct {
 	// shows is what it can be told at all, for lists and docs: states, tools, faces,
 	// moods, gestures, speech, notifications, questions, mouth.
 	shows []string
+	// mute is that it answers nothing, so that nobody knows whether it shows what it is
+	// told: a notification goes on waiting for somebody who does.
+	mute  bool
 	faces agent.Vocabulary // the words that it is told for faces unless words says otherwise
 	// words are what it is told, by what is shown: "state.thinking", "gesture.wave",
 	// "feeling.concern", and keys of its own. An owner may change each.

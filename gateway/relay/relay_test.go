@@ -152,15 +152,25 @@ func TestManySessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnUntoldNotificationWaits: an owner's words leave it out, and so nobody was shown it.
-func TestAnUntoldNotificationWaits(t *testing.T) {
-	for word, want := range map[string]bool{"": false, "tell": true} {
-		f := newFake(t, "", nil)
-		h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Words: map[string]string{"action.notify": word}})
+// TestANotificationNobodySawWaits: an owner's words leave it out, or the program answers
+// nothing. One that a program has taken was shown.
+func TestANotificationNobodySawWaits(t *testing.T) {
+	warudo, webhook, other := newFake(t, "", nil), newReceiver(t, nil), newReceiver(t, nil)
+	for what, c := range map[string]struct {
+		target Target
+		told   func() bool // what comes after it
+		shown  bool
+	}{
+		"left out": {Target{Kind: "webhook", URL: webhook.URL, Words: map[string]string{"frame.notification": ""}},
+			func() bool { return len(webhook.all("It is warm.")) > 0 }, false},
+		"taken":             {Target{Kind: "webhook", URL: other.URL}, func() bool { return len(other.all("Bread is done.")) > 0 }, true},
+		"perhaps not taken": {Target{Kind: "warudo", URL: "ws://" + warudo.address}, func() bool { return warudo.last("It is warm.") != "" }, false},
+	} {
+		h := newHarness(t, c.target)
 		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 		h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 		h.happens(robotA, "s", turn()...)
-		h.eventually("what comes after it", func() bool { return f.last("It is warm.") != "" })
+		h.eventually("what comes after it", c.told)
 		h.happens(robotA, "s", event.Said{Text: "The end."})
 		shown := false
 		h.bus.ReadFrom(1).Each(t.Context(), func(e event.Envelope) {
@@ -173,8 +183,8 @@ func TestAnUntoldNotificationWaits(t *testing.T) {
 				}
 			}
 		})
-		if shown != want {
-			t.Errorf("with the word %q it was shown: %t", word, shown)
+		if shown != c.shown {
+			t.Errorf("%s: it was shown: %t", what, shown)
 		}
 	}
 }

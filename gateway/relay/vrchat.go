@@ -47,6 +47,7 @@ func vrchatKind() kind {
 	k := kind{
 		name: "vrchat", title: "VRChat", url: "udp://127.0.0.1:9000",
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
+		mute:  true,
 		words: map[string]string{
 			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
 			"chatbox.speech": "on", "chatbox.notifications": "on", "chatbox.typing": "on",

@@ -16,6 +16,7 @@ func warudoKind() kind {
 	return kind{
 		name: "warudo", title: "Warudo", url: "ws://127.0.0.1:19190",
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
+		mute:  true,
 		faces: "vrm",
 		words: map[string]string{
 			"action.state": "stackchan.state", "action.emotion": "stackchan.emotion", "action.gesture": "stackchan.gesture",
