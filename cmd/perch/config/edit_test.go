@@ -274,7 +274,7 @@ func TestHostileTexts(t *testing.T) {
 		if _, err := e.Check(Change{Set: map[string]any{"name": "x", "brains.0.kind": "none"}}); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if took := time.Since(began); took > 20*time.Second {
+		if took := time.Since(began); took > 2*time.Minute {
 			t.Errorf("%s took %s", what, took)
 		}
 	}
