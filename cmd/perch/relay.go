@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perch/command"
 	"perch/device"
 )
 
@@ -21,6 +22,13 @@ const relaysAt = "/api/v1/relays"
 func relayCommand() *cobra.Command {
 	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
 	c.AddCommand(relaysCommand(), tryRelayCommand())
+	return c
+}
+
+// relaysAlias is perch relays, which lists, and perch relays try.
+func relaysAlias() *cobra.Command {
+	c := command.Alias("relays", relaysCommand())
+	c.AddCommand(tryRelayCommand())
 	return c
 }
 
