@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 )
 
@@ -97,7 +98,7 @@ func TestConnect(t *testing.T) {
 		}, "DEVICE_AUTH_SIGNATURE_INVALID"},
 	} {
 		cl := h.dial()
-		cl.send(cl.connect("x", c.change(cl)...))
+		cl.Send(avatartest.Connect("x", c.change(cl)...))
 		answer := cl.next()
 		if !strings.Contains(answer.whole, c.want) || answer.ID != "x" || answer.OK != strings.HasPrefix(c.want, `"`) {
 			t.Errorf("%s: %s, want %s", name, answer.whole, c.want)
@@ -139,14 +140,14 @@ func TestTheToken(t *testing.T) {
 		}, "DEVICE_AUTH_NONCE_REQUIRED"},
 	} {
 		cl := h.dial()
-		cl.send(cl.connect("x", c.change(cl)...))
+		cl.Send(avatartest.Connect("x", c.change(cl)...))
 		if answer := cl.next(); !strings.Contains(answer.whole, c.want) || strings.Contains(answer.whole, "the-key-of-the-skins") {
 			t.Errorf("%s: %s, want %s", name, answer.whole, c.want)
 		}
 	}
 	for n := range 12 {
 		cl := h.dial()
-		cl.send(cl.connect("x", auth("token", fmt.Sprint("guess-", n))))
+		cl.Send(avatartest.Connect("x", auth("token", fmt.Sprint("guess-", n))))
 		if answer := cl.next(); n == 11 && !strings.Contains(answer.whole, "AUTH_RATE_LIMITED") {
 			t.Errorf("a guesser: %s", answer.whole)
 		}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -20,12 +19,10 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
-	"perch/socket"
-	"perch/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -107,61 +104,39 @@ func (c cast) Known(name string) bool {
 
 // harness is the door with a bus and a feed behind it, served over loopback.
 type harness struct {
+	*avatartest.Appliance
 	t     testing.TB
-	bus   *event.Bus
 	talks *scripted
 	door  *Door
-	url   string
-	stop  func()
 }
 
 func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
 	t.Helper()
-	bus, board, log := event.NewBus(), agent.NewBoard(), slog.New(slog.DiscardHandler)
-	words, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := feed.New(feed.Options{Board: board, Bus: bus, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: words, Log: log})
-	h := &harness{t: t, bus: bus, talks: &scripted{bus: bus}}
-	o, p := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: "Chan", Version: "1.2.3", Log: log}, usualPaces()
-	for _, c := range change {
-		c(&o, &p)
-	}
-	h.door = New(o)
-	h.door.paces = p
-	engine, err := door.NewEngine(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.door.Routes(engine)
-	server := httptest.NewServer(engine)
-	h.url = "ws" + strings.TrimPrefix(server.URL, "http")
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() { board.Run(ctx, bus.ReadFrom(1)) })
-	all.Go(func() { f.Run(ctx) })
-	all.Go(func() { h.door.Run(ctx) })
-	h.stop = sync.OnceFunc(func() {
-		cancel()
-		all.Wait()
-		server.Close()
-		bus.Close()
+	h := &harness{t: t, talks: &scripted{}}
+	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
+		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: "Chan", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
+		p := usualPaces()
+		for _, c := range change {
+			c(&o, &p)
+		}
+		h.door = New(o)
+		h.door.paces = p
+		return h.door
 	})
-	t.Cleanup(h.stop)
+	h.talks.bus = h.Bus
 	return h
 }
 
 func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
 	for _, e := range events {
-		h.bus.Publish(robot, session, e)
+		h.Bus.Publish(robot, session, e)
 	}
 }
 
 // client is a program of OpenClaw's. It reads frames as they come.
 type client struct {
+	*avatartest.Client
 	t     testing.TB
-	conn  *socket.Conn
 	nonce string
 }
 
@@ -179,64 +154,31 @@ type told struct {
 // dial opens a connection, and takes the challenge.
 func (h *harness) dial() *client {
 	h.t.Helper()
-	conn, err := socket.Dial(context.Background(), h.url+"/", socket.Options{MaxMessage: 1 << 20})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(conn.Drop)
-	c := &client{t: h.t, conn: conn}
-	first := c.next()
-	var challenge struct{ Nonce string }
-	if err := json.Unmarshal(first.Payload, &challenge); err != nil || first.Event != "connect.challenge" || challenge.Nonce == "" {
-		h.t.Fatalf("no challenge: %s", first.whole)
-	}
-	c.nonce = challenge.Nonce
-	return c
-}
-
-// connect is what Flawed Avatar sends, with what is changed of it.
-func (c *client) connect(id string, change ...func(map[string]any)) string {
-	params := map[string]any{"minProtocol": 3, "maxProtocol": 3,
-		"client": map[string]any{"id": "gateway-client", "displayName": "Flawed Avatar", "version": "0.2.2", "platform": "linux", "mode": "backend"},
-		"caps":   []string{}, "role": "operator", "scopes": []string{"operator.admin"}}
-	for _, c := range change {
-		c(params)
-	}
-	return string(encode(map[string]any{"type": "req", "id": id, "method": "connect", "params": params}))
+	c, nonce := avatartest.Challenged(h.t, h.URL, func(message string) string { return message })
+	return &client{c, h.t, nonce}
 }
 
 // join opens a connection that has connected.
 func (h *harness) join(change ...func(map[string]any)) *client {
 	h.t.Helper()
 	c := h.dial()
-	c.send(c.connect("1", change...))
+	c.Send(avatartest.Connect("1", change...))
 	if hello := c.next(); !hello.OK || !strings.Contains(hello.whole, `"type":"hello-ok"`) {
 		h.t.Fatalf("no hello: %s", hello.whole)
 	}
 	return c
 }
 
-func (c *client) send(text string) {
-	c.t.Helper()
-	if err := c.conn.SendText([]byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 func (c *client) call(id, method, params string) {
 	c.t.Helper()
-	c.send(fmt.Sprintf(`{"type":"req","id":%q,"method":%q,"params":%s}`, id, method, params))
+	c.Send(fmt.Sprintf(`{"type":"req","id":%q,"method":%q,"params":%s}`, id, method, params))
 }
 
 func (c *client) next() told {
 	c.t.Helper()
-	isText, text, err := c.conn.Receive()
-	if err != nil || !isText {
-		c.t.Fatalf("no frame came: text %t (%v)", isText, err)
-	}
-	f := told{whole: string(text)}
-	if err := json.Unmarshal(text, &f); err != nil {
-		c.t.Fatalf("%s: %v", text, err)
+	f := told{whole: c.Next()}
+	if err := json.Unmarshal([]byte(f.whole), &f); err != nil {
+		c.t.Fatalf("%s: %v", f.whole, err)
 	}
 	return f
 }
@@ -269,12 +211,8 @@ func (c *client) events(last string) (all []told) {
 // gone waits for the end of the connection.
 func (c *client) gone() {
 	c.t.Helper()
-	for {
-		if _, _, err := c.conn.Receive(); err == io.EOF {
-			return
-		} else if err != nil {
-			c.t.Fatal(err)
-		}
+	if err := c.Ended(); err != io.EOF {
+		c.t.Fatal(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +14,10 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 	"perch/socket"
 )
-
-// ofThisRun is what differs between two transcripts.
-var ofThisRun = regexp.MustCompile(`"(nonce|connId)":"[A-Z0-9]+"|` +
-	`"(ts|startedAt|endedAt|timestamp|updatedAt|uptimeMs)":\d+|"(runId|toolCallId)":"[A-Z0-9]{26}"`)
-
-func steady(s string) string {
-	return ofThisRun.ReplaceAllStringFunc(s, func(s string) string { name, _, _ := strings.Cut(s, ":"); return name + `:"~"` })
-}
 
 // TestTranscript is what Flawed Avatar and the door say to each other in a turn of its own
 // and in one of a robot's (testdata/transcript.txt). The events of the text itself come
@@ -38,19 +30,15 @@ func TestTranscript(t *testing.T) {
 		to := &said
 		if f.Event == "chat" {
 			to = &chat
-			f.whole = regexp.MustCompile(`,"seq":\d+}$`).ReplaceAllString(f.whole, "}")
 		}
-		if f.Event == "agent" {
-			f.whole = regexp.MustCompile(`,"seq":\d+}$`).ReplaceAllString(f.whole, "}")
-		}
-		fmt.Fprintf(to, "< %s\n", steady(f.whole))
+		fmt.Fprintf(to, "< %s\n", avatartest.Steady(f.whole))
 	}
 	say := func(text string) {
 		fmt.Fprintf(&said, "> %s\n", text)
-		c.send(text)
+		c.Send(text)
 	}
 	note(told{whole: string(encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
-	say(c.connect("1"))
+	say(avatartest.Connect("1"))
 	note(c.next())
 	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
 	note(c.next())
@@ -277,7 +265,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	if got := c.answer("more"); got.Error == nil || got.Error.Code != unavailable || !got.Error.Retryable {
 		t.Errorf("a fifth at once: %s", got.whole)
 	}
-	c.conn.Drop()
+	c.Conn.Drop()
 	for range mostChats {
 		if err := <-ended; err == nil {
 			t.Error("a turn went on")
@@ -302,7 +290,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	silent, other := h.join(), h.join()
 	long := strings.Repeat("x", 1900)
 	go func() { // it asks and asks
-		for n := 0; silent.conn.SendText(fmt.Appendf(nil, `{"type":"req","id":"%d","method":"sessions.list"}`, n)) == nil; n++ {
+		for n := 0; silent.Conn.SendText(fmt.Appendf(nil, `{"type":"req","id":"%d","method":"sessions.list"}`, n)) == nil; n++ {
 		}
 	}()
 	for n := 0; h.door.Connected() > 1; n++ {
@@ -313,7 +301,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 			t.Fatal("it is still there")
 		}
 	}
-	silent.conn.Drop()
+	silent.Conn.Drop()
 }
 
 // TestGarbage ends a connection that has not connected, and is answered after that.
@@ -322,30 +310,30 @@ func TestGarbage(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", "null", `"req"`, `{"type":"req"}`, `{"type":"req","id":"1","method":"sessions.list"}`,
 		`{"type":"res","id":"1","method":"connect"}`, strings.Repeat("[", 60_000), "\xff\xfe"} {
 		c := h.dial()
-		c.send(text)
+		c.Send(text)
 		if f := c.next(); f.OK || f.Error == nil || f.Error.Code != invalidRequest {
 			t.Errorf("%.40q: %s", text, f.whole)
 		}
 		c.gone()
 	}
 	for _, c := range []*client{h.dial(), h.join()} { // a frame that is too big is not read, and so not answered
-		c.send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", mostMessage) + `"}`)
-		if _, text, err := c.conn.Receive(); err == nil {
+		c.Send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", mostMessage) + `"}`)
+		if _, text, err := c.Conn.Receive(); err == nil {
 			t.Errorf("a frame that is too big: %.80s", text)
 		}
 	}
 	c := h.join()
 	for _, text := range []string{"", "{", "[]", `{"type":"req"}`, `{"type":"req","id":7,"method":"sessions.list"}`} {
-		c.send(text)
+		c.Send(text)
 		if f := c.answer(noID); f.Error.Code != invalidRequest {
 			t.Errorf("%q: %s", text, f.whole)
 		}
 	}
-	if err := c.conn.SendBinary([]byte{1, 2, 3}); err != nil {
+	if err := c.Conn.SendBinary([]byte{1, 2, 3}); err != nil {
 		t.Fatal(err)
 	}
 	c.answer(noID)
-	c.send(`{"type":"cancel","id":"1"}`) // needs no answer
+	c.Send(`{"type":"cancel","id":"1"}`) // needs no answer
 	c.call("2", "connect", "{}")
 	if f := c.answer("2"); !strings.Contains(f.whole, "first request") {
 		t.Error(f.whole)
@@ -365,7 +353,7 @@ func TestLimits(t *testing.T) {
 	for range mostOfOne {
 		h.dial()
 	}
-	if conn, err := socket.Dial(t.Context(), h.url+"/", socket.Options{}); err == nil || !strings.Contains(err.Error(), "too_many_clients") {
+	if conn, err := socket.Dial(t.Context(), h.URL+"/", socket.Options{}); err == nil || !strings.Contains(err.Error(), "too_many_clients") {
 		t.Errorf("one more: %v %v", conn, err)
 	}
 }
@@ -395,7 +383,7 @@ func TestTheEnd(t *testing.T) {
 	waits, idle, asks := h.dial(), h.join(), h.join()
 	asks.call("1", "chat.send", `{"sessionKey":"main","message":"hello","idempotencyKey":"1"}`)
 	asks.answer("1")
-	h.stop()
+	h.Stop()
 	select {
 	case <-left:
 	default:
@@ -412,9 +400,8 @@ func TestTheEnd(t *testing.T) {
 // FuzzFrames: whatever a client sends before it has connected or after, it is answered
 // with a frame.
 func FuzzFrames(f *testing.F) {
-	c := &client{}
-	f.Add(true, []byte(c.connect("1")))
-	f.Add(true, []byte(c.connect("1", newDevice(0).signs("nonce", secondForm))))
+	f.Add(true, []byte(avatartest.Connect("1")))
+	f.Add(true, []byte(avatartest.Connect("1", newDevice(0).signs("nonce", secondForm))))
 	f.Add(true, []byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:main","message":"x","idempotencyKey":"k"}}`))
 	f.Add(true, []byte(`{"type":"cancel","id":"2"}`))
 	f.Add(false, []byte{0})

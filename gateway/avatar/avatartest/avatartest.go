@@ -1,0 +1,120 @@
+// Package avatartest runs doors of avatar programs in tests, and speaks with them as
+// those programs do.
+package avatartest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/agent"
+	"perch/agent/feed"
+	"perch/agent/notice"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/store/storetest"
+)
+
+// Key opens the doors that have a lock, as ?token=.
+const Key = "key-of-the-skins"
+
+// Lock is that of a door that wants Key.
+func Lock() gin.HandlerFunc {
+	return door.Guard(door.InUpgrade(true, door.NewKey(Key, "skins.key", "").Check))
+}
+
+// Door is a door of avatar programs.
+type Door interface {
+	Routes(r gin.IRouter)
+	Run(ctx context.Context)
+}
+
+// Serve has a door let programs in over loopback. stop ends it, and may be called more
+// than once; the end of the test does so, too.
+func Serve(t testing.TB, d Door, locks ...gin.HandlerFunc) (url string, stop func()) {
+	t.Helper()
+	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Routes(engine.Group("", locks...))
+	server := httptest.NewServer(engine)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(ctx) })
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		server.Close()
+	})
+	t.Cleanup(stop)
+	return "ws" + strings.TrimPrefix(server.URL, "http"), stop
+}
+
+// Appliance is a door, and what stands behind it: a bus, and a feed that shows its events.
+type Appliance struct {
+	Bus  *event.Bus
+	Feed *feed.Feed
+	URL  string
+	Stop func() // ends all of it, once; the end of the test does so, too
+}
+
+// Start runs a door with a feed behind it.
+func Start(t testing.TB, open func(f *feed.Feed) Door, locks ...gin.HandlerFunc) *Appliance {
+	t.Helper()
+	a, board := &Appliance{Bus: event.NewBus()}, agent.NewBoard()
+	a.Feed = feed.New(feed.Options{Bus: a.Bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
+		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { board.Run(ctx, a.Bus.ReadFrom(1)) })
+	running.Go(func() { a.Feed.Run(ctx) })
+	url, stop := Serve(t, open(a.Feed), locks...)
+	a.URL, a.Stop = url, sync.OnceFunc(func() {
+		stop()
+		cancel()
+		running.Wait()
+		a.Bus.Close()
+	})
+	t.Cleanup(a.Stop)
+	return a
+}
+
+// Chats are the skins' talks, with an agent that has a script.
+type Chats struct {
+	Answer func(ctx context.Context, text string, take func(agent.Reply) error) error
+
+	mu    sync.Mutex
+	asked []string
+}
+
+// SessionOf is as that of the skins: "vtb_desk", and for a talk that is joined "vtb_" and
+// the robot. There is no robot that is called nobody.
+func (*Chats) SessionOf(talk string) (string, error) {
+	if talk == feed.OfRobot+"nobody" {
+		return "", &door.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
+	}
+	return "vtb_" + strings.TrimPrefix(talk, feed.OfRobot), nil
+}
+
+// Chat follows the script.
+func (c *Chats) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+	c.mu.Lock()
+	c.asked = append(c.asked, fmt.Sprintf("%s %q %s", talk, character, text))
+	c.mu.Unlock()
+	return c.Answer(ctx, text, take)
+}
+
+// Asked is what was asked so far: talk, character and text of each question.
+func (c *Chats) Asked() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.asked...)
+}
