@@ -25,7 +25,8 @@ type Conn struct {
 	talk      string
 	session   string // in which the talk shows
 	character string
-	out       chan []byte // what is sent next
+	out       chan []byte   // what is sent next
+	greeted   chan struct{} // closed once the greeting was sent
 
 	// Of the goroutine that receives: the answer under way.
 	interrupt context.CancelFunc // nil is none
@@ -72,6 +73,7 @@ func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet it: %w", err)
 	}
+	close(c.greeted)
 	for ctx.Err() == nil {
 		isText, message, err := c.socket.Receive()
 		switch {
@@ -90,9 +92,11 @@ func (c *Conn) read(ctx context.Context) error {
 }
 
 // write sends what there is to send until ctx ends or the program does not take it.
+// Nothing shows before the greeting.
 func (c *Conn) write(ctx context.Context) {
 	ping := time.NewTicker(c.door.paces.ping)
 	defer ping.Stop()
+	greeted, news := c.greeted, (<-chan struct{})(nil)
 	for {
 		var err error
 		select {
@@ -100,7 +104,9 @@ func (c *Conn) write(ctx context.Context) {
 			return
 		case message := <-c.out:
 			err = c.socket.SendText(message)
-		case <-c.view.News():
+		case <-greeted:
+			greeted, news = nil, c.view.News()
+		case <-news:
 			err = c.show()
 		case <-ping.C:
 			err = c.socket.Ping()

@@ -12,6 +12,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -110,9 +111,10 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 		leave()
 		return nil // Accept has answered
 	}
-	c := &Conn{door: d, socket: conn, talk: talk, session: session, character: asked.Get("character"), out: make(chan []byte),
+	c := &Conn{door: d, socket: conn, talk: talk, session: session, character: asked.Get("character"),
+		out: make(chan []byte), greeted: make(chan struct{}),
 		log:  d.o.Log.With("address", r.RemoteAddr),
-		view: d.o.Feed.Join(feed.Filter{Kinds: d.o.Shown, Sessions: []string{session}, All: true})}
+		view: d.o.Feed.Join(feed.Filter{Kinds: d.o.Shown, Sessions: shown(talk, session), All: true})}
 	c.program = d.o.New(c)
 	go func() {
 		defer leave()
@@ -120,3 +122,15 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 	}()
 	return nil
 }
+
+// shown are the sessions that a program is shown: that of its talk. One that has joined a
+// robot's talk is shown the robot's own as well, where people speak with it.
+func shown(talk, session string) []string {
+	if !strings.HasPrefix(talk, feed.OfRobot) {
+		return []string{session}
+	}
+	return []string{session, feed.OfRobot + strings.TrimPrefix(session, ofChat)}
+}
+
+// ofChat begins the sessions of the skins' talks. In that of a robot's the robot follows.
+const ofChat = "vtb_"
