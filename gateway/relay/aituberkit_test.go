@@ -22,6 +22,7 @@ import (
 // commit 6be82fe say: paths end with a slash, or lead elsewhere.
 type fakeAITuber struct {
 	*httptest.Server
+	t         testing.TB
 	mu        sync.Mutex
 	key       string
 	receivers []aituberReceiver
@@ -29,14 +30,21 @@ type fakeAITuber struct {
 }
 
 func newFakeAITuber(t testing.TB) *fakeAITuber {
-	f := &fakeAITuber{key: "a-key", receivers: []aituberReceiver{
+	f := &fakeAITuber{t: t, key: "a-key", receivers: []aituberReceiver{
 		{ID: "aituber-receiver-0", Configured: "slides", Name: "Firefox 0", Capabilities: []string{"presentation"}},
 		{ID: "aituber-receiver-1", Configured: "stage", Name: "Chrome 1", Capabilities: []string{"presentation", "chat", "speech"}},
 		{ID: "aituber-receiver-2", Configured: "obs", Name: "OBS 2", Capabilities: []string{"speech"}},
 	}}
-	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
-	t.Cleanup(f.Close)
+	f.Server = serveHTTP(t, anywhere, http.HandlerFunc(f.serve))
 	return f
+}
+
+func (f *fakeAITuber) stop() { kill(f.Server) }
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (f *fakeAITuber) again() {
+	f.told = nil
+	f.Server = serveHTTP(f.t, f.Listener.Addr().String(), f.Config.Handler)
 }
 
 func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {

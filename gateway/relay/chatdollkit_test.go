@@ -16,8 +16,10 @@ import (
 
 // lineServer takes lines by TCP, as ChatdollKit's SocketServer does.
 type lineServer struct {
-	l       net.Listener
-	serving sync.WaitGroup
+	t        testing.TB
+	greeting string
+	l        net.Listener
+	serving  sync.WaitGroup
 
 	mu    sync.Mutex
 	told  []string
@@ -27,11 +29,17 @@ type lineServer struct {
 // newLineServer says greeting to whoever connects, which ChatdollKit does not.
 func newLineServer(t testing.TB, address, greeting string) *lineServer {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &lineServer{l: l}
+	s := &lineServer{t: t, greeting: greeting}
+	s.run(address)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// run serves at an address.
+func (s *lineServer) run(address string) {
+	s.t.Helper()
+	l := listen(s.t, address)
+	s.l = l
 	s.serving.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -43,7 +51,7 @@ func newLineServer(t testing.TB, address, greeting string) *lineServer {
 			s.mu.Unlock()
 			s.serving.Go(func() {
 				defer c.Close()
-				if _, err := io.WriteString(c, greeting); err != nil {
+				if _, err := io.WriteString(c, s.greeting); err != nil {
 					return
 				}
 				for lines := bufio.NewScanner(c); lines.Scan(); {
@@ -54,8 +62,15 @@ func newLineServer(t testing.TB, address, greeting string) *lineServer {
 			})
 		}
 	})
-	t.Cleanup(s.stop)
-	return s
+}
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (s *lineServer) again() {
+	s.t.Helper()
+	s.mu.Lock()
+	s.told, s.conns = nil, nil
+	s.mu.Unlock()
+	s.run(s.l.Addr().String())
 }
 
 func (s *lineServer) stop() {

@@ -21,6 +21,7 @@ import (
 // fakeClawd is clawd-on-desk as far as its server's source says (src/server.js and
 // src/server-route-state.js of version 0.5.10 and later).
 type fakeClawd struct {
+	t       testing.TB
 	address string
 	server  *http.Server
 	serving sync.WaitGroup
@@ -32,19 +33,27 @@ type fakeClawd struct {
 
 func newFakeClawd(t testing.TB, address string) *fakeClawd {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return startFakeClawd(t, l)
+	return startFakeClawd(t, listen(t, address))
 }
 
 func startFakeClawd(t testing.TB, l net.Listener) *fakeClawd {
-	c := &fakeClawd{address: l.Addr().String()}
-	c.server = &http.Server{Handler: http.HandlerFunc(c.serve)}
-	c.serving.Go(func() { _ = c.server.Serve(l) })
+	c := &fakeClawd{t: t, address: l.Addr().String()}
+	c.run(l)
 	t.Cleanup(c.stop)
 	return c
+}
+
+func (c *fakeClawd) run(l net.Listener) {
+	server := &http.Server{Handler: http.HandlerFunc(c.serve)}
+	c.server = server
+	c.serving.Go(func() { _ = server.Serve(l) })
+}
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (c *fakeClawd) again() {
+	c.t.Helper()
+	c.told = nil
+	c.run(listen(c.t, c.address))
 }
 
 func (c *fakeClawd) stop() {

@@ -10,83 +10,93 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"perch/agent/feed"
 	"perch/event"
 )
 
 // player is a program of a kind, which notes what it is told.
 type player struct {
 	kind  string
-	start func(t testing.TB) (Target, interface{ all() string })
+	start func(t testing.TB) (Target, toldProgram)
 	// again reports whether a program is told now and then what it was told before; then
 	// only what is new of an address counts.
 	again bool
 }
 
+// toldProgram is a program that notes what it is told, a message a line.
+type toldProgram interface {
+	all() string
+	stop()  // as a kill would
+	again() // starts it where it was; it has been told nothing yet
+}
+
 // players are a program of each kind.
 func players() []player {
 	return []player{
-		{"aituberkit", func(t testing.TB) (Target, interface{ all() string }) {
+		{"aituberkit", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeAITuber(t)
 			return Target{URL: f.URL, Secret: f.key}, f
 		}, false},
-		{"chatdollkit", func(t testing.TB) (Target, interface{ all() string }) {
-			s := newLineServer(t, "", "")
+		{"chatdollkit", func(t testing.TB) (Target, toldProgram) {
+			s := newLineServer(t, anywhere, "")
 			return Target{URL: "tcp://" + s.l.Addr().String()}, plainly{s, performedLine}
 		}, true},
-		{"clawd", func(t testing.TB) (Target, interface{ all() string }) {
-			c := newFakeClawd(t, "127.0.0.1:0")
+		{"clawd", func(t testing.TB) (Target, toldProgram) {
+			c := newFakeClawd(t, anywhere)
 			return Target{URL: "http://" + c.address}, c
 		}, false},
-		{"nizima", func(t testing.TB) (Target, interface{ all() string }) {
+		{"nizima", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeNizima(t)
 			f.eager = true
 			return Target{URL: "ws://" + f.address}, plainly{f, f.line}
 		}, true},
-		{"obs", func(t testing.TB) (Target, interface{ all() string }) {
+		{"obs", func(t testing.TB) (Target, toldProgram) {
 			o := newFakeOBS("a password")
 			f := greetingFake(t, "", o.greet, o.answer)
 			return Target{URL: "ws://" + f.address, Secret: o.password}, f
 		}, false},
-		{"unreal", func(t testing.TB) (Target, interface{ all() string }) {
+		{"unreal", func(t testing.TB) (Target, toldProgram) {
 			f := unrealFake(t, true)
 			return Target{URL: "ws://" + f.address}, plainly{f, unnumbered}
 		}, false},
-		{"veadotube", func(t testing.TB) (Target, interface{ all() string }) {
+		{"veadotube", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeVeado(t, "")
 			return Target{URL: "ws://" + f.address}, plainly{f, f.line}
 		}, false},
-		{"vmc", func(t testing.TB) (Target, interface{ all() string }) {
+		{"vmc", func(t testing.TB) (Target, toldProgram) {
 			l := newListener(t, "")
 			return Target{URL: "udp://" + l.address}, plainly{l, weightLine}
 		}, true},
-		{"vrchat", func(t testing.TB) (Target, interface{ all() string }) {
+		{"vrchat", func(t testing.TB) (Target, toldProgram) {
 			l := newListener(t, "")
 			return Target{URL: "udp://" + l.address}, l
 		}, true},
-		{"vtube_studio", func(t testing.TB) (Target, interface{ all() string }) {
+		{"vtube_studio", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeVTube(t, "").allowed()
 			return Target{URL: "ws://" + f.address}, plainly{f, f.line}
 		}, true},
-		{"warudo", func(t testing.TB) (Target, interface{ all() string }) {
+		{"warudo", func(t testing.TB) (Target, toldProgram) {
 			f := newFake(t, "", nil)
 			return Target{URL: "ws://" + f.address}, f
 		}, false},
-		{"webhook", func(t testing.TB) (Target, interface{ all() string }) {
+		{"webhook", func(t testing.TB) (Target, toldProgram) {
 			r := newReceiver(t, nil)
-			return Target{URL: r.URL}, transcript{r}
+			return Target{URL: r.URL}, untimed{r}
 		}, false},
 	}
 }
 
 // plainly is what a program is told, but for what differs from day to day.
 type plainly struct {
-	told interface{ all() string }
+	toldProgram
 	line func(message string) string // empty is left out
 }
 
 func (p plainly) all() string {
 	var lines []string
-	for message := range strings.Lines(p.told.all()) {
+	for message := range strings.Lines(p.toldProgram.all()) {
 		if line := p.line(message); line != "" {
 			lines = append(lines, line)
 		}
@@ -150,9 +160,37 @@ func acts() []act {
 // playing is a player at work.
 type playing struct {
 	player
-	told interface{ all() string }
+	told toldProgram
 	read int               // lines
 	last map[string]string // by address, where it is told again
+}
+
+// play starts a program of each kind, and what shows the agents in them. The doors come
+// with programs that have joined the robot's talk.
+func play(t testing.TB) (*harness, []*playing) {
+	t.Helper()
+	var targets []Target
+	var all []*playing
+	for _, p := range players() {
+		target, told := p.start(t)
+		target.Kind = cmp.Or(target.Kind, p.kind)
+		targets, all = append(targets, target), append(all, &playing{player: p, told: told})
+	}
+	h := newHarness(t, targets...)
+	for kind, told := range visitors(t, h.feed) {
+		all = append(all, &playing{player: player{kind: kind}, told: told})
+	}
+	slices.SortFunc(all, func(a, b *playing) int { return strings.Compare(a.kind, b.kind) })
+	h.eventually("all are connected", func() bool {
+		return !slices.ContainsFunc(h.relays.List(), func(s Shown) bool { return !s.OK })
+	})
+	return h, all
+}
+
+// again starts one that was killed. Nothing that it was told before counts.
+func (p *playing) again() {
+	p.read, p.last = 0, nil
+	p.told.again()
 }
 
 // fresh are the lines since it was last asked, sorted: the order of what belongs
@@ -164,7 +202,7 @@ func (p *playing) fresh() (lines []string, read int) {
 	}
 	for _, line := range all[min(p.read, len(all)):] {
 		address, _, _ := strings.Cut(line, " ")
-		if line != "" && (!p.again || p.last[address] != line) && !slices.Contains(lines, line) {
+		if line != "" && (!p.player.again || p.last[address] != line) && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
@@ -175,72 +213,162 @@ func (p *playing) fresh() (lines []string, read int) {
 // take counts the lines as read.
 func (p *playing) take(lines []string, read int) {
 	p.read = read
+	if p.last == nil {
+		p.last = map[string]string{}
+	}
 	for _, line := range lines {
 		address, _, _ := strings.Cut(line, " ")
 		p.last[address] = line
 	}
 }
 
+// golden is a file with what programs are told at each act. PERCH_GOLDEN=rewrite has it
+// written.
+type golden struct {
+	t       testing.TB
+	file    string
+	want    map[string][]string // by act and kind
+	rewrite bool
+	written strings.Builder
+}
+
+func newGolden(t testing.TB, file string) *golden {
+	t.Helper()
+	g := &golden{t: t, file: file, rewrite: os.Getenv("PERCH_GOLDEN") == "rewrite"}
+	text, err := os.ReadFile(file)
+	if err != nil && !g.rewrite {
+		t.Fatal(err)
+	}
+	g.want = readActs(string(text))
+	return g
+}
+
 // quietAfter is how long nothing comes after what a step brings about: gestures end and
 // the chatbox waits for longer than a second.
 const quietAfter = 2500 * time.Millisecond
 
-// TestASpokenTurnThroughAllAtOnce is what every program is told of it.
-// PERCH_GOLDEN=rewrite writes testdata/turn.txt.
-func TestASpokenTurnThroughAllAtOnce(t *testing.T) {
-	const file = "testdata/turn.txt"
-	rewrite := os.Getenv("PERCH_GOLDEN") == "rewrite"
-	golden, err := os.ReadFile(file)
-	if err != nil && !rewrite {
-		t.Fatal(err)
+// act waits until each program was told what belongs to an act, and nothing else. It
+// returns when that was.
+func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
+	g.t.Helper()
+	fmt.Fprintf(&g.written, "== %s\n", what)
+	if g.rewrite {
+		time.Sleep(quietAfter)
 	}
-	want := readActs(string(golden))
+	at = map[string]time.Time{}
+	for until := time.Now().Add(10 * time.Second); len(at) < len(all); time.Sleep(2 * time.Millisecond) {
+		for _, p := range all {
+			if !at[p.kind].IsZero() {
+				continue
+			}
+			lines, read := p.fresh()
+			expected := g.want[what+"/"+p.kind]
+			if !g.rewrite && !slices.Equal(lines, expected) {
+				if time.Now().After(until) {
+					g.t.Fatalf("%s: %s is told\n%s\nand not\n%s", what, p.kind, strings.Join(lines, "\n"), strings.Join(expected, "\n"))
+				}
+				continue
+			}
+			at[p.kind] = time.Now()
+			p.take(lines, read)
+			for _, line := range lines {
+				fmt.Fprintf(&g.written, "%s: %s\n", p.kind, line)
+			}
+		}
+	}
+	return at
+}
+
+// end writes the file, where that is wanted.
+func (g *golden) end() {
+	g.t.Helper()
+	if !g.rewrite {
+		return
+	}
+	if err := os.WriteFile(g.file, []byte(g.written.String()), 0o644); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// TestASpokenTurnThroughAllAtOnce is what every program is told of it: those that relays
+// reach, and those that connect to a door.
+func TestASpokenTurnThroughAllAtOnce(t *testing.T) {
 	if len(players()) != len(kinds()) {
 		t.Errorf("of %d kinds %d have a player", len(kinds()), len(players()))
 	}
-	var targets []Target
-	var all []*playing
-	for _, p := range players() {
-		target, told := p.start(t)
-		target.Kind = cmp.Or(target.Kind, p.kind)
-		targets, all = append(targets, target), append(all, &playing{p, told, 0, map[string]string{}})
+	g := newGolden(t, "testdata/turn.txt")
+	h, all := play(t)
+	g.act("the programs are connected", all)
+	for _, a := range acts() {
+		h.happen(a)
+		g.act(a.what, all)
 	}
-	h := newHarness(t, targets...)
-	h.eventually("all are connected", func() bool {
-		return !slices.ContainsFunc(h.relays.List(), func(s Shown) bool { return !s.OK })
+	g.end()
+}
+
+// TestEachProgramComesBack: each is killed while the robot speaks. Back where it was, it is
+// told within a second what shows then, and nothing of before. No goroutine is left.
+func TestEachProgramComesBack(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Run("all", comesBack)
+	goleak.VerifyNone(t, before)
+}
+
+func comesBack(t *testing.T) {
+	g := newGolden(t, "testdata/return.txt")
+	h, all := play(t)
+	g.act("the programs are connected", all)
+	for _, a := range []act{{what: "the robot is there", event: event.RobotOnline{}}, {what: "it is sad", event: event.Emotion{Name: "sad"}},
+		{what: "it speaks", event: event.SpeakingStarted{}}, {what: "a sentence", event: event.Said{Text: "It is cold."}},
+		{what: "its mouth opens", mouth: .5}} {
+		h.happen(a)
+		g.act(a.what, all)
+	}
+	for _, p := range all {
+		p.told.stop()
+	}
+	h.happens(robotA, "s", event.Emotion{Name: "happy"}, event.Asked{ID: "q", Text: "May I open the window?"})
+	h.voice.set(1)
+	h.eventually("it asks", func() bool {
+		v := h.feed.Join(feed.Filter{Kinds: []string{feed.KindNotice}})
+		defer v.Leave()
+		f, _ := v.Take()
+		return f != nil
 	})
-	var written strings.Builder
-	for _, a := range append([]act{{what: "the programs are connected"}}, acts()...) {
-		fmt.Fprintf(&written, "== %s\n", a.what)
-		switch {
-		case a.event != nil:
-			h.happens(robotA, "s", a.event)
-		default:
-			h.voice.set(a.mouth)
-		}
-		if rewrite {
-			time.Sleep(quietAfter)
-		}
+	late, back := lateness(t), map[string]time.Time{}
+	h.eventually("all are away, and started again", func() bool {
 		for _, p := range all {
-			expected := want[a.what+"/"+p.kind]
-			lines, read := p.fresh()
-			for until := time.Now().Add(10 * time.Second); !rewrite && !slices.Equal(lines, expected); lines, read = p.fresh() {
-				if time.Now().After(until) {
-					t.Fatalf("%s: %s is told\n%s\nand not\n%s", a.what, p.kind, strings.Join(lines, "\n"), strings.Join(expected, "\n"))
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-			p.take(lines, read)
-			for _, line := range lines {
-				fmt.Fprintf(&written, "%s: %s\n", p.kind, line)
+			away := !slices.ContainsFunc(h.relays.List(), func(s Shown) bool { return s.Kind == p.kind && s.OK })
+			if away && back[p.kind].IsZero() { // just now: the wait for the next try begins
+				back[p.kind] = time.Now()
+				p.again()
 			}
 		}
-	}
-	if rewrite {
-		if err := os.WriteFile(file, []byte(written.String()), 0o644); err != nil {
-			t.Fatal(err)
+		return len(back) == len(all)
+	})
+	at, lag := g.act("it is back", all), late()
+	for _, p := range all {
+		took := at[p.kind].Sub(back[p.kind])
+		t.Logf("%s shows what there is %s after its return", p.kind, took.Round(time.Millisecond))
+		if took > time.Second+lag && !g.rewrite {
+			t.Errorf("%s shows what there is %s after its return, on a machine that was late by %s in all", p.kind, took, lag)
 		}
 	}
+	for _, a := range []act{{what: "it is answered", event: event.Answered{ID: "q"}}, {what: "its mouth shuts", mouth: 0},
+		{what: "the turn ends", event: event.TurnEnded{End: event.EndDone}}} {
+		h.happen(a)
+		g.act(a.what, all)
+	}
+	g.end()
+}
+
+// happen has an act happen.
+func (h *harness) happen(a act) {
+	if a.event != nil {
+		h.happens(robotA, "s", a.event)
+		return
+	}
+	h.voice.set(a.mouth)
 }
 
 // readActs are the lines of a transcript, by act and kind.

@@ -1,11 +1,13 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +33,7 @@ type harness struct {
 	t      testing.TB
 	bus    *event.Bus
 	board  *agent.Board
+	feed   *feed.Feed
 	relays *Relays
 	voice  *voiceLevel
 	home   string // where programs leave their addresses
@@ -66,8 +69,9 @@ func newHarness(t testing.TB, targets ...Target) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: names, Log: log})
-	h.relays, err = New(Options{Targets: targets, Feed: f, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
+	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
+	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
+	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
 		Tokens: &storetest.Table[string]{}, Home: h.home, Name: "Perch", Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +83,7 @@ func newHarness(t testing.TB, targets ...Target) *harness {
 		all.Wait()
 	}
 	all.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
-	all.Go(func() { f.Run(ctx) })
+	all.Go(func() { h.feed.Run(ctx) })
 	all.Go(func() { h.relays.Run(ctx) })
 	t.Cleanup(func() {
 		h.stop()
@@ -172,18 +176,79 @@ func newFake(t testing.TB, address string, answer func([]byte) []any) *fake {
 // greetingFake is a fake that speaks first.
 func greetingFake(t testing.TB, address string, greet func() any, answer func([]byte) []any) *fake {
 	t.Helper()
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
+	f := &fake{t: t, address: cmp.Or(address, anywhere), answer: answer, greet: greet}
+	f.run()
+	t.Cleanup(f.stop)
+	return f
+}
+
+// anywhere is an address at which the system chooses the port.
+const anywhere = "127.0.0.1:0"
+
+// listen listens at an address.
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fake{t: t, address: l.Addr().String(), answer: answer, greet: greet}
-	f.server = &http.Server{Handler: http.HandlerFunc(f.serve)}
-	f.serving.Go(func() { _ = f.server.Serve(l) })
-	t.Cleanup(f.stop)
-	return f
+	return l
+}
+
+// run serves at the fake's address.
+func (f *fake) run() {
+	f.t.Helper()
+	l, server := listen(f.t, f.address), &http.Server{Handler: http.HandlerFunc(f.serve)}
+	f.address, f.server = l.Addr().String(), server
+	f.serving.Go(func() { _ = server.Serve(l) })
+}
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (f *fake) again() {
+	f.t.Helper()
+	f.mu.Lock()
+	f.told, f.conns = nil, nil
+	f.mu.Unlock()
+	f.run()
+}
+
+// serveHTTP serves at an address until the test ends.
+func serveHTTP(t testing.TB, address string, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := &httptest.Server{Listener: listen(t, address), Config: &http.Server{Handler: h}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// kill ends a server with all its connections.
+func kill(s *httptest.Server) {
+	s.CloseClientConnections()
+	s.Close()
+}
+
+// lateness is for how long this machine kept a goroutine waiting until it is asked, in all.
+func lateness(t testing.TB) func() time.Duration {
+	var watch sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	late := time.Duration(0)
+	watch.Go(func() {
+		const every = 10 * time.Millisecond
+		for ctx.Err() == nil {
+			began := time.Now()
+			time.Sleep(every)
+			if over := time.Since(began) - every; over > every/2 {
+				late += over
+			}
+		}
+	})
+	stop := func() time.Duration {
+		cancel()
+		watch.Wait()
+		return late
+	}
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {

@@ -17,9 +17,10 @@ import (
 )
 
 // How long a program is left alone that could not be reached or is gone. At first it is
-// tried so often that one that starts anew shows what there is within a second.
+// tried so often that one that starts anew shows what there is within a second, of which
+// 0.3 s are left for connecting.
 const (
-	firstWait  = 900 * time.Millisecond
+	firstWait  = 700 * time.Millisecond
 	longWait   = time.Minute
 	patientFor = 20 // tries before the wait grows
 )

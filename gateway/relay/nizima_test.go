@@ -35,6 +35,15 @@ func newFakeNizima(t testing.TB) *fakeNizima {
 	return f
 }
 
+// again starts it anew: it keeps its plugins, and no expression is active.
+func (f *fakeNizima) again() {
+	f.known = false
+	for path := range f.expressions {
+		f.expressions[path] = false
+	}
+	f.fake.again()
+}
+
 func (f *fakeNizima) reply(message []byte) []any {
 	var m struct {
 		Version      string `json:"nLPlugin"`

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -83,17 +84,21 @@ type listener struct {
 // newListener listens at an address, or anywhere where it is empty.
 func newListener(t testing.TB, address string) *listener {
 	t.Helper()
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	conn, err := net.ListenPacket("udp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &listener{t: t, conn: conn, address: conn.LocalAddr().String()}
-	l.serving.Go(l.serve)
+	l := &listener{t: t, address: cmp.Or(address, anywhere)}
+	l.again()
 	t.Cleanup(l.stop)
 	return l
+}
+
+// again starts it, or one that was stopped, where it was. It has been told nothing yet.
+func (l *listener) again() {
+	l.t.Helper()
+	conn, err := net.ListenPacket("udp", l.address)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.conn, l.address, l.told = conn, conn.LocalAddr().String(), nil
+	l.serving.Go(l.serve)
 }
 
 func (l *listener) serve() {

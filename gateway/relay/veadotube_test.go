@@ -34,6 +34,12 @@ func newFakeVeado(t testing.TB, address string) *fakeVeado {
 	return f
 }
 
+// again starts it anew, with the look that it begins with.
+func (f *fakeVeado) again() {
+	f.stack = []string{"1"}
+	f.fake.again()
+}
+
 func (f *fakeVeado) reply(message []byte) []any {
 	text, is := strings.CutPrefix(string(message), "nodes:")
 	var m struct {

@@ -175,8 +175,11 @@ func (l *vmcLink) tell() error {
 	return l.send(append(packets, oscBundle(append(messages, oscMessage(vmcApply))...))...)
 }
 
-func (l *vmcLink) show(_ context.Context, is, _ Scene) error {
-	l.goal = l.weights(is) // keep moves them
+// show has keep move the weights. A program that has just come is told at once what shows.
+func (l *vmcLink) show(_ context.Context, is, was Scene) error {
+	if l.goal = l.weights(is); was == (Scene{}) && l.move(1) {
+		return l.tell()
+	}
 	return nil
 }
 

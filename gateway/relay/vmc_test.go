@@ -118,7 +118,7 @@ func TestVMCIsQuiet(t *testing.T) {
 			sent++
 		}
 	}
-	if err := l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{}); err != nil {
+	if err := l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {

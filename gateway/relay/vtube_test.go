@@ -61,6 +61,15 @@ func (f *fakeVTube) allowed() *fakeVTube {
 	return f
 }
 
+// again starts it anew: it keeps its plugins, and no expression is active.
+func (f *fakeVTube) again() {
+	f.known = false
+	for file := range f.expressions {
+		f.expressions[file] = false
+	}
+	f.fake.again()
+}
+
 type vtubeRefusal struct {
 	id   int
 	text string

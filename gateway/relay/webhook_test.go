@@ -19,6 +19,7 @@ import (
 // receiver is a program that takes webhooks.
 type receiver struct {
 	*httptest.Server
+	t      testing.TB
 	mu     sync.Mutex
 	posts  []post
 	status func(body string) int // nil takes everything
@@ -27,8 +28,8 @@ type receiver struct {
 type post struct{ id, at, signature, body, path string }
 
 func newReceiver(t testing.TB, status func(body string) int) *receiver {
-	r := &receiver{status: status}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	r := &receiver{t: t, status: status}
+	r.Server = serveHTTP(t, anywhere, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		if err != nil || q.Method != http.MethodPost || q.Header.Get("Content-Type") != "application/json" || q.Header.Get("Authorization") != "" {
 			t.Errorf("%s %v: %v", q.Method, q.Header, err)
@@ -49,8 +50,15 @@ func newReceiver(t testing.TB, status func(body string) int) *receiver {
 		}
 		w.WriteHeader(code)
 	}))
-	t.Cleanup(r.Close)
 	return r
+}
+
+func (r *receiver) stop() { kill(r.Server) }
+
+// again starts one that was stopped, where it was. It has taken nothing yet.
+func (r *receiver) again() {
+	r.posts = nil
+	r.Server = serveHTTP(r.t, r.Listener.Addr().String(), r.Config.Handler)
 }
 
 // all are the posts it took whose body has a part.
@@ -65,10 +73,10 @@ func (r *receiver) all(part string) (found []post) {
 	return found
 }
 
-// transcript is what a receiver took, without times.
-type transcript struct{ *receiver }
+// untimed is what a receiver took, without times.
+type untimed struct{ *receiver }
 
-func (r transcript) all() string {
+func (r untimed) all() string {
 	var lines []string
 	for _, p := range r.receiver.all("") {
 		lines = append(lines, regexp.MustCompile(`"ts":\d+`).ReplaceAllString(p.body, `"ts":0`))
