@@ -97,7 +97,7 @@ func TestVeadotube(t *testing.T) {
 	}
 	h.happens(robotA, "s", turn()[:4]...)
 	h.eventually("it thinks", func() bool { return f.seen() == "1 27" })
-	h.happens(robotA, "s", turn()[4:]...)
+	h.happens(robotA, "s", turn()[6:]...) // without the tool: at work it has no look
 	h.eventually("it smiles while it speaks", func() bool { return f.seen() == "1 26" })
 	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.RobotOffline{})
 	h.stop()
