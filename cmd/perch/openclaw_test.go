@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/gateway/avatar/avatartest"
 	"perch/socket"
 )
 
@@ -26,35 +27,15 @@ func openClawAt(t *testing.T, h *running) *appliance.Served {
 
 // openClawClient connects as such a program does, with a token where it has one. A
 // refusal is the answer to its connect.
-func openClawClient(t *testing.T, url, token string) (conn *socket.Conn, answer string) {
+func openClawClient(t *testing.T, url, token string) (c *avatartest.Client, answer string) {
 	t.Helper()
-	conn, err := socket.Dial(t.Context(), url, socket.Options{MaxMessage: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Drop)
-	auth := ""
-	if token != "" {
-		auth = `,"auth":{"token":"` + token + `"}`
-	}
-	if challenge := openClawNext(t, conn); !strings.Contains(challenge, `"connect.challenge"`) {
-		t.Fatal(challenge)
-	}
-	if err := conn.SendText([]byte(`{"type":"req","id":"1","method":"connect","params":{"minProtocol":3,"maxProtocol":4,` +
-		`"client":{"id":"gateway-client",` +
-		`"version":"0.2.2","platform":"linux","mode":"backend"},"role":"operator","scopes":["operator.admin"]` + auth + `}}`)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, openClawNext(t, conn)
-}
-
-func openClawNext(t *testing.T, conn *socket.Conn) string {
-	t.Helper()
-	_, text, err := conn.Receive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	c, _ = avatartest.Challenged(t, url, func(message string) string { return message })
+	c.Send(avatartest.Connect("1", func(params map[string]any) {
+		if params["maxProtocol"] = 4; token != "" {
+			params["auth"] = map[string]any{"token": token}
+		}
+	}))
+	return c, c.Next()
 }
 
 // TestAnAvatarOfOpenClaw has a text answered by the appliance's agent, and is shown the
@@ -64,14 +45,11 @@ func TestAnAvatarOfOpenClaw(t *testing.T) {
 	c.Skins.OpenClaw = "127.0.0.1:0"
 	h := open(t, c, t.TempDir())
 	at := openClawAt(t, h).Listener.Addr().String()
-	conn, hello := openClawClient(t, "ws://"+at+"/", "")
+	client, hello := openClawClient(t, "ws://"+at, "")
 	if !strings.Contains(hello, `"protocol":4`) {
 		t.Fatal(hello)
 	}
-	if err := conn.SendText([]byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:desk","message":"hello",` +
-		`"idempotencyKey":"k"}}`)); err != nil {
-		t.Fatal(err)
-	}
+	client.Send(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:desk","message":"hello","idempotencyKey":"k"}}`)
 	seen := map[string]bool{}
 	for !seen["final"] || !seen["end"] {
 		var f struct {
@@ -81,7 +59,7 @@ func TestAnAvatarOfOpenClaw(t *testing.T) {
 				Data                             struct{ Phase, Text string }
 			}
 		}
-		text := openClawNext(t, conn)
+		text := client.Next()
 		if err := json.Unmarshal([]byte(text), &f); err != nil {
 			t.Fatal(err)
 		}
@@ -111,14 +89,14 @@ func TestOpenClawsDoorToTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "ws://127.0.0.1:" + port + "/"
+	url := "ws://127.0.0.1:" + port
 	for token, want := range map[string]string{"": "AUTH_TOKEN_MISSING", "guess": "AUTH_TOKEN_MISMATCH", c.Skins.Key: "hello-ok"} {
 		if _, answer := openClawClient(t, url, token); !strings.Contains(answer, want) {
 			t.Errorf("with the token %q: %s, want %s", token, answer, want)
 		}
 	}
 	for header, want := range map[[2]string]string{{"Origin", "https://evil.example"}: "403", {"Host", "evil.example:18789"}: "421"} {
-		_, err := socket.Dial(t.Context(), url, socket.Options{Header: http.Header{header[0]: {header[1]}}})
+		_, err := socket.Dial(t.Context(), url+"/", socket.Options{Header: http.Header{header[0]: {header[1]}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", header, err)
 		}

@@ -1,13 +1,18 @@
 package appliance_test
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/gateway/avatar/avatartest"
 )
 
 // TestAnAvatarProgramShowsATalk: it is told states, the sentences and the mouth while a
@@ -68,5 +73,79 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	t.Logf("the mouth moved %d times in %s", len(mouths), took)
 	if len(mouths) < 20 {
 		t.Errorf("the mouth moved %d times in %s", len(mouths), took)
+	}
+}
+
+// TestAStrangerShowsInNoAvatarProgram: a robot that nobody has adopted has its talk, and no
+// program shows it: neither those that relays reach, one of which is to show just that
+// robot, nor those that have come to a door and joined that robot's talk. Once it is
+// adopted they do.
+func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
+	t.Parallel()
+	const stranger, owned device.ID = "a0b1c2d3e4f6", "a0b1c2d3e4f5"
+	whoever, that := appliancetest.NewAvatar(t, ""), appliancetest.NewAvatar(t, "")
+	c := appliancetest.Config()
+	c.Skins.OpenClaw = "127.0.0.1:0"
+	c.Relays = []config.Relay{{Kind: "warudo", URL: "ws://" + whoever.Address},
+		{Kind: "warudo", Name: "second", URL: "ws://" + that.Address, Robot: stranger.MAC()}}
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Robots.Welcome(time.Time{}) // nobody is adopted without being asked
+	h.Adopt(owned.MAC())
+	h.Robot(simrobot.Options{MAC: stranger.MAC()}) // which is known then
+	for _, name := range []string{"relay warudo", "relay second"} {
+		h.Eventually(name+" is connected", func() bool { return h.Part(name).OK })
+	}
+	here, joined := "ws://"+h.Doors.At("local")[0], "?talk=robot:"+string(stranger)
+	programs := map[string]*avatartest.Client{"aituber": avatartest.AITuber(t, here, joined), "llmvtuber": avatartest.LLMVTuber(t, here, joined),
+		"openclaw": avatartest.OpenClaw(t, "ws://"+h.Doors.At("skins.openclaw")[0])}
+	told := map[string]func() string{"whoever works": of(whoever), "the stranger": of(that)}
+	for name, p := range programs {
+		p.Listen()
+		told[name] = p.Told
+	}
+	greeting := map[string]string{}
+	for name, all := range told {
+		h.Eventually(name+" shows a robot at rest", func() bool { greeting[name] = all(); return greeting[name] != "" })
+	}
+	robot := h.Robot(simrobot.Options{MAC: stranger.MAC(), Say: appliancetest.Sentences(t, "what can you do")})
+	if turns := robot.Stats().Turns; len(turns) != 1 || !turns[0].Answered {
+		t.Fatalf("it has no talk: %+v", turns)
+	}
+	tool := event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning}
+	h.Bus.Publish(stranger, "s", tool)
+	h.Bus.Publish(stranger, "s", event.Notification{ID: "n", Text: "I am a stranger's.", Urgency: "high", Speak: true})
+	h.Bus.Publish(owned, "o", event.Said{Text: "I am the owner's."})
+	h.Bus.Publish("", "", event.Notification{ID: "m", Text: "Bread is done.", Urgency: "normal"})
+	for name, want := range map[string][]string{ // what each is told since, and nothing else
+		"whoever works": {"I am the owner's.", "Bread is done.", `"stackchan.state","data":"speaking"`},
+		"the stranger":  {"Bread is done."}, "aituber": {"Bread is done."}, "llmvtuber": {"Bread is done."},
+		"openclaw": {`"phase":"start"`, "I am the owner's.", `"stream":"assistant"`},
+	} {
+		has := func(text string) bool { return strings.Contains(told[name](), text) }
+		h.Eventually(name+" is told the owner's", func() bool { return !slices.ContainsFunc(want, func(w string) bool { return !has(w) }) })
+		for line := range strings.Lines(strings.TrimPrefix(told[name](), greeting[name]+"\n")) {
+			its := func(w string) bool { return strings.Contains(line, w) }
+			if !slices.ContainsFunc(want, its) && !its(`"stackchan.mood","data":"neutral"`) { // the household's
+				t.Errorf("%s: it is told %s", name, line)
+			}
+		}
+	}
+	h.Adopt(stranger.MAC())
+	h.Bus.Publish(stranger, "s", event.RobotOnline{})
+	h.Bus.Publish(stranger, "s", tool)
+	for name, want := range map[string]string{"whoever works": "working", "the stranger": "working", "aituber": "weather", "llmvtuber": "weather",
+		"openclaw": "weather"} {
+		h.Eventually(name+" shows it once it is adopted", func() bool { return strings.Contains(told[name](), want) })
+	}
+}
+
+// of is all that a program was told, a message a line.
+func of(a *appliancetest.Avatar) func() string {
+	return func() string {
+		var lines []string
+		for _, m := range a.All() {
+			lines = append(lines, m.Text)
+		}
+		return strings.Join(lines, "\n")
 	}
 }
