@@ -277,8 +277,9 @@ type Answered struct {
 
 // TimerRang is published when a timer has reached its time.
 type TimerRang struct {
-	ID   string `json:"id"`   // of the timer
-	Text string `json:"text"` // what it is for
+	ID      string `json:"id"`                 // of the timer
+	Text    string `json:"text"`               // what it is for
+	OnRobot bool   `json:"on_robot,omitempty"` // the robot rings by itself, and no notification follows
 }
 
 // Fault is published when a part of the appliance fails. A fault with a session

@@ -126,6 +126,9 @@ func (f *Feed) take(e event.Envelope) {
 	case event.RobotForgotten:
 		delete(f.moods, placeOf(e))
 	case event.TimerRang:
+		if !ev.OnRobot {
+			break // it comes as a notification
+		}
 		f.fan(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
 }

@@ -257,7 +257,7 @@ func (d *dispatcher) followClock() {
 // rings by itself needs none.
 func (d *dispatcher) ring(r agent.Timer) {
 	d.o.Timers.markRung(r.ID)
-	d.o.Bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text})
+	d.o.Bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text, OnRobot: r.OnRobot})
 	if r.OnRobot {
 		return
 	}

@@ -112,6 +112,7 @@ func TestFaults(t *testing.T) {
 		"adoption: maybe":                                                                ":1: adoption: it is one of open, code, ask, not \"maybe\"",
 		"log: {level: loud}":                                                             ":1: log.level: it is one of",
 		"allowed_origins: [panel]":                                                       ":1: allowed_origins.0: ",
+		"allowed_origins: [\"file:///home\"]":                                            ":1: allowed_origins.0: ",
 		"speech: {silence: 10s}":                                                         ":1: speech.silence: ",
 		"speech:\n  recognizers:\n    - {kind: ears}":                                    ":3: speech.recognizers.0.kind: it is one of assist, openai, sphinx, wyoming, not \"ears\"",
 		"speech:\n  synthesizers:\n    - {kind: espeak, voice: \"--x\"}":                 ":3: speech.synthesizers.0: ",
@@ -173,6 +174,15 @@ func TestFaults(t *testing.T) {
 	}
 	if _, err := loadConfig("/nowhere/perch.yaml", nil); err == nil || !strings.Contains(err.Error(), "/nowhere/perch.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestOrigins: beside those of servers there is that of pages that are files.
+func TestOrigins(t *testing.T) {
+	want := []string{"https://panel.example", "http://localhost:12393", "file://"}
+	c, err := loadConfig(appliancetest.Written(t, "allowed_origins: ["+strings.Join(want, ", ")+"]"), nil)
+	if err != nil || !slices.Equal(c.AllowedOrigins, want) {
+		t.Errorf("%q, %v", c.AllowedOrigins, err)
 	}
 }
 

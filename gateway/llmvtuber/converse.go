@@ -21,10 +21,6 @@ const (
 
 // converse has a text answered, and what is said spoken.
 func (c *client) converse(ctx context.Context, text string) {
-	select {
-	case <-c.played: // of an answer before
-	default:
-	}
 	s := speech{client: c, mouth: make(chan []float64)}
 	mouth := c.door.o.Loudness.Mouth(c.conn.Session())
 	var moving sync.WaitGroup
@@ -36,38 +32,62 @@ func (c *client) converse(ctx context.Context, text string) {
 	switch {
 	case ctx.Err() != nil: // the client has stopped it, and expects nothing more
 	case err != nil:
-		c.end(ctx, s.length, newFailed(c.conn.Told(err)))
+		c.fail(ctx, s.over, c.conn.Told(err))
 	default:
-		c.end(ctx, s.length)
+		c.end(ctx, s.over)
 	}
 }
 
-// end ends an answer, once the client has played its sound.
-func (c *client) end(ctx context.Context, length time.Duration, last ...any) {
+// fail ends an answer with an error. The client shows it for a moment, and would go on to
+// show what the answer began with.
+func (c *client) fail(ctx context.Context, over time.Time, sentence string) {
+	c.end(ctx, over, newFailed(sentence), subtitle(sentence))
+}
+
+// end ends an answer, once the client has played its sound, which cannot be before over;
+// zero is no sound.
+func (c *client) end(ctx context.Context, over time.Time, last ...any) {
 	if c.send(ctx, last...) != nil {
 		return
 	}
-	if length > 0 {
-		if c.send(ctx, bare{"backend-synth-complete"}) != nil {
-			return
-		}
-		late := time.NewTimer(length + spare)
-		defer late.Stop()
-		select {
-		case <-c.played:
-		case <-late.C: // its page may be hidden; the next question may come all the same
-		case <-ctx.Done():
-			return
-		}
+	if !over.IsZero() && !c.isPlayed(ctx, over) {
+		return
 	}
 	_ = c.send(ctx, bare{"force-new-message"}, control("conversation-chain-end")) // the client may have left
+}
+
+// isPlayed waits until the client has played all sound, and returns false if it has
+// interrupted it.
+func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
+	select {
+	case <-c.played: // it says so ten times over
+	default:
+	}
+	if c.send(ctx, bare{"backend-synth-complete"}) != nil {
+		return false
+	}
+	late := time.NewTimer(time.Until(over) + spare) // its page may be hidden; the next question may come all the same
+	defer late.Stop()
+	for {
+		select {
+		case <-c.played:
+			// It says so of an answer that was interrupted, too, when the next question is
+			// already asked, and where it can play nothing.
+			late.Reset(time.Until(over))
+		case <-late.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // speech is an answer as it is spoken.
 type speech struct {
 	client *client
 	face   *actions // of the next sentence
-	length time.Duration
+	begun  bool
+	over   time.Time      // when all sound can have been played; zero is no sound
 	mouth  chan []float64 // gets the levels of what is sent
 }
 
@@ -86,10 +106,18 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 			s.client.conn.Log().Warn("a sentence was not spoken", "err", err)
 			pcm = nil // it is shown all the same
 		}
-		s.length += time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
-		if err := s.client.send(ctx, newAudio(pcm, display{Text: r.Text, Name: o.Name}, s.face)); err != nil || len(pcm) == 0 {
+		text := r.Text
+		if s.begun {
+			text = " " + text // the client joins them as they are
+		}
+		s.begun = true
+		if err := s.client.send(ctx, newAudio(pcm, display{Text: text, Name: o.Name}, s.face)); err != nil {
 			return err
 		}
+		if len(pcm) == 0 {
+			return s.client.send(ctx, subtitle(r.Text)) // it makes a subtitle only of what it plays
+		}
+		s.over = latest(s.over, time.Now()).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
 		select {
 		case s.mouth <- voice.LevelsOf(pcm):
 			return nil
@@ -98,6 +126,13 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 		}
 	}
 	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // speak is the sound of a sentence, at voice.SpeakerRate; empty where nothing speaks.

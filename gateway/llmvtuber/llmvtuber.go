@@ -66,10 +66,12 @@ func New(o Options) *Door {
 	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: mostMessage, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
-			return &client{door: d, conn: c, id: strings.ToLower(rand.Text()), played: make(chan struct{}, 1)}
+			return &client{door: d, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
 	return d
 }
+
+func newID() string { return strings.ToLower(rand.Text()) }
 
 // Run lets clients in until ctx ends, and returns when all are gone.
 func (d *Door) Run(ctx context.Context) { d.programs.Run(ctx) }
@@ -79,7 +81,7 @@ type client struct {
 	door   *Door
 	conn   *avatar.Conn
 	id     string
-	played chan struct{}    // has an element once all sound was played
+	played chan struct{}    // has an element once the client says that all sound was played
 	heard  *voice.Utterance // what is being spoken; nil is nothing
 }
 
@@ -180,7 +182,7 @@ func (c *client) reply(r request) any {
 			Messages []string `json:"messages"`
 		}{bare{"history-data"}, []string{}}
 	case "create-new-history":
-		return named{"new-history-created", c.id}
+		return named{"new-history-created", newID()} // the client lists it by that
 	case "delete-history":
 		return gone{named{"history-deleted", r.history}, false}
 	}
@@ -209,9 +211,9 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 		return
 	case err != nil:
 		c.conn.Log().Warn("speech was not recognized", "err", err)
-		c.end(ctx, 0, newFailed("the recognizer did not answer; the log of the appliance says why"))
+		c.fail(ctx, time.Time{}, "the recognizer did not answer; the log of the appliance says why")
 	case text == "":
-		c.end(ctx, 0, subtitle(""))
+		c.end(ctx, time.Time{}, subtitle("I did not understand that.")) // an empty one would leave what it shows
 	default:
 		if c.send(ctx, line{"user-input-transcription", text}) == nil {
 			c.converse(ctx, text)

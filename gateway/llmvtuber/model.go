@@ -62,7 +62,8 @@ func ReadModel(text []byte) (*Model, error) {
 func DefaultModel() *Model {
 	m, err := ReadModel([]byte(`{"name":"mao_pro","url":"/live2d-models/mao_pro/runtime/mao_pro.model3.json",` +
 		`"kScale":0.5,"initialXshift":0,"initialYshift":0,"idleMotionGroupName":"Idle",` +
-		`"emotionMap":{"neutral":0,"anger":2,"disgust":2,"fear":1,"joy":3,"smirk":3,"sadness":1,"surprise":3}}`))
+		`"emotionMap":{"neutral":0,"anger":2,"disgust":2,"fear":1,"joy":3,"smirk":3,"sadness":1,"surprise":3},` +
+		`"tapMotions":{"HitAreaHead":{"":1},"HitAreaBody":{"":1}}}`))
 	if err != nil {
 		panic(err)
 	}

@@ -94,11 +94,13 @@ func TestNotificationsAreFiltered(t *testing.T) {
 			t.Fatalf("%s: %d %s", body, answer.StatusCode, text)
 		}
 	}
-	h.happens(robotA, "", event.TimerRang{ID: "t", Text: "Tea is ready."})
+	h.happens(robotA, "", event.TimerRang{ID: "t", Text: "Tea is ready.", OnRobot: true})
+	h.happens(robotA, "", event.TimerRang{ID: "u", Text: "told by a notification"})
 	h.happens(robotA, "s1", event.ThinkingStarted{}, event.Asked{ID: "q", Text: "May I?"})
 	frames := some.until()
 	joined := strings.Join(frames, "\n")
 	for text, want := range map[string]bool{"for all": true, "for s1": true, "for s2": false, "for A": true, "for B": false, "Tea is ready.": true,
+		"told by a notification": false,
 		`"text":"May I?","urgency":"high","session_id":"s1","robot":"a0b1c2d3e4f5","question_id":"q","speak":false`: true,
 		state("notification", ""): true} {
 		if strings.Contains(joined, text) != want {

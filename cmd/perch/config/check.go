@@ -106,6 +106,9 @@ func (k *checker) addresses(c *Config) {
 		k.failed("public_url", checkPublicURL(c.PublicURL))
 	}
 	for i, o := range c.AllowedOrigins {
+		if o == "file://" {
+			continue // what a page that is a file says of itself to a WebSocket, as desktop programs do that are made with Electron
+		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i), "it is no origin such as https://panel.example: a scheme, a name and perhaps a port")
 		}
