@@ -17,11 +17,14 @@ const (
 	slice = 20 * time.Millisecond // of sound, with one volume
 	// spare is how long after its sound a client may take to say that it was played.
 	spare = 10 * time.Second
+	// settle is how long a client that has interrupted an answer may take until it plays the
+	// next: it drops what comes before. Only answers without a language model are as fast.
+	settle = 500 * time.Millisecond
 )
 
 // converse has a text answered, and what is said spoken.
 func (c *client) converse(ctx context.Context, text string) {
-	s := speech{client: c, mouth: make(chan []float64)}
+	s := speech{client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
 	mouth := c.door.o.Loudness.Mouth(c.conn.Session())
 	var moving sync.WaitGroup
 	playing, stop := context.WithCancel(ctx)
@@ -87,6 +90,7 @@ type speech struct {
 	client *client
 	face   *actions // of the next sentence
 	begun  bool
+	from   time.Time      // when the client takes sound
 	over   time.Time      // when all sound can have been played; zero is no sound
 	mouth  chan []float64 // gets the levels of what is sent
 }
@@ -111,6 +115,9 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 			text = " " + text // the client joins them as they are
 		}
 		s.begun = true
+		if err := until(ctx, s.from); err != nil {
+			return err
+		}
 		if err := s.client.send(ctx, newAudio(pcm, display{Text: text, Name: o.Name}, s.face)); err != nil {
 			return err
 		}
@@ -126,6 +133,22 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 		}
 	}
 	return nil
+}
+
+// until waits for a time.
+func until(ctx context.Context, at time.Time) error {
+	left := time.Until(at)
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -83,6 +83,9 @@ type client struct {
 	id     string
 	played chan struct{}    // has an element once the client says that all sound was played
 	heard  *voice.Utterance // what is being spoken; nil is nothing
+
+	// interrupted is when the client last did so. It changes only between two answers.
+	interrupted time.Time
 }
 
 // Greet begins as the program's own server does.
@@ -132,6 +135,7 @@ func (c *client) Take(ctx context.Context, data []byte) error {
 		}
 	case interrupt:
 		c.conn.Interrupt()
+		c.interrupted = time.Now()
 	case played:
 		select {
 		case c.played <- struct{}{}:

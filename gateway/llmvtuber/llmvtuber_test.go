@@ -194,6 +194,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	p.Send(`{"type":"text-input","text":"one"}`)
 	p.Expect(begins, thinks, another)
+	interrupted := time.Now()
 	p.Send(`{"type":"interrupt-signal","text":"And"}`)
 	p.Send(`{"type":"heartbeat"}`)
 	until(`{"type":"heartbeat-ack"}`)
@@ -214,6 +215,9 @@ func TestInterrupt(t *testing.T) {
 	}
 	p.Send(`{"type":"text-input","text":"two"}`)
 	p.Expect(begins, thinks, another)
+	if took := time.Since(interrupted); took < settle {
+		t.Errorf("the next answer comes %s after the interruption, when the client drops it", took)
+	}
 	p.Send(`{"type":"text-input","text":"three"}`)
 	until(begins)
 	p.Expect(thinks, sentence("Three.", "null", "null"), subtitled("Three."), newOne, chainEnds)
