@@ -136,9 +136,12 @@ var owners = map[string][]string{
 var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest", "cmd/perch/appliancetest",
 	"store/archive/archivetest", "gateway/avatar/avatartest"}
 
-// testArrows are imports of a package's own tests: one transcript is of a turn that both
-// relays and the doors of avatar programs show.
-var testArrows = map[string][]string{"gateway/relay": {"gateway/aituber", "gateway/llmvtuber", "gateway/openclaw"}}
+// testArrows are imports of a package's own tests: what happens is for others to publish,
+// and one transcript is of a turn that both relays and the doors of avatar programs show.
+var testArrows = map[string][]string{
+	"gateway/avatar": {"event"},
+	"gateway/relay":  {"gateway/aituber", "gateway/llmvtuber", "gateway/openclaw"},
+}
 
 // testLibraries may be imported by any test and by nothing else.
 var testLibraries = []string{"go.uber.org/goleak", "pgregory.net/rapid", "golang.org/x/tools/txtar", "github.com/google/jsonschema-go",
