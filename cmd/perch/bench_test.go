@@ -202,8 +202,9 @@ func serveScripted() {
 	c := appliancetest.Config()
 	c.Bridge.Key = benchKey
 	c.Robots.UDP = cmp.Or(os.Getenv("PERCH_ROBOTS_UDP"), c.Robots.UDP)
-	for i, address := range strings.Fields(os.Getenv(avatarPrograms)) {
-		c.Relays = append(c.Relays, config.Relay{Kind: "warudo", Name: fmt.Sprint("program-", i), URL: "ws://" + address})
+	for i, program := range strings.Fields(os.Getenv(avatarPrograms)) {
+		kind, url, _ := strings.Cut(program, "=")
+		c.Relays = append(c.Relays, config.Relay{Kind: kind, Name: fmt.Sprint("program-", i), URL: url})
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	o := appliancetest.Options(os.Args[3])
