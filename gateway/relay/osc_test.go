@@ -135,6 +135,31 @@ func (l *listener) all() string {
 	return strings.Join(l.told, "\n")
 }
 
+// TestAProgramThatNobodyMisses is back before the next datagram would have been refused. It
+// is told again what lasts, within two seconds.
+func TestAProgramThatNobodyMisses(t *testing.T) {
+	t.Parallel()
+	vrchat, vmc := newListener(t, ""), newListener(t, "")
+	lasts := map[*listener]string{vrchat: "/avatar/parameters/Stackchan/State 5", vmc: `/VMC/Ext/Blend/Val "Joy" 1.00`}
+	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + vrchat.address}, Target{Kind: "vmc", URL: "udp://" + vmc.address})
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the face", func() bool { return vmc.has(lasts[vmc]) })
+	h.eventually("the state, and again", func() bool { return strings.Count(vrchat.all(), lasts[vrchat]) > 1 })
+	late, began := lateness(t), time.Now()
+	for l := range lasts {
+		l.stop()
+		l.again()
+	}
+	for l, line := range lasts {
+		h.eventually(line+" again", func() bool { return l.has(line) })
+	}
+	took := time.Since(began)
+	t.Logf("it is told again after %s", took.Round(time.Millisecond))
+	if most := 2200 * time.Millisecond; took > most+late() {
+		t.Errorf("it is told again after %s", took)
+	}
+}
+
 // samples are packets of all types and paddings, and what they say.
 func samples() (packets, lines []string) {
 	packets = []string{
