@@ -20,6 +20,10 @@ type Board struct {
 	states states
 }
 
+// OfChat begins the id of every session that a chat without a microphone has, so that it
+// cannot pass for a robot's. In that of a robot's talk the robot's id follows.
+const OfChat = "vtb_"
+
 // NewBoard returns an empty board.
 func NewBoard() *Board { return &Board{states: states{bySession: map[string]stated{}}} }
 

@@ -129,8 +129,5 @@ func shown(talk, session string) []string {
 	if !strings.HasPrefix(talk, feed.OfRobot) {
 		return []string{session}
 	}
-	return []string{session, feed.OfRobot + strings.TrimPrefix(session, ofChat)}
+	return []string{session, feed.OfRobot + strings.TrimPrefix(session, agent.OfChat)}
 }
-
-// ofChat begins the sessions of the skins' talks. In that of a robot's the robot follows.
-const ofChat = "vtb_"

@@ -111,7 +111,6 @@ var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
 
 const (
 	ofRobot     = "robot:" // begins a session's name that stands for a robot
-	ofChat      = "vtb_"   // begins the name of every chat's session, so that it cannot pass for a robot's
 	mostSession = 256      // bytes
 )
 
@@ -135,10 +134,10 @@ func (d *Door) placeOf(robot, session string) (place, error) {
 	if session == "" {
 		return place{}, nil
 	}
-	name := strings.TrimPrefix(session, ofChat)
+	name := strings.TrimPrefix(session, agent.OfChat)
 	if !fit.MatchString(name) {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:12])
 	}
-	return place{session: ofChat + name}, nil
+	return place{session: agent.OfChat + name}, nil
 }

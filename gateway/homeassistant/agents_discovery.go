@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
 )
@@ -42,7 +43,7 @@ func agentName(id string) string {
 	if place, is := strings.CutPrefix(id, "coding-"); is {
 		return "Coding " + place
 	}
-	if chat, is := strings.CutPrefix(id, "vtb_"); is && chat != "" {
+	if chat, is := strings.CutPrefix(id, agent.OfChat); is && chat != "" {
 		return "Chat " + chat
 	}
 	return "Session " + id

@@ -43,7 +43,7 @@ func (s *scripted) SessionOf(talk string) (string, error) {
 		if robot != string(robotA) {
 			return "", &door.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
 		}
-		return ofChat + robot, nil
+		return agent.OfChat + robot, nil
 	}
 	return talk, nil
 }

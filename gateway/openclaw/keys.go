@@ -3,6 +3,7 @@ package openclaw
 import (
 	"strings"
 
+	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
 )
@@ -13,7 +14,6 @@ import (
 const (
 	ofAgent   = "agent:"
 	household = "main" // the agent of the household, and the talk of who names none
-	ofChat    = "vtb_" // begins the sessions of the skins' talks
 	mainKey   = ofAgent + household + ":" + household
 )
 
@@ -22,7 +22,7 @@ func keyOf(session string, robot device.ID) string {
 	if robot != "" {
 		return ofAgent + household + ":" + feed.OfRobot + string(robot)
 	}
-	return ofAgent + household + ":" + strings.TrimPrefix(session, ofChat)
+	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.OfChat)
 }
 
 // talkOf is the agent and the talk that a key leads to. A key without an agent is the
@@ -34,9 +34,9 @@ func talkOf(key string) (who, talk string) {
 	}
 	switch {
 	case talk == "":
-		talk = ofChat + household
+		talk = agent.OfChat + household
 	case !strings.HasPrefix(talk, feed.OfRobot):
-		talk = ofChat + talk
+		talk = agent.OfChat + talk
 	}
 	return who, talk
 }

@@ -201,10 +201,6 @@ func exchanges(messages []message) []agent.Exchange {
 // fit is a name that can be shown as it is.
 var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
 
-// ofChat begins the id of every session that a skin's chat has, so that it
-// cannot pass for a robot's.
-const ofChat = "vtb_"
-
 // talkOf is the conversation that a session's name, or else a user's, leads to.
 // A client with neither begins a new one, and is sent its name.
 func (d *Door) talkOf(session, user string) (talk, error) {
@@ -218,13 +214,13 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 		}
 		return joined, nil
 	}
-	if robot, is := strings.CutPrefix(session, ofChat); is {
+	if robot, is := strings.CutPrefix(session, agent.OfChat); is {
 		// A chat of its own may be called as a robot is.
 		if joined, err := d.join(robot, device.ParseID); err == nil {
 			return joined, nil // it was sent this name when it joined
 		}
 	}
-	name, kept := strings.TrimPrefix(session, ofChat), true
+	name, kept := strings.TrimPrefix(session, agent.OfChat), true
 	switch {
 	case name != "":
 	case user != "":
@@ -236,7 +232,7 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:12])
 	}
-	return talk{session: ofChat + name, conversation: "skin:" + name, kept: kept}, nil
+	return talk{session: agent.OfChat + name, conversation: "skin:" + name, kept: kept}, nil
 }
 
 // join is the talk of a robot.
@@ -245,7 +241,7 @@ func (d *Door) join(robot string, find finder) (talk, error) {
 	if err == nil {
 		_, err = d.o.Robots.Get(id)
 	}
-	return talk{session: ofChat + string(id), conversation: string(id), robot: id, kept: true}, err
+	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, kept: true}, err
 }
 
 // plain is a text without what no keyboard types. Its lines stay.
