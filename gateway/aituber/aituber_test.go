@@ -161,7 +161,8 @@ func TestGarbage(t *testing.T) {
 // FuzzParse reads what anybody may send.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"version":"2","id":"m","type":"chat.message","payload":{"text":"hello"}}`, `{"type":"chat","content":"hello"}`,
-		`{"version":"2","type":"control.cancel"}`, `[]`} {
+		`{"version":"2","type":"control.cancel"}`, `[]`, `{"version":"2","type":""}`, `{"version":"1","type":"chat"}`, `{"type":"ping"}`,
+		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", mostID+1) + `"}`, `{"version":"2","type":"chat.message","payload":{"text":7}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

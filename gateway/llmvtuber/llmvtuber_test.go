@@ -380,7 +380,10 @@ func TestReadModel(t *testing.T) {
 // FuzzParse reads what anybody may send.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"type":"text-input","text":"hello"}`, `{"type":"mic-audio-data","audio":[0,0.5,-1e3,null]}`,
-		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`} {
+		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`,
+		`{"type":"mic-audio-end"}`,
+		`{"type":"interrupt-signal"}`, `{"type":"mic-audio-data","audio":[` + strings.Repeat("0,", mostSamples) + `0]}`,
+		`{"type":"create-new-history","history_uid":"` + strings.Repeat("x", mostHistoryName+1) + `"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -396,7 +399,11 @@ func FuzzParse(f *testing.F) {
 
 // FuzzReadModel reads what an owner may write.
 func FuzzReadModel(f *testing.F) {
-	f.Add([]byte(`[{"url":"x","emotionMap":{"joy":1}}]`))
+	for _, seed := range []string{`[{"url":"x","emotionMap":{"joy":1}}]`,
+		`{"url":"x","emotionMap":{"Neutral":"calm"},"tapMotions":{}}`, `[]`, `{}`, `7`,
+		`{"url":"x","emotionMap":{"joy":[]}}`, `{"url":"x","emotionMap":{` + strings.Repeat(`"":1,`, 2) + `"a":null}}`} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := ReadModel(data); err == nil {
 			m.expression(agent.StockWords(), agent.Felt{Emotion: agent.Neutral})

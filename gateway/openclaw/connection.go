@@ -1,7 +1,6 @@
 package openclaw
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -78,10 +77,7 @@ type chatContent struct {
 func newConnection(d *Door, conn *socket.Conn, remote string) *connection {
 	c := &connection{door: d, conn: conn, remote: remote, log: d.o.Log.With("address", remote), id: rand.Text(),
 		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, nonce: rand.Text()}
-	c.runs = newRuns(func(session string, robot device.ID, last string) (key, run string) {
-		key, run = d.chats.name(session, robot, last)
-		return key, cmp.Or(run, rand.Text())
-	})
+	c.runs = newRuns(d.chats.name)
 	return c
 }
 

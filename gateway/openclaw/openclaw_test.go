@@ -404,6 +404,15 @@ func FuzzFrames(f *testing.F) {
 	f.Add(true, []byte(avatartest.Connect("1", newDevice(0).signs("nonce", secondForm))))
 	f.Add(true, []byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:main","message":"x","idempotencyKey":"k"}}`))
 	f.Add(true, []byte(`{"type":"cancel","id":"2"}`))
+	set := func(name string, value any) func(map[string]any) {
+		return func(params map[string]any) { params[name] = value }
+	}
+	for _, change := range []func(map[string]any){set("maxProtocol", 2), set("minProtocol", 5), set("role", "node"), set("role", ""),
+		set("scopes", make([]string, mostScopes+1)), set("client", 7), set("auth", map[string]any{"token": "t", "deviceToken": "d"}),
+		set("auth", map[string]any{"password": "p", "bootstrapToken": ""}), set("device", map[string]any{"publicKey": "AA"}),
+		newDevice(1).signs("", "v1|ID|gateway-client|backend|operator|operator.admin|AT|"), newDevice(2).signs("other", secondForm)} {
+		f.Add(true, []byte(avatartest.Connect("1", change)))
+	}
 	f.Add(false, []byte{0})
 	f.Fuzz(func(t *testing.T, isText bool, text []byte) {
 		r, asks, bad := parseRequest(isText, text)

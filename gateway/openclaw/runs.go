@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"cmp"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"time"
@@ -74,7 +75,7 @@ type session struct {
 	at   int64  // when something last happened, ms since 1970
 	nth  int    // of all frames, the last of this session
 	run  *run   // nil between two turns
-	last string // the id of the run before, or of this one
+	text string // the run of a client's text that was told last
 }
 
 // runs fold the frames of sessions to the runs of the protocol. They belong to one
@@ -85,9 +86,9 @@ type runs struct {
 	sessions map[string]*session // by robot, or by session without one
 }
 
-// namer gives a session its key, and the run that begins in it its id. last is that of the
-// run before.
-type namer func(id string, robot device.ID, last string) (key, run string)
+// namer gives a session its key, and the run that begins in it its id, which is empty where
+// no client's text has begun it. told is that of the last that was one's.
+type namer func(id string, robot device.ID, told string) (key, run string)
 
 func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
 
@@ -191,8 +192,13 @@ func (r *runs) open(s *session, id string, robot device.ID, at int64) []agentEve
 		return nil
 	}
 	s.run = &run{began: at, tools: map[string]bool{}}
-	s.key, s.last = r.name(id, robot, s.last)
-	s.run.key, s.run.id = s.key, s.last
+	s.key, s.run.id = r.name(id, robot, s.text)
+	if s.run.id == "" {
+		s.run.id = rand.Text()
+	} else {
+		s.text = s.run.id
+	}
+	s.run.key = s.key
 	return []agentEvent{s.run.tell("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
 }
 
