@@ -140,6 +140,10 @@ func linked(t *testing.T, deb, name string) {
 	if f.Machine != machines[arch] {
 		t.Errorf("the program is for %v", f.Machine)
 	}
+	// The unit forbids memory that is written and run, which is how such a program is loaded.
+	if text, err := f.DynValue(elf.DT_TEXTREL); err != nil || len(text) > 0 {
+		t.Errorf("the program has relocations in its text: %v, %v", text, err)
+	}
 	depends := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Depends"))
 	libraries, err := f.ImportedLibraries()
 	if err != nil || len(libraries) == 0 {
