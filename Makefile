@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 clean
+.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -87,6 +87,13 @@ deb: deps ## builds the Debian packages into dist, this machine's first
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64
 	packaging/arm64.sh
+
+image: deps ## makes the image for a Raspberry Pi's card in dist; takes half an hour, as root
+	@packaging/deps.sh deb image
+	packaging/image/build.sh dist
+
+test-image: image ## boots that image on an emulated machine, also with power cuts; takes an hour
+	PERCH_IMAGE=$$(ls -t $(CURDIR)/dist/perch-pi_*.img | head -n 1) go test -count=1 -timeout 0 -v ./packaging/image
 
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb

@@ -97,9 +97,10 @@ var arrows = map[string][]string{
 	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "voice"},
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
-	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
-	"packaging":        {"store"}, // the soak has its appliance installed hours ago
-	".":                {},
+	"cmd/perch/doctor":          {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
+	"packaging/image/firstboot": {},        // a program of the card's own
+	"packaging":                 {"store"}, // the soak has its appliance installed hours ago
+	".":                         {},
 }
 
 // owners are the only packages that may import a library. A rule for a prefix
@@ -120,6 +121,7 @@ var owners = map[string][]string{
 	"github.com/pion/opus":                   {"voice/sounds", "gateway/robot", "firmware-tools/simrobot"},
 	"github.com/pion/rtp":                    {"gateway/robot"},
 	"github.com/pion/webrtc/v4":              {"gateway/robot"},
+	"github.com/pelletier/go-toml/v2":        {"packaging/image/firstboot"},
 	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},

@@ -2,7 +2,8 @@
 # Installs the Debian packages that building and running Perch need: as root, or
 # with sudo. Without either it prints the line to run. With "deb" also those that
 # making packages and testing them take, with "browser" the browser that the page is
-# tested in, with "arm64" an emulated machine.
+# tested in, with "arm64" an emulated machine, with "image" what makes and boots the
+# image for a card.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,8 +20,9 @@ for group; do
 	case $group in
 	deb) packages="$packages mmdebstrap $other systemd-container" ;;
 	arm64) packages="$packages qemu-system-arm cpio" ;;
+	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils openssh-client $other" ;;
 	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
-	*) echo "deps.sh knows the groups deb, browser and arm64, not $group" >&2 && exit 2 ;;
+	*) echo "deps.sh knows the groups deb, image, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done
 

@@ -1,0 +1,121 @@
+#!/bin/sh
+# Makes the image for a card: Debian 13 for 64-bit Raspberry Pis, with Perch.
+#
+#   packaging/image/build.sh [FOLDER]
+#
+# Everything comes from Debian's packages and from here. The file systems are made by
+# programs of Debian 13 in a folder of their own, so that the bytes are the same on
+# whichever Debian this runs; nothing is mounted and no loop device is taken. The
+# maintainer scripts of the packages are arm64's and run emulated, which takes minutes.
+set -eu
+cd "$(dirname "$0")/../.."
+
+suite=trixie
+boot_mib=512   # two kernels and their initrds
+spare_mib=192  # of the root, for the first boot; then it has the whole card
+out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
+step() { echo "image: $*" >&2; }
+
+if [ "$(id -u)" -ne 0 ]; then
+	echo "only root can unpack a Debian with its owners and devices" >&2
+	exit 1
+fi
+# Maintainer scripts of arm64 run by an emulator that the kernel knows.
+if [ "$(dpkg --print-architecture)" != arm64 ] && [ ! -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]; then
+	[ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || true
+	update-binfmts --enable qemu-aarch64 || {
+		echo "this kernel runs no programs of arm64 (binfmt_misc); make the image on a 64-bit Pi, or where the kernel has it" >&2
+		exit 1
+	}
+fi
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+umask 022
+
+debs=$(packaging/deb.sh "$out" arm64)
+perch=$(echo "$debs" | grep '/perch_')
+version=$(dpkg-deb -f "$perch" Version)
+image=$out/perch-pi_$version.img
+work=$out/image
+rm -rf "$work"
+mkdir -p "$work"
+
+step "compiles what the first boot runs"
+GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid=" -o "$work/perch-firstboot" ./packaging/image/firstboot
+
+# The programs that make file systems: those of Debian 13 heed SOURCE_DATE_EPOCH.
+tools=$out/image.tools
+if [ ! -d "$tools" ]; then
+	step "unpacks the programs of Debian $suite that make file systems, this once"
+	rm -rf "$tools.new"
+	mmdebstrap --variant=minbase --include=e2fsprogs,dosfstools,mtools,fdisk,xz-utils,bmap-tools \
+		"$suite" "$tools.new" >"$work/tools.log" 2>&1 || { cat "$work/tools.log" >&2; exit 1; }
+	mv "$tools.new" "$tools"
+fi
+# in_tools runs one of them; it sees the work folder as /work.
+in_tools() {
+	mkdir -p "$tools/work"
+	unshare --mount sh -c 'mount --bind "$1" "$2/work" && mount -t proc proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
+}
+
+root=$work/root
+step "installs Debian $suite for arm64; the first time takes many minutes"
+packages=$(sed 's/#.*//' packaging/image/packages | tr -s '\n ' ',' | sed 's/^,//; s/,$//')
+mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-firmware" \
+	--aptopt='APT::Install-Recommends "false"' --dpkgopt=force-confold \
+	--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-include=/usr/share/doc/perch/*' \
+	--setup-hook='sed -n "s/ '"$suite"' / '"$suite"'-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"' \
+	--setup-hook='mkdir -p "$1/boot/firmware" && cp -r packaging/image/root/. "$1"' \
+	--include="$packages" \
+	--customize-hook="cp '$perch' \"\$1/tmp/perch.deb\"" \
+	--customize-hook='chroot "$1" apt-get install -y --no-install-recommends /tmp/perch.deb' \
+	--customize-hook='rm "$1/tmp/perch.deb" && cp -r packaging/image/root/. "$1"' \
+	--customize-hook="install -m 755 '$work/perch-firstboot' \"\$1/usr/lib/perch/perch-firstboot\"" \
+	--customize-hook='chroot "$1" systemctl enable perch-grow.service perch-firstboot.service perch.service' \
+	--customize-hook='chroot "$1" systemctl disable ssh.service' \
+	"$suite" "$root" >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
+
+# What differs from build to build, or belongs to one machine.
+rm -rf "$root"/etc/ssh/ssh_host_* "$root"/var/log/* "$root"/var/cache/* "$root"/var/lib/apt/lists/* "$root"/tmp/* "$root"/etc/resolv.conf
+rm -f "$root"/etc/machine-id "$root"/var/lib/dbus/machine-id "$root"/var/lib/systemd/random-seed "$root"/usr/bin/qemu-aarch64-static
+: >"$root/etc/machine-id"
+mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial"
+find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+chroot "$root" dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' >"$work/packages" 2>/dev/null || true
+
+mv "$root/boot/firmware" "$work/boot"
+mkdir "$root/boot/firmware"
+touch -d "@$SOURCE_DATE_EPOCH" "$root/boot" "$root/boot/firmware"
+
+root_mib=$(($(du -sm --apparent-size "$root" | cut -f1) * 108 / 100 + spare_mib))
+start=8192 # sectors of 512 bytes
+second=$((start + boot_mib * 2048))
+step "makes an image of $((second / 2048 + root_mib)) MiB"
+truncate -s $((second / 2048 + root_mib))M "$work/img"
+# An MBR: the boot ROMs of a Pi 3 and a Zero 2 W read no other.
+cat >"$work/table" <<TABLE
+label: dos
+label-id: 0x50455243
+start=$start,size=$((boot_mib * 2048)),type=c,bootable
+start=$second,type=83
+TABLE
+uuid=50455243-4850-4900-8000-000000000001
+in_tools sh -euc '
+	export SOURCE_DATE_EPOCH=$1
+	sfdisk -q /work/img </work/table
+	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /work/img "$(($3 * 1024))" >/dev/null
+	export MTOOLS_SKIP_CHECK=1
+	for f in /work/boot/* ; do mcopy -m -s -i "/work/img@@$(($2 * 512))" "$f" ::/; done
+	mkfs.ext4 -q -L PERCHROOT -U "$5" -E "offset=$(($4 * 512)),hash_seed=$5" -O ^metadata_csum_seed -d /work/root /work/img "$(($6 * 1024))k"
+' sh "$SOURCE_DATE_EPOCH" "$start" "$boot_mib" "$second" "$uuid" "$root_mib"
+in_tools bmaptool --quiet create -o /work/img.bmap /work/img
+mv "$work/img" "$image"
+sed "s/>img</>$(basename "$image")</" "$work/img.bmap" >"$out/perch-pi_$version.bmap"
+step "packs it"
+xz -T0 --block-size=16MiB -${PERCH_XZ:-6} -kf "$image"
+cp "$work/packages" "$out/perch-pi_$version.packages"
+# What Raspberry Pi Imager wants to know; without the place of a download, where it is here.
+packaging/image/manifest.py "$image" "${PERCH_DOWNLOAD:-file://$out}" "$SOURCE_DATE_EPOCH" >"$out/perch-pi_$version.rpi-imager-manifest"
+(cd "$out" && sha256sum "$(basename "$image").xz" "perch-pi_$version.bmap" "perch-pi_$version.packages" >SHA256SUMS)
+echo "$image.xz"

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// written is what Raspberry Pi Imager writes for somebody who has chosen everything.
+const written = `config_version = "1.0"
+
+[system]
+hostname = "kitchen"
+
+[user]
+name = "ann"
+password = "$6$abcdefgh$0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ./01234567890"
+password_encrypted = true
+groups = ["sudo"]
+passwordless_sudo = true
+
+[ssh]
+enabled = true
+password_authentication = false
+authorized_keys = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvb2JhcmJhemZvb2JhcmJhemZvb2JhcmJhem ann@desk"]
+
+[wlan]
+ssid = "Kaffee & Tee; 5"
+password = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+password_encrypted = true
+hidden = true
+country = "DE"
+
+[locale]
+keymap = "de"
+timezone = "Europe/Berlin"
+`
+
+// card is a machine whose programs only note that they were run, and its first partition.
+type card struct {
+	t    *testing.T
+	root string
+	boot string
+	runs []string
+	fail string // a program that fails
+}
+
+func newCard(t *testing.T) *card {
+	c := &card{t: t, root: t.TempDir(), boot: t.TempDir()}
+	c.put("etc/perch/perch.yaml", "# comments\n")
+	c.put("usr/share/zoneinfo/Europe/Berlin", "TZif")
+	return c
+}
+
+func (c *card) put(file, text string) {
+	c.t.Helper()
+	at := filepath.Join(c.root, file)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o660)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *card) read(file string) (text string, mode fs.FileMode) {
+	c.t.Helper()
+	at := filepath.Join(c.root, file)
+	data, err := os.ReadFile(at)
+	if err != nil {
+		c.t.Error(err)
+		return "", 0
+	}
+	info, err := os.Stat(at)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(data), info.Mode().Perm()
+}
+
+func (c *card) run(stdin, name string, args ...string) error {
+	line := strings.Join(append([]string{name}, args...), " ")
+	c.runs = append(c.runs, strings.TrimSpace(line+" <"+stdin))
+	switch name {
+	case c.fail:
+		return errors.New("it failed")
+	case "id":
+		return errors.New("no such user")
+	}
+	return nil
+}
+
+// boots boots the card with a preseed.
+func (c *card) boots(preseed string) error {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.boot, preseedFile), []byte(preseed), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return boot(machine{root: c.root, run: c.run}, c.boot)
+}
+
+func (c *card) has(file string) bool {
+	_, err := os.Stat(filepath.Join(c.boot, file))
+	return err == nil
+}
+
+// TestEverythingChosen is applied, and the file with the secrets is gone.
+func TestEverythingChosen(t *testing.T) {
+	c := newCard(t)
+	if err := c.boots(written); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]struct {
+		text string
+		mode fs.FileMode
+	}{
+		"etc/hostname":                      {"kitchen\n", 0o644},
+		"etc/hosts":                         {"127.0.1.1\tkitchen\n", 0o644},
+		"etc/perch/perch.yaml":              {"# comments\nname: \"kitchen\"\n", 0o640},
+		"etc/sudoers.d/010_ann":             {"ann ALL=(ALL) NOPASSWD: ALL\n", 0o440},
+		"home/ann/.ssh/authorized_keys":     {"ssh-ed25519 AAAA", 0o600},
+		"etc/ssh/sshd_config.d/perch.conf":  {"PasswordAuthentication no\n", 0o644},
+		"etc/modprobe.d/perch-country.conf": {"ieee80211_regdom=DE\n", 0o644},
+		"etc/default/keyboard":              {"XKBLAYOUT=de\n", 0o644},
+		"etc/timezone":                      {"Europe/Berlin\n", 0o644},
+		"etc/NetworkManager/system-connections/preseed.nmconnection": {
+			"ssid=75;97;102;102;101;101;32;38;32;84;101;101;59;32;53;\nhidden=true\n\n[wifi-security]\nkey-mgmt=wpa-psk\npmf=1\npsk=0123", 0o600},
+	} {
+		if text, mode := c.read(file); !strings.Contains(text, want.text) || mode != want.mode && file != "etc/perch/perch.yaml" {
+			t.Errorf("%s (%o) is\n%s", file, mode, text)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(c.root, "etc/localtime")); to != "/usr/share/zoneinfo/Europe/Berlin" {
+		t.Errorf("the time zone is %s, %v", to, err)
+	}
+	want := []string{"hostname kitchen <", "id ann <", "useradd --create-home --shell /bin/bash ann <", "usermod --append --groups sudo ann <",
+		"chpasswd --encrypted <ann:$6$abcdefgh$0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ./01234567890",
+		"chown -R ann: /home/ann/.ssh <", "systemctl enable ssh.service <", "systemctl start --no-block ssh.service <"}
+	if !slices.Equal(c.runs, want) {
+		t.Errorf("it ran\n%s", strings.Join(c.runs, "\n"))
+	}
+	if c.has(preseedFile) || c.has(reportFile) {
+		t.Error("the file stays")
+	}
+}
+
+// TestNothingChosen changes nothing: ssh stays off, nobody has a password.
+func TestNothingChosen(t *testing.T) {
+	c := newCard(t)
+	if err := boot(machine{root: c.root, run: c.run}, c.boot); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.boots("config_version = \"1.0\"\n[future]\nkey = 7\n"); err != nil || c.has(preseedFile) {
+		t.Errorf("a file that chooses nothing: %v", err)
+	}
+	if text, _ := c.read("etc/perch/perch.yaml"); len(c.runs) > 0 || text != "# comments\n" {
+		t.Errorf("it ran %q, and the configuration is %s", c.runs, text)
+	}
+}
+
+// TestAnOwnersName of the appliance stays.
+func TestAnOwnersName(t *testing.T) {
+	c := newCard(t)
+	c.put("etc/perch/perch.yaml", "name: desk\n")
+	if err := c.boots("[system]\nhostname = \"kitchen\"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := c.read("etc/perch/perch.yaml"); text != "name: desk\n" {
+		t.Errorf("the configuration is %s", text)
+	}
+}
+
+// TestAllOfItAgain after power has failed, at each program that it runs: the file stays
+// until everything is applied, and then everything is.
+func TestAllOfItAgain(t *testing.T) {
+	for _, program := range []string{"hostname", "useradd", "usermod", "chpasswd", "chown", "systemctl"} {
+		c := newCard(t)
+		c.fail = program
+		if err := c.boots(written); err == nil || !c.has(preseedFile) || !c.has(reportFile) {
+			t.Errorf("%s failed: %v; the file is there: %t", program, err, c.has(preseedFile))
+		}
+		c.fail = ""
+		if err := boot(machine{root: c.root, run: c.run}, c.boot); err != nil || c.has(preseedFile) || c.has(reportFile) {
+			t.Errorf("again after %s: %v", program, err)
+		}
+	}
+}
+
+// TestBadPreseeds are refused by a sentence that names the field, and not what is in it.
+// The machine boots as it is.
+func TestBadPreseeds(t *testing.T) {
+	for text, want := range map[string]string{
+		"[wlan]\nssid = \"a\"\npassword = \"hush hush\n":                               "line 3",
+		"a = [" + strings.Repeat("[", 60<<10):                                          "TOML",
+		strings.Repeat("# x\n", 1<<18):                                                 "more than 65536 bytes",
+		"config_version = \"2.0\"":                                                     "config_version",
+		"[system]\nhostname = \"$(reboot)\"":                                           "system.hostname",
+		"[user]\nname = \"ann;reboot\"":                                                "user.name",
+		"[user]\nname = \"root\"\npassword = \"x\"":                                    "user.name",
+		"[user]\npassword = \"x\"":                                                     "user.name",
+		"[user]\nname = \"ann\"\npassword = \"x\\nroot:y\"":                            "user.password",
+		"[user]\nname = \"ann\"\npassword_encrypted = true\npassword = \"plain\"":      "user.password",
+		"[user]\nname = \"ann\"\ngroups = [\"sudo ALL\"]":                              "user.groups",
+		"[user]\nname = \"ann\"\n[ssh]\nauthorized_keys = [\"command=\\\"x\\\" ssh\"]": "ssh.authorized_keys",
+		"[wlan]\nssid = \"" + strings.Repeat("x", 33) + "\"":                           "wlan.ssid",
+		"[wlan]\nssid_hex = \"zz\"":                                                    "wlan.ssid_hex",
+		"[wlan]\npassword = \"hush hush\"":                                             "wlan.ssid",
+		"[wlan]\nssid = \"a\"\npassword = \"" + strings.Repeat("p", 200) + "\"":        "wlan.password",
+		"[wlan]\nssid = \"a\"\npassword = \"pass\\nword=\"":                            "wlan.password",
+		"[wlan]\ncountry = \"de\\noptions\"":                                           "wlan.country",
+		"[locale]\ntimezone = \"../../etc/shadow\"":                                    "locale.timezone",
+		"[locale]\ntimezone = \"Nowhere/Land\"":                                        "no time zone",
+		"[locale]\nkeymap = \"de\\nX=1\"":                                              "locale.keymap",
+		"[system]\nhostname = 7":                                                       "line 2",
+	} {
+		c := newCard(t)
+		err := c.boots(text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%.60q: %v, want %s", text, err, want)
+		}
+		if report, _ := os.ReadFile(filepath.Join(c.boot, reportFile)); !strings.Contains(string(report), want) {
+			t.Errorf("%.60q: the card says %q", text, report)
+		}
+		if len(c.runs) > 0 || !c.has(preseedFile) {
+			t.Errorf("%.60q: it ran %q", text, c.runs)
+		}
+	}
+}
+
+// TestNamesOfNetworks may hold any bytes, and passwords what a key file would read
+// otherwise.
+func TestNamesOfNetworks(t *testing.T) {
+	c := newCard(t)
+	if err := c.boots("[wlan]\nssid_hex = \"ff0a3b\"\npassword = '  back\\slash; #'\n"); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := c.read("etc/NetworkManager/system-connections/preseed.nmconnection")
+	for _, want := range []string{"ssid=255;10;59;\n", `psk=\s\sback\\slash; #` + "\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+}
+
+// FuzzPreseed: whatever a card says, it names no file but its own and gives no program
+// an option.
+func FuzzPreseed(f *testing.F) {
+	f.Add(written)
+	f.Add("[wlan]\nssid = \"a\"\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parsePreseed([]byte(text))
+		if err != nil {
+			return
+		}
+		var runs []string
+		m := machine{root: t.TempDir(), run: func(stdin, name string, args ...string) error {
+			runs = append(runs, fmt.Sprint(args))
+			if strings.Count(stdin, "\n") > 1 || slices.ContainsFunc(args, func(a string) bool { return strings.ContainsAny(a, "\n\x00 ") }) {
+				t.Errorf("%s %q is given %q", name, args, stdin)
+			}
+			return nil
+		}}
+		_ = m.apply(p) // its folders are missing
+		_ = filepath.WalkDir(m.root, func(path string, e fs.DirEntry, err error) error {
+			at := strings.TrimPrefix(path, m.root)
+			if err == nil && !e.IsDir() && !strings.HasPrefix(at, "/etc/") && !strings.HasPrefix(at, "/home/") {
+				t.Errorf("it writes %s", at)
+			}
+			return nil
+		})
+	})
+}

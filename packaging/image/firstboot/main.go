@@ -1,0 +1,77 @@
+// Command perch-firstboot applies what somebody has chosen for a card before its first
+// boot: the file rpi-preseed.toml, which Raspberry Pi Imager writes into the first
+// partition. It runs early at each boot, and does nothing where there is no such file.
+//
+// The file holds secrets. Once all of it is applied, it is overwritten and removed. Until
+// then it stays, and all of it is applied again at the next boot: power may fail at any
+// moment.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	preseedFile = "rpi-preseed.toml"
+	// reportFile tells whoever looks at the card in a computer what is wrong.
+	reportFile = "perch-problem.txt"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: perch-firstboot /boot/firmware")
+		os.Exit(2)
+	}
+	if err := boot(machine{root: "/", run: runProgram}, os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// boot applies the file in the folder of the first partition, if there is one.
+func boot(m machine, folder string) error {
+	file := filepath.Join(folder, preseedFile)
+	p, err := readPreseed(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = m.apply(p)
+	}
+	report := filepath.Join(folder, reportFile)
+	if err != nil {
+		err = fmt.Errorf("%s was not applied: %w", preseedFile, err)
+		text := err.Error() + "\r\nCorrect the file on this card, or write the card again.\r\n"
+		return errors.Join(err, os.WriteFile(report, []byte(text), 0o644))
+	}
+	syscall.Sync() // all that was written, by programs too, before the file that says so goes
+	if err := blank(file); err != nil {
+		return err
+	}
+	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	syscall.Sync()
+	return nil
+}
+
+// blank overwrites a file with zeros, and removes it.
+func blank(file string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.Write(make([]byte, info.Size()))
+	}
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Remove(file)
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// preseed is what somebody has chosen for a card before its first boot, as Raspberry Pi
+// Imager 2.0.11 and later writes it into rpi-preseed.toml. What is empty was not chosen.
+// Keys that are not here are for other systems, and are left alone.
+type preseed struct {
+	Version string `toml:"config_version"`
+	System  struct {
+		Hostname string `toml:"hostname"`
+	} `toml:"system"`
+	User struct {
+		Name         string   `toml:"name"`
+		Password     string   `toml:"password"`
+		Encrypted    bool     `toml:"password_encrypted"` // Password is a hash as in /etc/shadow
+		Groups       []string `toml:"groups"`
+		Passwordless bool     `toml:"passwordless_sudo"`
+	} `toml:"user"`
+	SSH struct {
+		Enabled  bool     `toml:"enabled"`
+		Password bool     `toml:"password_authentication"`
+		Keys     []string `toml:"authorized_keys"`
+	} `toml:"ssh"`
+	WLAN struct {
+		SSID     string `toml:"ssid"`
+		SSIDHex  string `toml:"ssid_hex"` // one that is not UTF-8
+		Password string `toml:"password"` // 8 to 63 characters, or 64 hexadecimal digits; empty is an open network
+		Hidden   bool   `toml:"hidden"`
+		Country  string `toml:"country"` // ISO 3166-1, two letters
+	} `toml:"wlan"`
+	Locale struct {
+		Keymap   string `toml:"keymap"`
+		Timezone string `toml:"timezone"`
+	} `toml:"locale"`
+}
+
+// mostPreseed bounds the file, in bytes. What Imager writes has about one thousand.
+const mostPreseed = 64 << 10
+
+// readPreseed reads the file, and checks everything in it.
+func readPreseed(path string) (*preseed, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostPreseed+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > mostPreseed:
+		return nil, fmt.Errorf("it has more than %d bytes", mostPreseed)
+	}
+	return parsePreseed(text)
+}
+
+func parsePreseed(text []byte) (*preseed, error) {
+	p := &preseed{}
+	if err := toml.Unmarshal(text, p); err != nil {
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, column := at.Position()
+			return nil, fmt.Errorf("line %d, column %d: it is no valid TOML there", line, column) // which may hold a password
+		}
+		return nil, errors.New("it is no valid TOML")
+	}
+	return p, p.check()
+}
+
+// What may be in a field. Each ends up in a file or in the arguments of a program.
+var (
+	hostnames = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+	users     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+	hashes    = regexp.MustCompile(`^\$[a-zA-Z0-9./$=,_-]{8,255}$`)
+	keys      = regexp.MustCompile(`^(ssh|ecdsa|sk)-[a-zA-Z0-9@.-]{3,60} [A-Za-z0-9+/=]{16,}( [\x20-\x7e]{0,256})?$`)
+	countries = regexp.MustCompile(`^[A-Z]{2}$`)
+	keymaps   = regexp.MustCompile(`^[a-z]{2,8}$`)
+	zones     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`)
+	master    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	phrases   = regexp.MustCompile(`^[\x20-\x7e]{8,63}$`)
+)
+
+const mostKeys = 50
+
+// reserved are the users that the system has already.
+var reserved = []string{"root", "perch", "daemon", "nobody"}
+
+// check reports the first field that cannot be, by its name and not by what it holds.
+func (p *preseed) check() error {
+	bad := func(field, want string) error { return fmt.Errorf("%s is to be %s", field, want) }
+	ssid, err := p.ssid()
+	for _, c := range []struct {
+		field, value string
+		is           *regexp.Regexp
+		want         string
+	}{
+		{"system.hostname", p.System.Hostname, hostnames, "letters, digits and hyphens, 63 at most"},
+		{"user.name", p.User.Name, users, "small letters, digits, _ and -, 32 at most"},
+		{"wlan.country", p.WLAN.Country, countries, "two capital letters, such as DE"},
+		{"locale.keymap", p.Locale.Keymap, keymaps, "a layout such as de"},
+		{"locale.timezone", p.Locale.Timezone, zones, "a name such as Europe/Berlin"},
+	} {
+		if c.value != "" && !c.is.MatchString(c.value) {
+			return bad(c.field, c.want)
+		}
+	}
+	switch {
+	case p.Version != "" && !strings.HasPrefix(p.Version, "1."):
+		return bad("config_version", "1.0; this card is older than what wrote it")
+	case slices.Contains(reserved, p.User.Name):
+		return bad("user.name", "another than one of the system's own")
+	case p.User.Name == "" && (p.User.Password != "" || len(p.SSH.Keys) > 0):
+		return bad("user.name", "set where there is a password or a key")
+	case p.User.Encrypted && p.User.Password != "" && !hashes.MatchString(p.User.Password):
+		return bad("user.password", "a hash such as $6$…, for it is said to be encrypted")
+	case !p.User.Encrypted && (len(p.User.Password) > 256 || strings.ContainsAny(p.User.Password, "\n\r\x00")):
+		return bad("user.password", "one line, 256 bytes at most")
+	case len(p.SSH.Keys) > mostKeys:
+		return bad("ssh.authorized_keys", fmt.Sprintf("%d keys at most", mostKeys))
+	case err != nil:
+		return err
+	case len(ssid) > 32:
+		return bad("wlan.ssid", "32 bytes at most")
+	case ssid == "" && p.WLAN.Password != "":
+		return bad("wlan.ssid", "set where there is a password")
+	case p.WLAN.Password != "" && !master.MatchString(p.WLAN.Password) && !phrases.MatchString(p.WLAN.Password):
+		return bad("wlan.password", "8 to 63 plain characters, or 64 hexadecimal digits")
+	}
+	for _, group := range p.User.Groups {
+		if !users.MatchString(group) {
+			return bad("user.groups", "names of groups")
+		}
+	}
+	for _, key := range p.SSH.Keys {
+		if !keys.MatchString(strings.TrimSpace(key)) {
+			return bad("ssh.authorized_keys", "public keys, each as ssh-keygen writes it, without options")
+		}
+	}
+	return nil
+}
+
+// ssid are the bytes of the network's name; empty is none.
+func (p *preseed) ssid() (string, error) {
+	if p.WLAN.SSIDHex == "" {
+		return p.WLAN.SSID, nil
+	}
+	name, err := hex.DecodeString(p.WLAN.SSIDHex)
+	if err != nil {
+		return "", errors.New("wlan.ssid_hex is to be hexadecimal digits")
+	}
+	return string(name), nil
+}

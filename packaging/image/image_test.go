@@ -1,0 +1,327 @@
+// Package image_test boots the image for a card as a card would be: its own kernel and
+// initrd, taken out of its first partition, on an emulated 64-bit ARM machine. make
+// test-image runs it; it takes an hour on two cores, and is skipped without PERCH_IMAGE.
+package image_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	firstPartition = "8192" // its first sector
+	cardSize       = 8 << 30
+	// bootsWithin is more than an emulated machine takes whose host is busy.
+	bootsWithin = 15 * time.Minute
+)
+
+// card is a copy of the image as it is on a card.
+type card struct {
+	t    *testing.T
+	file string
+	dir  string
+	key  string // with which ssh lets us in
+}
+
+// newCard writes the image to a card with a preseed; empty is none.
+func newCard(t *testing.T, preseed string) *card {
+	t.Helper()
+	image := os.Getenv("PERCH_IMAGE")
+	if image == "" {
+		t.Skip("PERCH_IMAGE names no image; make test-image makes one")
+	}
+	c := &card{t: t, dir: t.TempDir()}
+	c.file, c.key = filepath.Join(c.dir, "card"), filepath.Join(c.dir, "key")
+	c.do("cp", "--sparse=always", image, c.file)
+	if err := os.Truncate(c.file, cardSize); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"vmlinuz", "initrd.img"} {
+		c.do("sh", "-c", `mcopy -n -i "$1@@$(($2 * 512))" "::$(mdir -b -i "$1@@$(($2 * 512))" :: | grep -o "`+file+`[^ ]*" | tail -n 1)" "$3"`,
+			"sh", c.file, firstPartition, filepath.Join(c.dir, file))
+	}
+	c.do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", c.key)
+	if preseed != "" {
+		public, err := os.ReadFile(c.key + ".pub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.put("rpi-preseed.toml", strings.ReplaceAll(preseed, "KEY", strings.TrimSpace(string(public))))
+	}
+	return c
+}
+
+// do runs a program of this machine, and returns what it prints.
+func (c *card) do(name string, args ...string) string {
+	c.t.Helper()
+	out, err := exec.CommandContext(c.t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("%s %s: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// put writes a file into the first partition, as a computer would.
+func (c *card) put(file, text string) {
+	c.t.Helper()
+	at := filepath.Join(c.dir, file)
+	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	c.do("mcopy", "-o", "-i", c.file+"@@4M", at, "::"+file)
+}
+
+// get is a file of the first partition; it is empty where there is none.
+func (c *card) get(file string) string {
+	out, err := exec.CommandContext(c.t.Context(), "mtype", "-i", c.file+"@@4M", "::"+file).Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// machine is a card that boots.
+type machine struct {
+	*card
+	qemu    *exec.Cmd
+	off     chan struct{} // closed once it is off
+	console bytes.Buffer
+	began   time.Time
+	web     string // Perch's port here
+	ssh     string
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// boots switches the machine on, with a network that reaches nothing outside.
+func (c *card) boots() *machine {
+	c.t.Helper()
+	m := &machine{card: c, web: freePort(c.t), ssh: freePort(c.t), began: time.Now()}
+	m.qemu = exec.Command("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "2048", "-nographic", "-no-reboot",
+		"-kernel", filepath.Join(c.dir, "vmlinuz"), "-initrd", filepath.Join(c.dir, "initrd.img"),
+		"-append", "console=ttyAMA0 root=LABEL=PERCHROOT rootwait fsck.repair=yes",
+		"-drive", "file="+c.file+",format=raw,if=virtio,cache=writeback",
+		"-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:"+m.web+"-:8003,hostfwd=tcp:127.0.0.1:"+m.ssh+"-:22",
+		"-device", "virtio-net-pci,netdev=net,romfile=")
+	m.qemu.Stdout, m.qemu.Stderr = &m.console, &m.console
+	if err := m.qemu.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	m.off = make(chan struct{})
+	go func() {
+		defer close(m.off)
+		_ = m.qemu.Wait()
+	}()
+	c.t.Cleanup(m.cut)
+	return m
+}
+
+// cut takes the power away.
+func (m *machine) cut() {
+	if m.qemu != nil {
+		_ = m.qemu.Process.Kill()
+		<-m.off
+		m.qemu = nil
+		if at := os.Getenv("PERCH_CONSOLE"); at != "" {
+			_ = os.WriteFile(filepath.Join(at, strings.ReplaceAll(m.t.Name(), "/", "-")+".log"), m.console.Bytes(), 0o644)
+		}
+	}
+}
+
+// ready waits until Perch answers, and returns how long that took.
+func (m *machine) ready() time.Duration {
+	m.t.Helper()
+	for time.Since(m.began) < bootsWithin {
+		ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Second)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+m.web+"/health", nil)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if cancel(); strings.Contains(string(text), `"ok":true`) {
+				return time.Since(m.began)
+			}
+		}
+		cancel()
+		select {
+		case <-time.After(time.Second):
+		case <-m.off:
+			m.t.Fatalf("it is off: %s", m.console.Bytes()[max(0, m.console.Len()-2000):])
+		}
+	}
+	m.t.Fatalf("it is not ready after %s", bootsWithin)
+	return 0
+}
+
+// says runs a command there, as the user of the preseed.
+func (m *machine) says(command string) (string, error) {
+	c := exec.CommandContext(m.t.Context(), "ssh", "-q", "-i", m.key, "-p", m.ssh,
+		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
+		"-o", "ConnectTimeout=30", "ann@127.0.0.1", command)
+	out, err := c.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// wants has commands say what they are to say, a regular expression each.
+func (m *machine) wants(all map[string]string) {
+	m.t.Helper()
+	for command, want := range all {
+		var out string
+		err := errors.New("not asked")
+		for try := 0; try < 10 && err != nil; try++ { // ssh may come later than Perch
+			if out, err = m.says(command); err != nil {
+				time.Sleep(5 * time.Second)
+			}
+		}
+		if err != nil || !regexp.MustCompile("(?s)^("+want+")$").MatchString(out) {
+			m.t.Errorf("%s says %q (%v), want %s", command, out, err, want)
+		}
+	}
+}
+
+const everything = `config_version = "1.0"
+[system]
+hostname = "kitchen"
+[user]
+name = "ann"
+groups = ["sudo"]
+passwordless_sudo = true
+[ssh]
+enabled = true
+authorized_keys = ["KEY"]
+[wlan]
+ssid = "Home"
+password = "a good password"
+country = "DE"
+[locale]
+keymap = "de"
+timezone = "Europe/Berlin"
+`
+
+// chosen is what a card of everything is like.
+func chosen() map[string]string {
+	return map[string]string{
+		"hostname":                "kitchen",
+		"readlink /etc/localtime": ".*Europe/Berlin",
+		"sudo cat /etc/perch/perch.yaml | grep name:":                             `name: "kitchen"`,
+		"sudo cat /etc/NetworkManager/system-connections/preseed.nmconnection":    ".*72;111;109;101;.*",
+		"systemctl is-active perch ssh NetworkManager":                            "active\nactive\nactive",
+		"systemctl list-units --state=failed --no-legend --plain | cut -d' ' -f1": "",
+		"df --output=size -BG / | tail -1":                                        " *[67]G",
+		"sudo ls /boot/firmware | grep -c -e preseed -e problem || true":          "0",
+		"sudo cat /etc/shadow | cut -d: -f2 | grep -v '^[!*]' || true":            "", // nobody has a password
+		"swapon --noheadings --show=NAME":                                         "/dev/zram0",
+		"journalctl --header | grep -o /run/log | head -1":                        "/run/log",
+	}
+}
+
+// TestFirstBoot is that of a card for which somebody has chosen everything: it takes the
+// whole card and is what was chosen, and a robot talks with it.
+func TestFirstBoot(t *testing.T) {
+	c := newCard(t, everything)
+	m := c.boots()
+	took := m.ready()
+	m.wants(chosen())
+	robot := exec.CommandContext(t.Context(), "go", "run", "perch/firmware-tools", "robot", "--ota", "http://127.0.0.1:"+m.web+"/xiaozhi/ota/",
+		"--mac", "02:00:00:00:00:01", "--say", "what time is it")
+	out, err := robot.CombinedOutput()
+	if err != nil {
+		t.Errorf("the robot: %v\n%s", err, out)
+	}
+	free, _ := m.says("free -m | awk '/^Mem/ {print $3}'")
+	perch, _ := m.says("grep -h VmRSS /proc/$(pgrep -o -x perch)/status | tr -s '\\t ' ' '")
+	kernel, _ := m.says("uname -r")
+	t.Logf("ready %s after it was switched on, emulated, Linux %s; %s MB in use, perch %s", took.Round(time.Second), kernel, free, perch)
+	m.cut()
+	again := c.boots()
+	t.Logf("ready %s after it was switched on again", again.ready().Round(time.Second))
+	again.wants(chosen())
+}
+
+// TestPowerCuts: power fails at a moment of the first boot, and the next boot makes the
+// card what was chosen.
+func TestPowerCuts(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			c := newCard(t, everything)
+			m := c.boots()
+			after := time.Duration(rand.New(rand.NewPCG(seed, 0)).Int64N(int64(90 * time.Second)))
+			time.Sleep(after)
+			m.cut()
+			again := c.boots()
+			again.ready()
+			again.wants(chosen())
+			t.Logf("power failed after %s", after.Round(time.Second))
+		})
+	}
+}
+
+// TestABadPreseed says on the card what is wrong, and Perch runs all the same.
+func TestABadPreseed(t *testing.T) {
+	c := newCard(t, "[system]\nhostname = \"kitchen\n")
+	m := c.boots()
+	m.ready()
+	m.cut()
+	if report := c.get("perch-problem.txt"); !strings.Contains(report, "line 2") {
+		t.Errorf("the card says %q", report)
+	}
+	if text := c.get("rpi-preseed.toml"); !strings.Contains(text, "kitchen") {
+		t.Errorf("what was chosen is now %q", text)
+	}
+}
+
+// TestBootFiles are what the boards' firmware reads, which no emulator does.
+func TestBootFiles(t *testing.T) {
+	c := newCard(t, "")
+	config, cmdline := c.get("config.txt"), c.get("cmdline.txt")
+	for _, want := range []string{"arm_64bit=1", "kernel=vmlinuz-", "initramfs initrd.img-"} {
+		if !strings.Contains(config, want) {
+			t.Errorf("config.txt has no %s:\n%s", want, config)
+		}
+	}
+	for _, want := range []string{"root=LABEL=PERCHROOT", "rootwait", "console=tty0"} {
+		if !strings.Contains(cmdline, want) {
+			t.Errorf("cmdline.txt has no %s: %s", want, cmdline)
+		}
+	}
+	if strings.Contains(cmdline, "cma=64M") {
+		t.Error("a Pi 4 does not boot with cma=64M")
+	}
+	files := c.do("mdir", "-b", "-i", c.file+"@@4M", "::")
+	for board, tree := range map[string]string{"3B": "bcm2837-rpi-3-b.dtb", "3B+": "bcm2837-rpi-3-b-plus.dtb", "Zero 2 W": "bcm2837-rpi-zero-2-w.dtb",
+		"4B": "bcm2711-rpi-4-b.dtb", "5": "bcm2712-rpi-5-b.dtb", "5, later": "bcm2712-d-rpi-5-b.dtb"} {
+		if !strings.Contains(files, tree) {
+			t.Errorf("there is no device tree for a Raspberry Pi %s (%s)", board, tree)
+		}
+	}
+	for _, firmware := range []string{"bootcode.bin", "start.elf", "fixup.dat", "start4.elf", "fixup4.dat"} {
+		if !strings.Contains(files, firmware) {
+			t.Errorf("there is no %s", firmware)
+		}
+	}
+}
