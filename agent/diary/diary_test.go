@@ -121,7 +121,7 @@ func live(t *testing.T, d *Diary, n int) {
 			bus.Publish(robot, "", event.Said{Text: fmt.Sprintf("sentence <%d> & more", i)})
 			if i%7 == 6 {
 				synctest.Wait()
-				time.Sleep(every)
+				time.Sleep(2 * every) // it has written by then: with every alone both would wake at once
 			}
 		}
 		bus.Close()
