@@ -232,11 +232,11 @@ func chosen() map[string]string {
 		"sudo cat /etc/NetworkManager/system-connections/preseed.nmconnection":    ".*72;111;109;101;.*",
 		"systemctl is-active perch ssh NetworkManager":                            "active\nactive\nactive",
 		"systemctl list-units --state=failed --no-legend --plain | cut -d' ' -f1": "",
-		"df --output=size -BG / | tail -1":                                        " *[67]G",
+		"df --output=size -BG / | tail -1":                                        " *[678]G",
 		"sudo ls /boot/firmware | grep -c -e preseed -e problem || true":          "0",
 		"sudo cat /etc/shadow | cut -d: -f2 | grep -v '^[!*]' || true":            "", // nobody has a password
-		"swapon --noheadings --show=NAME":                                         "/dev/zram0",
-		"journalctl --header | grep -o /run/log | head -1":                        "/run/log",
+		"sudo swapon --noheadings --show=NAME":                                    "/dev/zram0",
+		"sudo journalctl --header | grep -o /run/log | head -1":                   "/run/log",
 	}
 }
 
