@@ -310,11 +310,18 @@ func TestASpokenTurnThroughAllAtOnce(t *testing.T) {
 // told within a second what shows then, and nothing of before. No goroutine is left.
 func TestEachProgramComesBack(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	t.Run("all", comesBack)
+	// A busy machine may be too slow for one of them, and not three times for all.
+	for try, slow := 1, []string{""}; len(slow) > 0; try++ {
+		t.Run("all", func(t *testing.T) { slow = comesBack(t) })
+		if len(slow) > 0 && try == 3 {
+			t.Fatalf("three times one is slower than a second, at last %s", slow)
+		}
+	}
 	goleak.VerifyNone(t, before)
 }
 
-func comesBack(t *testing.T) {
+// comesBack returns the programs that needed more than a second.
+func comesBack(t *testing.T) (slow []string) {
 	g := newGolden(t, "testdata/return.txt")
 	h, all := play(t)
 	g.act("the programs are connected", all)
@@ -351,7 +358,7 @@ func comesBack(t *testing.T) {
 		took := at[p.kind].Sub(back[p.kind])
 		t.Logf("%s shows what there is %s after its return", p.kind, took.Round(time.Millisecond))
 		if took > time.Second+lag && !g.rewrite {
-			t.Errorf("%s shows what there is %s after its return, on a machine that was late by %s in all", p.kind, took, lag)
+			slow = append(slow, fmt.Sprintf("%s: %s, on a machine that was late by %s in all", p.kind, took, lag))
 		}
 	}
 	for _, a := range []act{{what: "it is answered", event: event.Answered{ID: "q"}}, {what: "its mouth shuts", mouth: 0},
@@ -360,6 +367,7 @@ func comesBack(t *testing.T) {
 		g.act(a.what, all)
 	}
 	g.end()
+	return slow
 }
 
 // happen has an act happen.
