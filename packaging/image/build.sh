@@ -52,10 +52,10 @@ if [ ! -d "$tools" ]; then
 		"$suite" "$tools.new" >"$work/tools.log" 2>&1 || { cat "$work/tools.log" >&2; exit 1; }
 	mv "$tools.new" "$tools"
 fi
-# in_tools runs one of them; it sees the work folder as /work.
+# in_tools runs one of them; it sees the work folder as /image.
 in_tools() {
-	mkdir -p "$tools/work"
-	unshare --mount sh -c 'mount --bind "$1" "$2/work" && mount -t proc proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
+	mkdir -p "$tools/image"
+	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount -t proc proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
 root=$work/root
@@ -103,13 +103,13 @@ TABLE
 uuid=50455243-4850-4900-8000-000000000001
 in_tools sh -euc '
 	export SOURCE_DATE_EPOCH=$1
-	sfdisk -q /work/img </work/table
-	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /work/img "$(($3 * 1024))" >/dev/null
+	sfdisk -q /image/img </image/table
+	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /image/img "$(($3 * 1024))" >/dev/null
 	export MTOOLS_SKIP_CHECK=1
-	for f in /work/boot/* ; do mcopy -m -s -i "/work/img@@$(($2 * 512))" "$f" ::/; done
-	mkfs.ext4 -q -L PERCHROOT -U "$5" -E "offset=$(($4 * 512)),hash_seed=$5" -O ^metadata_csum_seed -d /work/root /work/img "$(($6 * 1024))k"
+	for f in /image/boot/* ; do mcopy -m -s -i "/image/img@@$(($2 * 512))" "$f" ::/; done
+	mkfs.ext4 -q -L PERCHROOT -U "$5" -E "offset=$(($4 * 512)),hash_seed=$5" -O ^metadata_csum_seed -d /image/root /image/img "$(($6 * 1024))k"
 ' sh "$SOURCE_DATE_EPOCH" "$start" "$boot_mib" "$second" "$uuid" "$root_mib"
-in_tools bmaptool --quiet create -o /work/img.bmap /work/img
+in_tools bmaptool --quiet create -o /image/img.bmap /image/img
 mv "$work/img" "$image"
 sed "s/>img</>$(basename "$image")</" "$work/img.bmap" >"$out/perch-pi_$version.bmap"
 step "packs it"
