@@ -50,9 +50,9 @@ func TestALookTurnsTheHead(t *testing.T) {
 // TestNoGestureGoesBeyondARobot has each gesture at each pace: the head within its
 // servos, and no keyframe sooner than a robot can follow.
 func TestNoGestureGoesBeyondARobot(t *testing.T) {
-	for _, one := range HouseGestures().All() {
+	for _, one := range StockGestures().All() {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
-			c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: HouseGestures()})
+			c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 			now := noon
 			c.take(envelope(now, event.RobotOnline{}))
 			c.take(envelope(now, event.Perceived{Name: headTurn, Data: []byte(`{"yaw":120,"pitch":80,"by":"rule"}`)}))
@@ -89,9 +89,9 @@ func TestNoGestureGoesBeyondARobot(t *testing.T) {
 
 // TestTenThousandGesturesASecond begins two of them, and leaves the robot as it was.
 func TestTenThousandGesturesASecond(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: HouseGestures()})
+	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 	c.take(envelope(noon, event.RobotOnline{}))
-	names := HouseGestures().Names()
+	names := StockGestures().Names()
 	acts := 0
 	for i := range 10_000 {
 		now := noon.Add(time.Duration(i) * 100 * time.Microsecond)

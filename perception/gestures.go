@@ -58,8 +58,8 @@ const (
 	mostLight        = 168
 )
 
-// HouseGestures are those that Perch comes with.
-func HouseGestures() Gestures {
+// StockGestures are those that Perch comes with.
+func StockGestures() Gestures {
 	all, err := readGestures(bytes.NewReader(gesturesFile), nil)
 	if err != nil {
 		panic(err) // a test reads them

@@ -12,13 +12,13 @@ import (
 	"perch/event"
 )
 
-// TestTheHouseHasItsGestures names the twelve: others ask for them by name.
-func TestTheHouseHasItsGestures(t *testing.T) {
+// TestStockGestures names the twelve: others ask for them by name.
+func TestStockGestures(t *testing.T) {
 	want := []string{"wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"}
-	if got := HouseGestures().Names(); !slices.Equal(got, want) {
+	if got := StockGestures().Names(); !slices.Equal(got, want) {
 		t.Errorf("they are %q", got)
 	}
-	for _, g := range HouseGestures().All() {
+	for _, g := range StockGestures().All() {
 		if g.About == "" {
 			t.Errorf("nobody says what %s means", g.Name)
 		}
@@ -82,7 +82,7 @@ func TestGesturesOfAnOwner(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "mine.json"), []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			all, err := HouseGestures().WithOwners(dir, func(face string) bool { return face == "happy" })
+			all, err := StockGestures().WithOwners(dir, func(face string) bool { return face == "happy" })
 			switch {
 			case c.fault == "" && err != nil:
 				t.Error(err)
@@ -90,12 +90,12 @@ func TestGesturesOfAnOwner(t *testing.T) {
 				t.Errorf("it says %v", err)
 			case c.fault != "" && !strings.Contains(err.Error(), "mine.json"):
 				t.Errorf("it does not name the file: %v", err)
-			case c.fault != "" && len(all.Names()) != len(HouseGestures().Names()):
+			case c.fault != "" && len(all.Names()) != len(StockGestures().Names()):
 				t.Error("the appliance has lost its own")
 			}
 		})
 	}
-	if all, err := HouseGestures().WithOwners(filepath.Join(t.TempDir(), "none"), nil); err != nil || len(all.Names()) != 12 {
+	if all, err := StockGestures().WithOwners(filepath.Join(t.TempDir(), "none"), nil); err != nil || len(all.Names()) != 12 {
 		t.Errorf("without a directory there are %q, %v", all.Names(), err)
 	}
 }

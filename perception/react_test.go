@@ -254,7 +254,7 @@ func TestAMovedHeadIsFound(t *testing.T) {
 		"it has no such tool": {"", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			performing(t, func(o *Options) { o.Gestures = HouseGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+			performing(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.at = c.answer
 				if c.tells {
 					h.tools = append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})

@@ -47,7 +47,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 			if err := tuning.Check(); err != nil {
 				t.Fatal(err)
 			}
-			c := newCreature(Options{Tuning: tuning, Zone: time.UTC, Gestures: HouseGestures()})
+			c := newCreature(Options{Tuning: tuning, Zone: time.UTC, Gestures: StockGestures()})
 			c.behaviours = slices.DeleteFunc(c.behaviours, func(b behaviour) bool { return !slices.Contains(on, b.name()) })
 			if got := play(t, c, s.begin, s.script); got != s.want {
 				t.Errorf("%s\n     done: %s\nshould be: %s", s.script, got, s.want)

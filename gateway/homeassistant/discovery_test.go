@@ -48,7 +48,7 @@ func stackChan() robotCard {
 			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
 		},
 		Senses:   map[string]bool{"battery": true, "charging": true, "signal": true},
-		Gestures: perception.HouseGestures().Names(), Characters: []string{"default", "leo"},
+		Gestures: perception.StockGestures().Names(), Characters: []string{"default", "leo"},
 	}
 }
 

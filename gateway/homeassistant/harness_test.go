@@ -93,7 +93,7 @@ func newHarness() *harness {
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		Firmware: &stock{}, Gestures: perception.HouseGestures(),
+		Firmware: &stock{}, Gestures: perception.StockGestures(),
 		Characters: &storedCharacters{of: h.registry},
 		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"sync"
 	"time"
 
@@ -224,7 +226,12 @@ func (c *Conn) write() {
 			err = c.put(it)
 		}
 		if err != nil {
-			c.finish(c.client.fault(remote.CodeLost, "took nothing for %s, or cut the connection; is it overloaded?", c.client.o.ConnectWithin))
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				err = c.client.fault(remote.CodeLost, "took nothing for %s; is it overloaded?", c.client.o.ConnectWithin)
+			} else {
+				err = c.client.lost(io.EOF) // which whoever reads has not found yet
+			}
+			c.finish(err)
 			return
 		}
 	}

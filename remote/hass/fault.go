@@ -104,7 +104,7 @@ func (c *Client) unreached(err error) error {
 // lost is why a connection that stood is over.
 func (c *Client) lost(err error) error {
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return c.fault(remote.CodeLost, "closed the connection before it had answered; is it restarting?")
 	case errors.Is(err, socket.ErrTooBig):
 		return c.fault(remote.CodeOdd, "sent a message of more than %d bytes; see which integration does that", mostMessage)

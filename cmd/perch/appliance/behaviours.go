@@ -15,7 +15,7 @@ import (
 
 // newBehaviours makes what reacts to the robots' senses.
 func (a *Appliance) newBehaviours() (err error) {
-	a.gestures, err = perception.HouseGestures().WithOwners(gesturesDirectory(a.Data), isFace)
+	a.gestures, err = perception.StockGestures().WithOwners(gesturesDirectory(a.Data), isFace)
 	if err != nil {
 		a.Log.Warn("some gestures of the owner's are left out", "err", err)
 	}

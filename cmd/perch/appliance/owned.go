@@ -35,7 +35,7 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 		}
 	}
 	const again = "correct or remove it, and restart the appliance"
-	_, err := perception.HouseGestures().WithOwners(gesturesDirectory(data), isFace)
+	_, err := perception.StockGestures().WithOwners(gesturesDirectory(data), isFace)
 	_, wrong := mood.ReadWords(wordsDirectory(data))
 	if err = errors.Join(err, wrong); err != nil {
 		for _, one := range single(err) {
