@@ -194,7 +194,7 @@ func (l *vmcLink) mouth(_ context.Context, level float64) error {
 func (l *vmcLink) every() time.Duration { return vmcTick }
 
 func (l *vmcLink) keep(context.Context, Scene) error {
-	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain {
+	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { // the tick that is nearest
 		return l.tell()
 	}
 	return nil

@@ -208,7 +208,7 @@ func (l *vrchatLink) keep(_ context.Context, is Scene) error {
 			return err
 		}
 	}
-	if time.Since(l.again) >= vrchatAgain {
+	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { // the tick that is nearest
 		l.again = time.Now()
 		for _, name := range slices.Sorted(maps.Keys(l.told)) {
 			if err := l.send(oscMessage(vrchatParameter+name, l.told[name])); err != nil {
