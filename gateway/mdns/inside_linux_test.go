@@ -127,22 +127,28 @@ func lookForLeaks(ctx context.Context) error {
 		}
 		<-lines
 	}
-	if now := openFiles(); now > peak {
-		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", now, peak)
+	// What a library's last goroutine holds is closed when that has ended.
+	within := func(done func() bool) bool {
+		for late := time.Now().Add(5 * time.Second); !done(); runtime.Gosched() {
+			if time.Now().After(late) {
+				return done()
+			}
+		}
+		return true
+	}
+	if !within(func() bool { return openFiles() <= peak }) {
+		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", openFiles(), peak)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		return err
 	}
-	// What a library's last goroutine holds is closed when that has ended.
-	for late := time.Now().Add(5 * time.Second); openFiles() > fds || runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-		if now := openFiles(); time.Now().After(late) && now > fds {
-			return fmt.Errorf("%d files are open after the end, %d before the start", now, fds)
-		}
-		if time.Now().After(late) {
-			buf := make([]byte, 1<<16)
-			return fmt.Errorf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
-		}
+	if !within(func() bool { return openFiles() <= fds }) {
+		return fmt.Errorf("%d files are open after the end, %d before the start", openFiles(), fds)
+	}
+	if !within(func() bool { return runtime.NumGoroutine() <= goroutines }) {
+		buf := make([]byte, 1<<16)
+		return fmt.Errorf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
 	}
 	print1(map[string]any{"leaks": "none", "fds_first": peak, "fds_before": fds})
 	return nil

@@ -33,17 +33,19 @@ type busy struct{ door.Fault }
 // RetryAfter is how long to wait, in seconds.
 func (*busy) RetryAfter() int { return 3 }
 
-// enter begins a turn. What it returns ends it.
-func (t *turns) enter(conversation string) (leave func(), err error) {
+// enter begins a turn. What it returns ends it, and has tell say so: who is told may
+// begin the next turn, and nothing of that is told before.
+func (t *turns) enter(conversation string) (leave func(tell func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy[conversation] || len(t.busy) >= mostTurns {
 		return nil, errBusy
 	}
 	t.busy[conversation] = true
-	return func() {
+	return func(tell func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		tell()
 		delete(t.busy, conversation)
 	}, nil
 }
@@ -92,7 +94,8 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 	if err != nil {
 		return err
 	}
-	defer leave()
+	failed := errors.New("the turn was broken off")
+	defer leave(func() { a.end(ctx, failed) })
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
@@ -105,17 +108,17 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""
 	a.publish(event.Heard{Text: q.text})
-	said, err := agent.AnswerText(within, d.o.Mind, turn, a.take)
-	a.end(ctx, turn, said.Text, err)
+	said, failed := agent.AnswerText(within, d.o.Mind, turn, a.take)
+	a.remember(turn, said.Text)
 	switch {
-	case err == nil || ctx.Err() != nil:
-		return err
-	case errors.Is(err, agent.ErrNoBrain), within.Err() != nil:
-		d.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", err)
+	case failed == nil || ctx.Err() != nil:
+		return failed
+	case errors.Is(failed, agent.ErrNoBrain), within.Err() != nil:
+		d.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", failed)
 		return &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
-	return err
+	return failed
 }
 
 // answer is one being given.
@@ -175,16 +178,20 @@ func (a *answer) gesture(g event.Gesture) {
 	}
 }
 
-// end publishes how the turn has ended, and has the agent remember it.
-func (a *answer) end(ctx context.Context, t agent.Turn, said string, err error) {
+// remember has the agent remember the turn, unless its client does.
+func (a *answer) remember(t agent.Turn, said string) {
 	mind := a.door.o.Mind
 	if !a.question.talk.kept {
-		if err := mind.Forget(t.Conversation); err != nil { // its client remembers it
+		if err := mind.Forget(t.Conversation); err != nil {
 			a.door.o.Log.Warn("a talk was not forgotten", "err", err)
 		}
 	} else if said != "" {
 		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said}, t.Now)
 	}
+}
+
+// end publishes how the turn has ended.
+func (a *answer) end(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 		a.publish(event.TurnEnded{End: event.EndCancelled})

@@ -106,7 +106,8 @@ func seeTimers(t *testing.T, c *chromium) {
 	b := c.browse(t)
 	b.open(local(h) + "#/timers")
 	b.sees("main >>> p-empty")
-	h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(), Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
+	h.Companion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
+		Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
 	b.sees("[data-test=timer]")
 	b.axe("a timer")
 	b.click("[data-test=timer] [data-test=cancel]")
