@@ -110,10 +110,9 @@ func livedIn(t *testing.T) *appliancetest.Appliance {
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes", "what can you do")})
 	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "not-a-mac", "Client-Id", "x")
-	h.Eventually("both sentences are answered", func() bool {
-		var turns []struct{ Said string }
-		h.Admin(http.MethodGet, "/api/v1/turns", "", &turns)
-		return len(turns) >= 2
+	h.Await(robot, "both sentences are answered", func(e simrobot.Observation) bool {
+		ended, is := e.(simrobot.TurnEnded)
+		return is && ended.Turn.Text == "what can you do"
 	})
 	robot.Senses("face_detected", `{"count":1}`)
 	h.Eventually("the other waits", func() bool {
