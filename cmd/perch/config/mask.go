@@ -61,8 +61,14 @@ func masked(text string) (string, error) {
 		shown.WriteString(Mask)
 		from = s.to
 	}
+	if from == 0 {
+		return d.maskedComments(), nil
+	}
 	shown.WriteString(text[from:])
-	return maskedComments(shown.String()), nil
+	if d, err = parse(shown.String()); err != nil {
+		return maskedLines(shown.String()), nil
+	}
+	return d.maskedComments(), nil
 }
 
 // hidden is why a text is not shown; nil where it is.
@@ -163,11 +169,8 @@ func addressed(path []string, value string) bool {
 
 // maskedComments hides what looks like a secret in the comments of a text whose values
 // are hidden: a key that was commented out is one still.
-func maskedComments(shown string) string {
-	d, err := parse(shown)
-	if err != nil {
-		return maskedLines(shown)
-	}
+func (d *document) maskedComments() string {
+	shown := d.text
 	inside := d.values()
 	var out strings.Builder
 	from := 0
