@@ -98,8 +98,10 @@ var arrows = map[string][]string{
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
 	"cmd/perch/doctor":          {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
-	"packaging/image/firstboot": {},        // a program of the card's own
-	"packaging":                 {"store"}, // the soak has its appliance installed hours ago
+	"packaging/image/board":     {},
+	"packaging/image/firstboot": {"packaging/image/board"}, // a program of the card's own
+	"packaging/image/portal":    {"packaging/image/board"}, // another
+	"packaging":                 {"store"},                 // the soak has its appliance installed hours ago
 	".":                         {},
 }
 

@@ -40,8 +40,9 @@ work=$out/image
 rm -rf "$work"
 mkdir -p "$work"
 
-step "compiles what the first boot runs"
+step "compiles what the first boot and the access point run"
 GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid=" -o "$work/perch-firstboot" ./packaging/image/firstboot
+GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid=" -o "$work/perch-portal" ./packaging/image/portal
 
 # The programs that make file systems: those of Debian 13 heed SOURCE_DATE_EPOCH.
 tools=$out/image.tools
@@ -72,7 +73,8 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-f
 	--customize-hook='chroot "$1" apt-get install -y --no-install-recommends /tmp/perch.deb' \
 	--customize-hook='rm "$1/tmp/perch.deb" && cp -r packaging/image/root/. "$1"' \
 	--customize-hook="install -m 755 '$work/perch-firstboot' \"\$1/usr/lib/perch/perch-firstboot\"" \
-	--customize-hook='chroot "$1" systemctl enable perch-grow.service perch-firstboot.service perch.service' \
+	--customize-hook="install -m 755 '$work/perch-portal' \"\$1/usr/lib/perch/perch-portal\"" \
+	--customize-hook='chroot "$1" systemctl enable perch-grow.service perch-firstboot.service perch.service perch-portal.service' \
 	--customize-hook='chroot "$1" systemctl disable ssh.service' \
 	"$suite" "$root" >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
 

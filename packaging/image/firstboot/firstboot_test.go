@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/packaging/image/board"
 )
 
 // written is what Raspberry Pi Imager writes for somebody who has chosen everything.
@@ -98,7 +100,7 @@ func (c *card) boots(preseed string) error {
 	if err := os.WriteFile(filepath.Join(c.boot, preseedFile), []byte(preseed), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	return boot(machine{root: c.root, run: c.run}, c.boot)
+	return boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot)
 }
 
 func (c *card) has(file string) bool {
@@ -149,7 +151,7 @@ func TestEverythingChosen(t *testing.T) {
 // TestNothingChosen changes nothing: ssh stays off, nobody has a password.
 func TestNothingChosen(t *testing.T) {
 	c := newCard(t)
-	if err := boot(machine{root: c.root, run: c.run}, c.boot); err != nil {
+	if err := boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.boots("config_version = \"1.0\"\n[future]\nkey = 7\n"); err != nil || c.has(preseedFile) {
@@ -182,7 +184,7 @@ func TestAllOfItAgain(t *testing.T) {
 			t.Errorf("%s failed: %v; the file is there: %t", program, err, c.has(preseedFile))
 		}
 		c.fail = ""
-		if err := boot(machine{root: c.root, run: c.run}, c.boot); err != nil || c.has(preseedFile) || c.has(reportFile) {
+		if err := boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot); err != nil || c.has(preseedFile) || c.has(reportFile) {
 			t.Errorf("again after %s: %v", program, err)
 		}
 	}
@@ -255,16 +257,16 @@ func FuzzPreseed(f *testing.F) {
 			return
 		}
 		var runs []string
-		m := machine{root: t.TempDir(), run: func(stdin, name string, args ...string) error {
+		m := machine{board.Machine{Root: t.TempDir(), Run: func(stdin, name string, args ...string) error {
 			runs = append(runs, fmt.Sprint(args))
 			if strings.Count(stdin, "\n") > 1 || slices.ContainsFunc(args, func(a string) bool { return strings.ContainsAny(a, "\n\x00 ") }) {
 				t.Errorf("%s %q is given %q", name, args, stdin)
 			}
 			return nil
-		}}
+		}}}
 		_ = m.apply(p) // its folders are missing
-		_ = filepath.WalkDir(m.root, func(path string, e fs.DirEntry, err error) error {
-			at := strings.TrimPrefix(path, m.root)
+		_ = filepath.WalkDir(m.Root, func(path string, e fs.DirEntry, err error) error {
+			at := strings.TrimPrefix(path, m.Root)
 			if err == nil && !e.IsDir() && !strings.HasPrefix(at, "/etc/") && !strings.HasPrefix(at, "/home/") {
 				t.Errorf("it writes %s", at)
 			}

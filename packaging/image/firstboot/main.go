@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"perch/packaging/image/board"
 )
 
 const (
@@ -27,7 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: perch-firstboot /boot/firmware")
 		os.Exit(2)
 	}
-	if err := boot(machine{root: "/", run: runProgram}, os.Args[1]); err != nil {
+	if err := boot(machine{board.Machine{Root: "/", Run: board.RunProgram}}, os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

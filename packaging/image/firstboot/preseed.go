@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"perch/packaging/image/board"
 )
 
 // preseed is what somebody has chosen for a card before its first boot, as Raspberry Pi
@@ -81,15 +83,11 @@ func parsePreseed(text []byte) (*preseed, error) {
 
 // What may be in a field. Each ends up in a file or in the arguments of a program.
 var (
-	hostnames = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
-	users     = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
-	hashes    = regexp.MustCompile(`^\$[a-zA-Z0-9./$=,_-]{8,255}$`)
-	keys      = regexp.MustCompile(`^(ssh|ecdsa|sk)-[a-zA-Z0-9@.-]{3,60} [A-Za-z0-9+/=]{16,}( [\x20-\x7e]{0,256})?$`)
-	countries = regexp.MustCompile(`^[A-Z]{2}$`)
-	keymaps   = regexp.MustCompile(`^[a-z]{2,8}$`)
-	zones     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`)
-	master    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
-	phrases   = regexp.MustCompile(`^[\x20-\x7e]{8,63}$`)
+	users   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+	hashes  = regexp.MustCompile(`^\$[a-zA-Z0-9./$=,_-]{8,255}$`)
+	keys    = regexp.MustCompile(`^(ssh|ecdsa|sk)-[a-zA-Z0-9@.-]{3,60} [A-Za-z0-9+/=]{16,}( [\x20-\x7e]{0,256})?$`)
+	keymaps = regexp.MustCompile(`^[a-z]{2,8}$`)
+	zones   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`)
 )
 
 const mostKeys = 50
@@ -103,16 +101,16 @@ func (p *preseed) check() error {
 	ssid, err := p.ssid()
 	for _, c := range []struct {
 		field, value string
-		is           *regexp.Regexp
+		is           func(string) bool
 		want         string
 	}{
-		{"system.hostname", p.System.Hostname, hostnames, "letters, digits and hyphens, 63 at most"},
-		{"user.name", p.User.Name, users, "small letters, digits, _ and -, 32 at most"},
-		{"wlan.country", p.WLAN.Country, countries, "two capital letters, such as DE"},
-		{"locale.keymap", p.Locale.Keymap, keymaps, "a layout such as de"},
-		{"locale.timezone", p.Locale.Timezone, zones, "a name such as Europe/Berlin"},
+		{"system.hostname", p.System.Hostname, board.IsHostname, "letters, digits and hyphens, 63 at most"},
+		{"user.name", p.User.Name, users.MatchString, "small letters, digits, _ and -, 32 at most"},
+		{"wlan.country", p.WLAN.Country, board.IsCountry, "two capital letters, such as DE"},
+		{"locale.keymap", p.Locale.Keymap, keymaps.MatchString, "a layout such as de"},
+		{"locale.timezone", p.Locale.Timezone, zones.MatchString, "a name such as Europe/Berlin"},
 	} {
-		if c.value != "" && !c.is.MatchString(c.value) {
+		if c.value != "" && !c.is(c.value) {
 			return bad(c.field, c.want)
 		}
 	}
@@ -131,11 +129,11 @@ func (p *preseed) check() error {
 		return bad("ssh.authorized_keys", fmt.Sprintf("%d keys at most", mostKeys))
 	case err != nil:
 		return err
-	case len(ssid) > 32:
+	case len(ssid) > board.MostSSID:
 		return bad("wlan.ssid", "32 bytes at most")
 	case ssid == "" && p.WLAN.Password != "":
 		return bad("wlan.ssid", "set where there is a password")
-	case p.WLAN.Password != "" && !master.MatchString(p.WLAN.Password) && !phrases.MatchString(p.WLAN.Password):
+	case p.WLAN.Password != "" && !board.IsKey(p.WLAN.Password):
 		return bad("wlan.password", "8 to 63 plain characters, or 64 hexadecimal digits")
 	}
 	for _, group := range p.User.Groups {

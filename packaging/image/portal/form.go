@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"perch/packaging/image/board"
+)
+
+// form is what somebody has chosen. What is empty was not.
+type form struct {
+	network  board.Network
+	country  string
+	name     string // of the appliance
+	language string // of the appliance
+}
+
+// field is a field of the form, by its name in it.
+type field string
+
+const (
+	fieldToken    field = "token"
+	fieldNetwork  field = "network" // of those that are listed, its bytes in hexadecimal digits
+	fieldSSID     field = "ssid"    // typed, and then it may be hidden
+	fieldKey      field = "key"
+	fieldCountry  field = "country"
+	fieldName     field = "name"
+	fieldLanguage field = "language"
+)
+
+// languages are those that can be chosen, by their names in themselves.
+var languages = []choice{{"en", "English"}, {"de", "Deutsch"}}
+
+// choice is one of what a field may be.
+type choice struct{ Value, Name string }
+
+//go:embed countries.txt
+var countryList string
+
+// countries are all there are, by their names.
+func countries() (all []choice) {
+	for lines := bufio.NewScanner(strings.NewReader(countryList)); lines.Scan(); {
+		if code, name, is := strings.Cut(lines.Text(), "\t"); is {
+			all = append(all, choice{code, name})
+		}
+	}
+	return all
+}
+
+// parseForm reads a form. It returns the first field that cannot be, and no form then.
+func parseForm(v url.Values) (f form, wrong field) {
+	for _, all := range v {
+		if len(all) > 1 {
+			return form{}, fieldToken // a browser sends each field once
+		}
+	}
+	get := func(name field) string { return v.Get(string(name)) }
+	f = form{country: get(fieldCountry), name: strings.TrimSpace(get(fieldName)), language: get(fieldLanguage)}
+	f.network.Key = get(fieldKey)
+	if typed := get(fieldSSID); typed != "" {
+		f.network.SSID, f.network.Hidden = typed, true
+		if !utf8.ValidString(typed) || strings.ContainsFunc(typed, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return form{}, fieldSSID
+		}
+	} else {
+		name, err := hex.DecodeString(get(fieldNetwork))
+		if err != nil {
+			return form{}, fieldNetwork
+		}
+		f.network.SSID = string(name)
+	}
+	is := func(all []choice, value string) bool {
+		return slices.ContainsFunc(all, func(c choice) bool { return c.Value == value })
+	}
+	switch {
+	case f.network.SSID == "" || len(f.network.SSID) > board.MostSSID:
+		return form{}, fieldSSID
+	case f.network.Key != "" && !board.IsKey(f.network.Key):
+		return form{}, fieldKey
+	case !board.IsCountry(f.country) || !is(countries(), f.country):
+		return form{}, fieldCountry
+	case f.name != "" && !board.IsHostname(f.name):
+		return form{}, fieldName
+	case f.language != "" && !is(languages, f.language):
+		return form{}, fieldLanguage
+	}
+	return f, ""
+}

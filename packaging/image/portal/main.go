@@ -1,0 +1,258 @@
+// Command perch-portal gives a machine without a network one: it makes an open access
+// point, Perch-XXXX, on which somebody chooses a Wi-Fi with a phone. It does so at the
+// start, and whenever the network has been gone for ten minutes and nobody is talking.
+//
+// Anybody near may send the form, and 10 000 of them. Each is bounded, one is taken at a
+// time, and it can do what the owner could: name a network, a country, a name and a
+// language.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/packaging/image/board"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	machine := board.Machine{Root: "/", Run: board.RunProgram}
+	own := newPerch(perchSocket)
+	p := &portal{
+		radio:   &networkManager{Machine: machine, program: "nmcli"},
+		perch:   own,
+		machine: machine,
+		page:    newPage(own.fits),
+		log:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		listen:  func() (net.Listener, error) { return net.Listen("tcp4", net.JoinHostPort(apAddress, "80")) },
+		host:    apAddress,
+	}
+	p.run(ctx, uptime())
+}
+
+// uptime is since when the machine is on; nothing, where it does not say.
+func uptime() time.Duration {
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	d, err := time.ParseDuration(first + "s")
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// portal is the owner of the access point. One goroutine runs it.
+type portal struct {
+	radio   radio
+	perch   appliance
+	machine board.Machine
+	page    *page
+	log     *slog.Logger
+	listen  func() (net.Listener, error)
+	host    string // of the page
+
+	state  state
+	stop   func()   // serving the page; nil while it is not served
+	name   string   // of the access point
+	said   bool     // so, by a robot
+	failed error    // why the last network was not joined
+	last   form     // that was sent
+	form   *form    // that waits
+	logged [2]error // last, of the radio and of Perch
+}
+
+// radio is the machine's network.
+type radio interface {
+	look(ctx context.Context) (network, known bool, err error)
+	there() bool
+	suffix() string
+	scan(ctx context.Context) ([]heard, error)
+	raise(ctx context.Context, ssid string) error
+	lower(ctx context.Context)
+	join(ctx context.Context, n board.Network) error
+	country(code string) error
+	clean(ctx context.Context)
+}
+
+// appliance is Perch.
+type appliance interface {
+	robots(ctx context.Context) (talking, near bool, err error)
+	identity(ctx context.Context) (name, language string, err error)
+	set(ctx context.Context, key, value string) error
+	restart(ctx context.Context) error
+	say(ctx context.Context, text string) error
+}
+
+const (
+	looksEach = 5 * time.Second
+	// answered is how long the answer to a form has to reach the phone.
+	answered = 3 * time.Second
+)
+
+// run looks, and does what is to be done, until ctx ends.
+func (p *portal) run(ctx context.Context, ago time.Duration) {
+	p.state = begins(ago)
+	p.radio.clean(ctx)
+	defer func() {
+		// The context has ended; this has its own bounds.
+		p.close()
+		p.radio.lower(context.WithoutCancel(ctx))
+	}()
+	tick := time.NewTicker(looksEach)
+	defer tick.Stop()
+	for {
+		p.once(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-p.page.forms:
+			p.form = &f
+			sleep(ctx, answered)
+		case <-tick.C:
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// complain logs an error once, and again when it is another.
+func (p *portal) complain(of int, err error) {
+	if err != nil && (p.logged[of] == nil || p.logged[of].Error() != err.Error()) {
+		p.log.Warn(err.Error())
+	}
+	p.logged[of] = err
+}
+
+// once looks once.
+func (p *portal) once(ctx context.Context) {
+	network, known, err := p.radio.look(ctx)
+	p.complain(0, err)
+	if err != nil {
+		return // NetworkManager starts, or is being updated
+	}
+	talking, near := false, false
+	if !network { // else it does not matter
+		talking, near, err = p.perch.robots(ctx)
+		p.complain(1, err)
+	}
+	before := p.state
+	var what act
+	p.state, what = step(p.state, time.Now(), seen{network: network, radio: p.radio.there(), talking: talking, known: known,
+		used: p.page.lastUsed(), form: p.form != nil})
+	if network {
+		p.failed, p.form = nil, nil
+	}
+	switch what {
+	case raise:
+		p.raise(ctx)
+	case lower:
+		p.close()
+		p.radio.lower(ctx)
+		p.log.Info("the access point is down", "network", network)
+	case join:
+		p.join(ctx, *p.form)
+		p.form = nil
+	}
+	if p.state.up && before.up && near && !p.said {
+		p.said = true
+		_, language, _ := p.perch.identity(ctx) // English, where it is not known
+		p.complain(1, p.perch.say(ctx, fmt.Sprintf(wordsOf(language).Said, p.name)))
+	}
+}
+
+// raise makes the access point, and serves the page on it.
+func (p *portal) raise(ctx context.Context) {
+	p.name, p.said = "Perch-"+p.radio.suffix(), false
+	all, err := p.radio.scan(ctx) // now: one radio cannot do both well
+	p.complain(0, err)
+	var heard []heard
+	for _, one := range all {
+		if one.SSID != p.name {
+			heard = append(heard, one)
+		}
+	}
+	if err = p.radio.raise(ctx, p.name); err == nil {
+		var l net.Listener
+		if l, err = p.listen(); err == nil {
+			s := shown{accessPoint: p.name, heard: heard, failed: p.failed, tried: p.last.network.SSID, country: p.last.country}
+			if s.name, s.language, err = p.perch.identity(ctx); err != nil {
+				s.name, _ = os.Hostname()
+			}
+			p.page.opens(p.host, s)
+			p.stop = serve(l, p.page)
+			p.log.Info("the access point is up", "name", p.name, "networks", len(heard))
+			return
+		}
+	}
+	p.complain(0, err)
+	p.radio.lower(ctx)
+	p.state = failed(time.Now())
+}
+
+// close ends the page.
+func (p *portal) close() {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+}
+
+// join joins the network of a form, and then makes the appliance what else it says.
+func (p *portal) join(ctx context.Context, f form) {
+	p.close()
+	p.last = f
+	p.last.network.Key = ""
+	p.radio.lower(ctx)
+	if err := p.radio.country(f.country); err != nil {
+		p.log.Warn("the radio does not take the country", "err", err)
+	}
+	if p.failed = p.radio.join(ctx, f.network); p.failed != nil {
+		p.log.Warn("the network was not joined", "err", p.failed)
+		return
+	}
+	p.log.Info("a network was joined")
+	if err := p.machine.Country(f.country); err != nil {
+		p.log.Warn("the country is not kept", "err", err)
+	}
+	changed := false
+	name, language, err := p.perch.identity(ctx)
+	if f.name != "" && (err != nil || f.name != name) {
+		if err := p.machine.Hostname(f.name); err != nil {
+			p.log.Warn("the machine does not take the name", "err", err)
+		}
+		changed = p.set(ctx, "name", f.name) || changed
+	}
+	if f.language != "" && (err != nil || f.language != language) {
+		changed = p.set(ctx, "language", f.language) || changed
+	}
+	if changed {
+		if err := p.perch.restart(ctx); err != nil {
+			p.log.Warn("perch does not restart", "err", err)
+		}
+	}
+}
+
+// set sets a key of Perch's configuration, where Perch would start with it.
+func (p *portal) set(ctx context.Context, key, value string) bool {
+	err := p.perch.set(ctx, key, value)
+	if err != nil {
+		p.log.Warn("the configuration stays", "key", key, "err", err)
+	}
+	return err == nil
+}

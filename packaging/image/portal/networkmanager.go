@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/packaging/image/board"
+)
+
+// networkManager is the machine's NetworkManager, by its command.
+type networkManager struct {
+	board.Machine
+	program string // nmcli
+	iface   string // the radio's; empty where there is none
+}
+
+const (
+	apName = "perch-access-point"
+	// apUUID is the connection's that is the access point. It is in memory alone.
+	apUUID = "50455243-4850-4900-8000-000000000002"
+	// apAddress is also in dnsmasq-shared.d.
+	apAddress = "10.42.0.1"
+)
+
+// How long nmcli may take, and what is read of its answer.
+const (
+	answersWithin = 20 * time.Second
+	raisesWithin  = 30 * time.Second
+	joinsWithin   = 60 * time.Second
+	mostAnswer    = 256 << 10
+)
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	_, _ = b.Buffer.Write(p[:min(len(p), mostAnswer-b.Len())])
+	return len(p), nil
+}
+
+// ask runs nmcli, whose words are English, and returns what it prints.
+func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, within+5*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, n.program, append([]string{"--terse", "--colors", "no", "--wait", strconv.Itoa(int(within.Seconds()))}, args...)...)
+	c.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	var out, wrong bounded
+	c.Stdout, c.Stderr = &out, &wrong
+	c.WaitDelay = time.Second
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("nmcli %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(wrong.Bytes()))
+	}
+	return out.String(), nil
+}
+
+// cut are the fields of a line of nmcli --terse, in which a backslash begins an escape.
+func cut(line string) (fields []string) {
+	var one strings.Builder
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\\' && i+1 < len(line):
+			i++
+			one.WriteByte(line[i])
+		case line[i] == ':':
+			fields = append(fields, one.String())
+			one.Reset()
+		default:
+			one.WriteByte(line[i])
+		}
+	}
+	return append(fields, one.String())
+}
+
+// networks are the devices that may be a network's. Others are the machine's own.
+var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
+
+// look says which networks there are. It finds the radio.
+func (n *networkManager) look(ctx context.Context) (network, known bool, err error) {
+	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
+	if err != nil {
+		return false, false, err
+	}
+	n.iface = ""
+	for line := range strings.Lines(devices) {
+		f := cut(strings.TrimSpace(line))
+		if len(f) != 4 || !slices.Contains(networks, f[1]) {
+			continue
+		}
+		if f[1] == "wifi" && n.iface == "" && f[2] != "unmanaged" {
+			n.iface = f[0]
+		}
+		network = network || strings.HasPrefix(f[2], "connected") && f[3] != apUUID
+	}
+	all, err := n.ask(ctx, answersWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
+	for line := range strings.Lines(all) {
+		f := cut(strings.TrimSpace(line))
+		known = known || len(f) == 3 && f[0] != apUUID && f[1] == "802-11-wireless" && f[2] == "yes"
+	}
+	return network, known, err
+}
+
+// heard is a network without wires.
+type heard struct {
+	SSID   string
+	Signal int
+	Key    bool // it wants one
+	Unfit  bool // this machine joins none such
+}
+
+// mostHeard bounds the list of them.
+const mostHeard = 40
+
+// scan returns the networks that the radio hears, the loudest first.
+func (n *networkManager) scan(ctx context.Context) ([]heard, error) {
+	if _, err := n.ask(ctx, answersWithin, "radio", "wifi", "on"); err != nil {
+		return nil, err
+	}
+	out, err := n.ask(ctx, answersWithin, "--fields", "SSID-HEX,SIGNAL,SECURITY", "device", "wifi", "list", "ifname", n.iface, "--rescan", "yes")
+	if err != nil {
+		return nil, err
+	}
+	loudest := map[string]heard{}
+	for line := range strings.Lines(out) {
+		f := cut(strings.TrimSpace(line))
+		if len(f) != 3 {
+			continue
+		}
+		name, err := hex.DecodeString(f[0])
+		signal, err2 := strconv.Atoi(f[1])
+		if errors.Join(err, err2) != nil || len(name) == 0 || len(name) > board.MostSSID || bytes.Trim(name, "\x00") == nil {
+			continue // it hides its name
+		}
+		one := heard{SSID: string(name), Signal: signal, Key: f[2] != ""}
+		if one.Key {
+			kinds := strings.Fields(f[2])
+			one.Unfit = !slices.Contains(kinds, "WPA1") && !slices.Contains(kinds, "WPA2") || slices.Contains(kinds, "802.1X")
+		}
+		if was, is := loudest[one.SSID]; !is || was.Unfit && !one.Unfit || was.Unfit == one.Unfit && was.Signal < signal {
+			loudest[one.SSID] = one
+		}
+	}
+	var all []heard
+	for _, one := range loudest {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b heard) int {
+		if a.Signal != b.Signal {
+			return b.Signal - a.Signal
+		}
+		return strings.Compare(a.SSID, b.SSID)
+	})
+	return all[:min(len(all), mostHeard)], nil
+}
+
+// raise makes the access point, which is open. NetworkManager's own hotspot never is.
+func (n *networkManager) raise(ctx context.Context, ssid string) error {
+	n.lower(ctx)
+	if _, err := n.ask(ctx, answersWithin, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
+		"connection.uuid", apUUID, "autoconnect", "no", "ssid", ssid, "802-11-wireless.mode", "ap", "802-11-wireless.band", "bg",
+		"802-11-wireless.powersave", "2", "ipv4.method", "shared", "ipv4.addresses", apAddress+"/24", "ipv6.method", "disabled"); err != nil {
+		return err
+	}
+	_, err := n.ask(ctx, raisesWithin, "connection", "up", "uuid", apUUID)
+	return err
+}
+
+// lower takes the access point away, where there is one.
+func (n *networkManager) lower(ctx context.Context) {
+	_, _ = n.ask(ctx, answersWithin, "connection", "delete", "uuid", apUUID) // there may be none
+}
+
+// Why a network was not joined.
+var (
+	errKey     = errors.New("the key is wrong")
+	errUnheard = errors.New("there is no such network")
+	errAddress = errors.New("the network gives no address")
+	errJoin    = errors.New("the network could not be joined")
+)
+
+// prefix begins the names of the connections that are made here; then comes what is
+// a network's own.
+func prefix(ssid string) string {
+	sum := sha256.Sum256([]byte(ssid))
+	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
+}
+
+// join joins a network, and keeps it. Until it has been joined, no other is forgotten, one
+// of the same name neither: a stranger may have typed its key.
+func (n *networkManager) join(ctx context.Context, network board.Network) error {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	uuid := board.UUID(random)
+	name := prefix(network.SSID) + hex.EncodeToString(random[:4])
+	file := n.file(name)
+	if err := n.Join(network, name, uuid, false); err != nil {
+		return fmt.Errorf("%w: %w", errJoin, err)
+	}
+	_, err := n.ask(ctx, answersWithin, "connection", "load", file)
+	if err == nil {
+		_, err = n.ask(ctx, joinsWithin, "connection", "up", "uuid", uuid, "ifname", n.iface)
+	}
+	if err == nil {
+		_, err = n.ask(ctx, answersWithin, "connection", "modify", "uuid", uuid, "connection.autoconnect", "yes")
+	}
+	if err != nil {
+		n.forget(ctx, file)
+		return whyNot(err)
+	}
+	for _, other := range n.made(prefix(network.SSID)) {
+		if other != file {
+			n.forget(ctx, other)
+		}
+	}
+	return nil
+}
+
+// whyNot is why nmcli has not joined a network, as far as it is known.
+func whyNot(err error) error {
+	text := err.Error()
+	for _, known := range []struct {
+		words string
+		why   error
+	}{{"Secrets were required", errKey}, {"802.1X supplicant", errKey}, {"network could not be found", errUnheard}, {"IP configuration", errAddress}} {
+		if strings.Contains(text, known.words) {
+			return fmt.Errorf("%w: %w", known.why, err)
+		}
+	}
+	return fmt.Errorf("%w: %w", errJoin, err)
+}
+
+// file is that of a connection.
+func (n *networkManager) file(name string) string {
+	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
+}
+
+// made are the files of connections that were made here, by the beginning of their names.
+func (n *networkManager) made(beginning string) []string {
+	all, _ := filepath.Glob(n.file(beginning + "*")) // the pattern is right
+	return all
+}
+
+// forget removes a connection by its file.
+func (n *networkManager) forget(ctx context.Context, file string) {
+	if err := os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) {
+		_, _ = n.ask(ctx, answersWithin, "connection", "reload") // else it is gone after the next start
+	}
+}
+
+// clean removes what a run before has left when power failed: its access point, and
+// networks that it was about to try.
+func (n *networkManager) clean(ctx context.Context) {
+	n.lower(ctx)
+	for _, file := range n.made("perch-") {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\nautoconnect=false\n") {
+			n.forget(ctx, file)
+		}
+	}
+}
+
+// country tells the radio where it is, for now.
+func (n *networkManager) country(code string) error { return n.Run("", "iw", "reg", "set", code) }
+
+// suffix tells this machine's access point from others: the end of its radio's address.
+func (n *networkManager) suffix() string {
+	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "address"), "etc/machine-id"} {
+		text, err := os.ReadFile(filepath.Join(n.Root, file))
+		digits := strings.ToUpper(strings.ReplaceAll(strings.TrimSpace(string(text)), ":", ""))
+		if err == nil && len(digits) >= 4 {
+			return digits[len(digits)-4:]
+		}
+	}
+	return "0000"
+}
+
+// there reports whether there was a radio when it last looked.
+func (n *networkManager) there() bool { return n.iface != "" }

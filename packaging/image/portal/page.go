@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/packaging/image/board"
+)
+
+// mostBody bounds a form, in bytes. The longest that a browser sends has about 500.
+const mostBody = 4 << 10
+
+//go:embed page.html
+var pageText string
+
+// page is what phones see at the access point. It takes one form at a time.
+type page struct {
+	token    string // of this run; only who has seen the page knows it
+	template *template.Template
+	options  string // of the countries
+	fits     func(ctx context.Context, key, value string) (bool, error)
+	forms    chan form // is sent to once the answer is on its way
+
+	mu      sync.Mutex
+	shown   shown
+	host    string // where it is; elsewhere leads there
+	busy    bool   // with a form
+	used    time.Time
+	senders map[string]*sender
+}
+
+// shown is what the page says.
+type shown struct {
+	accessPoint    string
+	heard          []heard
+	failed         error  // why the last network was not joined
+	tried          string // its name
+	country        string
+	name, language string // the appliance's
+}
+
+func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
+	var options strings.Builder
+	for _, c := range countries() {
+		fmt.Fprintf(&options, "<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
+	}
+	return &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: options.String(), fits: fits,
+		forms: make(chan form, 1), senders: map[string]*sender{}}
+}
+
+// opens shows the page at a host, for a new access point.
+func (p *page) opens(host string, s shown) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.host, p.shown, p.busy = host, s, false
+}
+
+// lastUsed is when somebody last looked at the page.
+func (p *page) lastUsed() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
+// sender is how often an address may still send a form.
+type sender struct {
+	left float64
+	at   time.Time
+}
+
+const (
+	mostAtOnce  = 5
+	perSecond   = 0.5
+	mostSenders = 256 // more than the access point has addresses
+)
+
+// often reports whether an address sends forms too often. The caller holds the lock.
+func (p *page) often(address string, now time.Time) bool {
+	s := p.senders[address]
+	if s == nil {
+		if len(p.senders) >= mostSenders {
+			clear(p.senders)
+		}
+		s = &sender{left: mostAtOnce, at: now}
+		p.senders[address] = s
+	}
+	s.left, s.at = min(mostAtOnce, s.left+now.Sub(s.at).Seconds()*perSecond), now
+	if s.left < 1 {
+		return true
+	}
+	s.left--
+	return false
+}
+
+// ServeHTTP leads whatever a phone asks elsewhere here: that is how Android, iOS, Windows
+// and Firefox find out that there is a page to be seen before anything else.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	host := p.host
+	p.mu.Unlock()
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	if r.Host != host || r.URL.Path != "/" {
+		h.Set("Connection", "close") // whatever it has sent is not read
+		h.Set("Location", "http://"+host+"/")
+		w.WriteHeader(http.StatusFound)
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		p.show(w, r, http.StatusOK, nil, "")
+	case http.MethodPost:
+		p.take(w, r)
+	default:
+		h.Set("Allow", "GET, HEAD, POST")
+		h.Set("Connection", "close")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// take takes a form.
+func (p *page) take(w http.ResponseWriter, r *http.Request) {
+	say := asked(r)
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	p.mu.Lock()
+	often, busy := p.often(address, time.Now()), p.busy
+	p.mu.Unlock()
+	if often || busy {
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "60")
+		if busy {
+			refuse(w, say, http.StatusServiceUnavailable, say.Busy)
+		} else {
+			refuse(w, say, http.StatusTooManyRequests, say.Often)
+		}
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err := r.ParseForm(); err != nil || kind != "application/x-www-form-urlencoded" {
+		var large *http.MaxBytesError
+		status := http.StatusBadRequest
+		if errors.As(err, &large) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		refuse(w, say, status, say.Old)
+		return
+	}
+	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(string(fieldToken))), []byte(p.token)) != 1 {
+		refuse(w, say, http.StatusForbidden, say.Old)
+		return
+	}
+	f, wrong := parseForm(r.PostForm)
+	if wrong != "" {
+		p.show(w, r, http.StatusUnprocessableEntity, nil, say.Wrong[wrong])
+		return
+	}
+	p.mu.Lock()
+	busy, p.busy = p.busy, true
+	p.mu.Unlock()
+	if busy {
+		refuse(w, say, http.StatusServiceUnavailable, say.Busy)
+		return
+	}
+	p.show(w, r, http.StatusOK, &f, "")
+	_ = http.NewResponseController(w).Flush()
+	p.forms <- f // there is room: it takes one at a time
+}
+
+// refuse answers a form that is not looked at, for next to nothing: there may be many.
+func refuse(w http.ResponseWriter, say words, status int, sentence string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<!DOCTYPE html><html lang=%q><meta name=viewport content=\"width=device-width\"><title>Perch</title><p role=alert>%s</p>"+
+		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Language, sentence, say.Language, say.Title)
+}
+
+// asked are the words that a browser asks for.
+func asked(r *http.Request) words {
+	if w, is := texts[r.URL.Query().Get("lang")]; is {
+		return w
+	}
+	return wordsOf(r.Header.Get("Accept-Language"))
+}
+
+// option is a network in the list.
+type option struct {
+	heard
+	Value, Name string
+}
+
+// view is what the page is made of.
+type view struct {
+	W                                                 words
+	Nonce, Token, AccessPoint, OtherLanguage, Problem string
+	Heard                                             []option
+	Network, SSID, Name, Speaks                       string
+	Countries                                         template.HTML
+	Languages                                         []choice
+	Taken                                             string // the network that is joined now
+	Unspoken                                          bool   // Perch does not know the language
+}
+
+// show writes the page: with a form that was taken, or with what is wrong.
+func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *form, problem string) {
+	p.mu.Lock()
+	s := p.shown
+	if status == http.StatusOK {
+		p.used = time.Now()
+	}
+	p.mu.Unlock()
+	v := view{W: asked(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
+		Languages: languages, OtherLanguage: "de"}
+	country := s.country
+	if v.W.Language == "de" {
+		v.OtherLanguage = "en"
+	}
+	if country == "" {
+		country = regionOf(r.Header.Get("Accept-Language"))
+	}
+	for _, one := range s.heard {
+		v.Heard = append(v.Heard, option{one, hex.EncodeToString([]byte(one.SSID)), plain(one.SSID)})
+	}
+	if problem == "" && s.failed != nil && taken == nil {
+		v.Problem = fmt.Sprintf(why(v.W, s.failed), plain(s.tried))
+		v.Network = hex.EncodeToString([]byte(s.tried))
+		if !slices.ContainsFunc(s.heard, func(one heard) bool { return one.SSID == s.tried }) {
+			v.SSID = plain(s.tried)
+		}
+	}
+	if status == http.StatusUnprocessableEntity { // whoever corrects a field need not choose all others again
+		get := func(name field) string { return r.PostForm.Get(string(name)) }
+		v.Network, v.SSID, country, v.Name, v.Speaks = get(fieldNetwork), get(fieldSSID), get(fieldCountry), get(fieldName), get(fieldLanguage)
+	}
+	if taken != nil && problem == "" {
+		v.Taken = plain(taken.network.SSID)
+		if taken.name != "" {
+			v.Name = taken.name
+		}
+		if taken.language != "" && taken.language != s.language {
+			if fits, err := p.fits(r.Context(), "language", taken.language); err == nil {
+				v.Unspoken = !fits
+			}
+		}
+	}
+	v.Countries = template.HTML(p.options) // they are our own
+	if board.IsCountry(country) {
+		v.Countries = template.HTML(strings.Replace(p.options, `"`+country+`"`, `"`+country+`" selected`, 1))
+	}
+	var text bytes.Buffer
+	if err := p.template.Execute(&text, v); err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+v.Nonce+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes()) // the phone may have gone
+}
+
+// why is the sentence for what has failed.
+func why(w words, failed error) string {
+	for _, known := range []error{errKey, errUnheard, errAddress} {
+		if errors.Is(failed, known) {
+			return w.Failed[known]
+		}
+	}
+	return w.Failed[errJoin]
+}
+
+// plain is a network's name as it can be shown.
+func plain(ssid string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(ssid, "\uFFFD"))
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const host = "10.42.0.1"
+
+func newTestPage() *page {
+	p := newPage(func(_ context.Context, _, value string) (bool, error) { return value == "en", nil })
+	p.opens(host, shown{accessPoint: "Perch-1A2B", name: "perch", language: "en", heard: []heard{
+		{SSID: "Home", Signal: 80, Key: true}, {SSID: "<script>alert(1)</script>", Signal: 60}, {SSID: "New", Signal: 50, Key: true, Unfit: true}}})
+	return p
+}
+
+// asks is what a phone asks; a body makes it a form.
+func (p *page) asks(url, address, body string, head ...string) *httptest.ResponseRecorder {
+	method, from := http.MethodGet, io.Reader(nil)
+	if body != "" {
+		method, from = http.MethodPost, strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, url, from)
+	r.RemoteAddr = address + ":4000"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(head); i += 2 {
+		r.Header.Set(head[i], head[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+func (p *page) taken() int { return len(p.forms) }
+
+// TestPhonesFindThePage: what each kind of phone asks to see whether there is the
+// internet leads here.
+func TestPhonesFindThePage(t *testing.T) {
+	p := newTestPage()
+	for _, url := range []string{
+		"http://connectivitycheck.gstatic.com/generate_204", "http://clients3.google.com/generate_204", // Android
+		"http://captive.apple.com/hotspot-detect.html", "http://www.apple.com/library/test/success.html", // iOS, macOS
+		"http://www.msftconnecttest.com/connecttest.txt", "http://www.msftncsi.com/ncsi.txt", // Windows
+		"http://detectportal.firefox.com/canonical.html", "http://detectportal.firefox.com/success.txt?ipv4",
+		"http://" + host + "/elsewhere", "http://" + host + ":8080/",
+	} {
+		if w := p.asks(url, "10.42.0.9", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "http://"+host+"/" || w.Body.Len() > 0 {
+			t.Errorf("%s: %d %q", url, w.Code, w.Header())
+		}
+		if w := p.asks(url, "10.42.0.9", values("token", p.token).Encode()); w.Code != http.StatusFound || p.taken() > 0 {
+			t.Errorf("a form to %s: %d", url, w.Code)
+		}
+	}
+}
+
+// TestThePage: it loads nothing, runs nothing, and is in the phone's language.
+func TestThePage(t *testing.T) {
+	p := newTestPage()
+	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "fr, de-AT;q=0.8")
+	text := w.Body.String()
+	for _, want := range []string{`<html lang="de">`, `>Perch ins Netz bringen</h1>`, `value="AT" selected>Austria`, `value="486f6d65">Home · 80 %`,
+		`&lt;script&gt;alert(1)&lt;/script&gt; · 60 % · offen`, `disabled>New`, `for="key"`, `href="/?lang=en"`, `value="` + p.token + `"`, `Perch-1A2B`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+	if w.Code != http.StatusOK || strings.Contains(text, "<script") || strings.Contains(text, "http://") && strings.Contains(text, "src=") ||
+		!strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'none'; style-src 'nonce-") {
+		t.Errorf("%d %q", w.Code, w.Header())
+	}
+	if text := p.asks("http://"+host+"/?lang=en", "10.42.0.9", "", "Accept-Language", "de").Body.String(); !strings.Contains(text, "Give Perch a network") {
+		t.Errorf("in English it is\n%s", text)
+	}
+	for _, c := range []struct {
+		failed error
+		want   string
+	}{{errKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errUnheard), "it was not found"}, {errors.New("x"), "Home was not joined."}} {
+		p.opens(host, shown{failed: c.failed, tried: "Home"})
+		if text := p.asks("http://"+host+"/", "10.42.0.9", "").Body.String(); !strings.Contains(text, `role="alert">`) || !strings.Contains(text, c.want) {
+			t.Errorf("%v: it says\n%s", c.failed, text)
+		}
+	}
+}
+
+// TestAForm is taken once. What Perch would not understand is said before.
+func TestAForm(t *testing.T) {
+	p := newTestPage()
+	w := p.asks("http://"+host+"/", "10.42.0.9", values("token", p.token).Encode())
+	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, "Perch now joins Home.") || !strings.Contains(text, "http://kitchen.local:8003/") ||
+		!strings.Contains(text, "does not understand that language") || strings.Contains(text, "a good password") {
+		t.Errorf("%d\n%s", w.Code, text)
+	}
+	if w := p.asks("http://"+host+"/", "10.42.0.8", values("token", p.token).Encode()); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("another one meanwhile: %d", w.Code)
+	}
+	if f := <-p.forms; f.network.SSID != "Home" || f.name != "kitchen" || p.taken() > 0 {
+		t.Errorf("it took %+v", f)
+	}
+}
+
+// TestBadForms change nothing.
+func TestBadForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		want   string
+	}{
+		"no token":    {values().Encode(), http.StatusForbidden, "too old"},
+		"another's":   {values("token", "x").Encode(), http.StatusForbidden, "too old"},
+		"a long key":  {"key200", http.StatusUnprocessableEntity, "A password has"},
+		"a shell":     {"shell", http.StatusUnprocessableEntity, "A name has"},
+		"a large one": {strings.Repeat("a=b&", 2000), http.StatusRequestEntityTooLarge, "too old"},
+		"no form":     {"%zz;", http.StatusBadRequest, "too old"},
+	} {
+		p := newTestPage()
+		switch c.body {
+		case "key200":
+			c.body = values("token", p.token, "key", strings.Repeat("k", 200)).Encode()
+		case "shell":
+			c.body = values("token", p.token, "name", "$(reboot)", "ssid", "`reboot`").Encode()
+		}
+		w := p.asks("http://"+host+"/", "10.42.0.9", c.body)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || p.taken() > 0 {
+			t.Errorf("%s: %d\n%s", name, w.Code, w.Body)
+		}
+	}
+	p := newTestPage()
+	body := values("token", p.token).Encode()
+	if w := p.asks("http://"+host+"/", "10.42.0.9", body, "Content-Type", "text/plain"); w.Code != http.StatusBadRequest || p.taken() > 0 {
+		t.Errorf("a text: %d", w.Code)
+	}
+	r := httptest.NewRequest(http.MethodDelete, "http://"+host+"/", nil)
+	w := httptest.NewRecorder()
+	if p.ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("DELETE: %d", w.Code)
+	}
+}
+
+// TestTenThousandForms of strangers change nothing and cost next to nothing; the owner's
+// is taken meanwhile.
+func TestTenThousandForms(t *testing.T) {
+	p := newTestPage()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	bad := values("token", "guessed", "key", strings.Repeat("k", 200)).Encode()
+	refused := map[int]int{}
+	for i := range 10_000 {
+		w := p.asks("http://"+host+"/", fmt.Sprintf("10.42.%d.%d", i/200%20, i%200), bad)
+		refused[w.Code]++
+	}
+	if p.taken() > 0 || refused[http.StatusOK] > 0 || len(p.senders) > mostSenders {
+		t.Errorf("%v; it keeps %d addresses", refused, len(p.senders))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("%d bytes more are in use", grown)
+	}
+	if w := p.asks("http://"+host+"/", "10.43.0.9", values("token", p.token).Encode()); w.Code != http.StatusOK || p.taken() != 1 {
+		t.Errorf("the owner's: %d", w.Code)
+	}
+	for range 10_000 { // and right ones, of somebody who has read the page
+		p.asks("http://"+host+"/", "10.42.0.9", values("token", p.token, "ssid", "Mine").Encode())
+	}
+	if f := <-p.forms; f.network.SSID != "Home" || p.taken() > 0 {
+		t.Errorf("it took %+v", f)
+	}
+}
+
+// TestOften: an address sends five forms at once, and then one in two seconds.
+func TestOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPage()
+		for i := range 10 {
+			if w := p.asks("http://"+host+"/", "10.42.0.9", values().Encode()); (w.Code == http.StatusTooManyRequests) != (i >= 5) {
+				t.Errorf("%d: %d", i, w.Code)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if w := p.asks("http://"+host+"/", "10.42.0.9", values().Encode()); w.Code != http.StatusForbidden {
+			t.Errorf("after two seconds: %d", w.Code)
+		}
+	})
+}
+
+// TestFewConnections: an address holds so many, and those that are closed count no more.
+func TestFewConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := serve(l, http.NotFoundHandler())
+	defer stop()
+	ask := func(c net.Conn) error {
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err
+	}
+	var held []net.Conn
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for range mostConnsOfEach {
+		c := dial()
+		defer c.Close()
+		if err := ask(c); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	one := dial()
+	defer one.Close()
+	if err := ask(one); err == nil {
+		t.Error("one more is served")
+	}
+	held[0].Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c := dial()
+		err := ask(c)
+		c.Close()
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a closed one still counts")
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// perch is the Perch that runs on this machine, by its socket, which only root and its
+// group can open.
+type perch struct{ http *http.Client }
+
+const perchSocket = "/run/perch/perch.sock"
+
+// perchWithin bounds one request.
+const perchWithin = 10 * time.Second
+
+func newPerch(socket string) *perch {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &perch{&http.Client{Timeout: perchWithin, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+func (p *perch) ask(ctx context.Context, method, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://perch/api/v1/"+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := p.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(answer.Body, 4<<20))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode >= 300 {
+		return fmt.Errorf("%s: perch answered %s: %.300s", path, answer.Status, text)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// robots is whether somebody talks with a robot, and whether one is there at all.
+func (p *perch) robots(ctx context.Context) (talking, near bool, err error) {
+	var s struct{ Open, Connected int }
+	err = p.ask(ctx, http.MethodGet, "status", nil, &s)
+	return s.Open > 0, s.Connected > 0, err
+}
+
+// identity is what Perch calls itself, and the language that it speaks.
+func (p *perch) identity(ctx context.Context) (name, language string, err error) {
+	var c struct {
+		Keys []struct {
+			Key   string
+			Value any
+		}
+	}
+	err = p.ask(ctx, http.MethodGet, "config", nil, &c)
+	for _, k := range c.Keys {
+		text, _ := k.Value.(string)
+		switch k.Key {
+		case "name":
+			name = text
+		case "language":
+			language = text
+		}
+	}
+	return name, language, err
+}
+
+// fits reports whether Perch would start with a key of its configuration as it is given.
+func (p *perch) fits(ctx context.Context, key, value string) (bool, error) {
+	var c struct{ Faults []any }
+	err := p.ask(ctx, http.MethodPost, "config/check", map[string]any{"set": map[string]any{key: value}}, &c)
+	return err == nil && len(c.Faults) == 0, err
+}
+
+// set changes a key of the configuration. Perch refuses what it would not start with.
+func (p *perch) set(ctx context.Context, key, value string) error {
+	var now struct{ Digest string }
+	if err := p.ask(ctx, http.MethodGet, "config", nil, &now); err != nil {
+		return err
+	}
+	return p.ask(ctx, http.MethodPut, "config", map[string]any{"digest": now.Digest, "set": map[string]any{key: value}}, &now)
+}
+
+// restart applies changes of the configuration.
+func (p *perch) restart(ctx context.Context) error {
+	return p.ask(ctx, http.MethodPost, "restart", struct{}{}, &struct{}{})
+}
+
+// say has robots say a sentence, now or in the next minutes. A later one replaces it.
+func (p *perch) say(ctx context.Context, text string) error {
+	return p.ask(ctx, http.MethodPost, "notifications", map[string]any{"id": "perch-access-point", "text": text, "urgency": "normal", "speak": true,
+		"expires_at": time.Now().Add(10 * time.Minute).Format(time.RFC3339)}, &struct{}{})
+}
