@@ -44,10 +44,10 @@ const (
 )
 
 // bounded keeps the beginning of what is written to it.
-type bounded struct{ bytes.Buffer }
+type bounded struct{ kept []byte }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	_, _ = b.Buffer.Write(p[:min(len(p), mostAnswer-b.Len())])
+	b.kept = append(b.kept, p[:min(len(p), mostAnswer-len(b.kept))]...)
 	return len(p), nil
 }
 
@@ -61,9 +61,9 @@ func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...
 	c.Stdout, c.Stderr = &out, &wrong
 	c.WaitDelay = time.Second
 	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("nmcli %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(wrong.Bytes()))
+		return "", fmt.Errorf("nmcli %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(wrong.kept))
 	}
-	return out.String(), nil
+	return string(out.kept), nil
 }
 
 // cut are the fields of a line of nmcli --terse, in which a backslash begins an escape.
@@ -233,7 +233,10 @@ func whyNot(err error) error {
 	for _, known := range []struct {
 		words string
 		why   error
-	}{{"Secrets were required", errKey}, {"802.1X supplicant", errKey}, {"network could not be found", errUnheard}, {"IP configuration", errAddress}} {
+	}{
+		{"Secrets were required", errKey}, {"802.1X supplicant", errKey},
+		{"network could not be found", errUnheard}, {"IP configuration", errAddress},
+	} {
 		if strings.Contains(text, known.words) {
 			return fmt.Errorf("%w: %w", known.why, err)
 		}

@@ -60,7 +60,8 @@ func TestPhonesFindThePage(t *testing.T) {
 		"http://detectportal.firefox.com/canonical.html", "http://detectportal.firefox.com/success.txt?ipv4",
 		"http://" + host + "/elsewhere", "http://" + host + ":8080/",
 	} {
-		if w := p.asks(url, "10.42.0.9", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "http://"+host+"/" || w.Body.Len() > 0 {
+		if w := p.asks(url, "10.42.0.9", ""); w.Code != http.StatusFound || w.Header().Get("Location") != "http://"+host+"/" ||
+			w.Body.Len() > 0 {
 			t.Errorf("%s: %d %q", url, w.Code, w.Header())
 		}
 		if w := p.asks(url, "10.42.0.9", values("token", p.token).Encode()); w.Code != http.StatusFound || p.taken() > 0 {
@@ -74,8 +75,10 @@ func TestThePage(t *testing.T) {
 	p := newTestPage()
 	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "fr, de-AT;q=0.8")
 	text := w.Body.String()
-	for _, want := range []string{`<html lang="de">`, `>Perch ins Netz bringen</h1>`, `value="AT" selected>Austria`, `value="486f6d65">Home · 80 %`,
-		`&lt;script&gt;alert(1)&lt;/script&gt; · 60 % · offen`, `disabled>New`, `for="key"`, `href="/?lang=en"`, `value="` + p.token + `"`, `Perch-1A2B`} {
+	for _, want := range []string{`<html lang="de">`, `>Perch ins Netz bringen</h1>`,
+		`value="AT" selected>Austria`, `value="486f6d65">Home · 80 %`,
+		`&lt;script&gt;alert(1)&lt;/script&gt; · 60 % · offen`, `disabled>New`, `for="key"`,
+		`href="/?lang=en"`, `value="` + p.token + `"`, `Perch-1A2B`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
@@ -84,15 +87,20 @@ func TestThePage(t *testing.T) {
 		!strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'none'; style-src 'nonce-") {
 		t.Errorf("%d %q", w.Code, w.Header())
 	}
-	if text := p.asks("http://"+host+"/?lang=en", "10.42.0.9", "", "Accept-Language", "de").Body.String(); !strings.Contains(text, "Give Perch a network") {
+	text = p.asks("http://"+host+"/?lang=en", "10.42.0.9", "", "Accept-Language", "de").Body.String()
+	if !strings.Contains(text, "Give Perch a network") {
 		t.Errorf("in English it is\n%s", text)
 	}
 	for _, c := range []struct {
 		failed error
 		want   string
-	}{{errKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errUnheard), "it was not found"}, {errors.New("x"), "Home was not joined."}} {
+	}{
+		{errKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errUnheard), "it was not found"},
+		{errors.New("x"), "Home was not joined."},
+	} {
 		p.opens(host, shown{failed: c.failed, tried: "Home"})
-		if text := p.asks("http://"+host+"/", "10.42.0.9", "").Body.String(); !strings.Contains(text, `role="alert">`) || !strings.Contains(text, c.want) {
+		text := p.asks("http://"+host+"/", "10.42.0.9", "").Body.String()
+		if !strings.Contains(text, `role="alert">`) || !strings.Contains(text, c.want) {
 			t.Errorf("%v: it says\n%s", c.failed, text)
 		}
 	}
@@ -102,7 +110,8 @@ func TestThePage(t *testing.T) {
 func TestAForm(t *testing.T) {
 	p := newTestPage()
 	w := p.asks("http://"+host+"/", "10.42.0.9", values("token", p.token).Encode())
-	if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, "Perch now joins Home.") || !strings.Contains(text, "http://kitchen.local:8003/") ||
+	text := w.Body.String()
+	if w.Code != http.StatusOK || !strings.Contains(text, "Perch now joins Home.") || !strings.Contains(text, "http://kitchen.local:8003/") ||
 		!strings.Contains(text, "does not understand that language") || strings.Contains(text, "a good password") {
 		t.Errorf("%d\n%s", w.Code, text)
 	}
