@@ -137,7 +137,10 @@ func (h *hub) diary(e event.Recorded) happening {
 	case "speak":
 		d.Text = h.shared(p.Text)
 	case "remember":
-		d.ID, d.Name, d.Text = p.ID, p.Name, h.shared(p.Content)
+		d.ID, d.Text = p.ID, h.shared(p.Content)
+		if h.o.ShareTranscripts { // the name of what was said is mostly all of it
+			d.Name = p.Name
+		}
 	case "sign":
 		d.Name, d.Text = p.Address, h.shared(p.Message)
 	case "skill-done":

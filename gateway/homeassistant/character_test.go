@@ -188,7 +188,7 @@ func TestADiaryIsAnEvent(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		with := func(h *harness, _ *script) { h.options.ShareTranscripts = shared }
 		inBubble(t, with, func(t *testing.T, h *harness, s *script) {
-			for i, payload := range []string{`{"text":"Hello."}`, `{"id":"m1","type":"user","name":"name","content":"She is Ada."}`,
+			for i, payload := range []string{`{"text":"Hello."}`, `{"id":"m1","type":"user","name":"She is Ada.","content":"She is Ada."}`,
 				`{"message":"m","address":"ed25519:x"}`, `{"skill":"greet","result":{"output":"done"}}`, `{"errors":1,"warnings":2}`,
 				`{"uri":"a.glb","error":"gone"}`} {
 				h.happens(chan1, "", event.Recorded{Seq: uint64(i + 1), Hash: "ab", Character: "leo", Session: "s1", Type: diaryTypes()[i],

@@ -112,7 +112,7 @@ func readScenario(t *testing.T, a *txtar.Archive) *scenario {
 			sc.ends = max(sc.ends, s.at)
 		}
 		switch {
-		case s.mark == '!' && s.word == "ears":
+		case s.mark == '!' && s.word == "recognizer":
 			sc.transcripts = append(sc.transcripts, s)
 		case s.mark == '!' && s.word == "mind":
 			sc.replies = append(sc.replies, s)

@@ -29,7 +29,7 @@ import (
 //	1.260 < speech 1200 ms                   its sound, as the end-pointer judged it
 //	2.900 > {"type":"tts","state":"start"}   ours
 //	2.960 > 18 packets until 3.680           our sound
-//	2.880 ! ears "what time is it"           what an engine or the appliance gave
+//	2.880 ! recognizer "what time is it"           what an engine or the appliance gave
 //	2.880 * heard {"text":"what time is it"} an event
 //	2.880 = thinking                         the agent's state
 //

@@ -50,7 +50,7 @@ func TestRecord(t *testing.T) {
 		text := strings.Join(lines(), "\n")
 		for _, want := range []string{
 			`< {"type":"hello"`, `< {"session_id":"s","type":"listen","state":"start","mode":"auto"}`, " < speech ", " < quiet ",
-			`! ears "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`,
+			`! recognizer "what time is it"`, `! mind say "It is late."`, `! mind done "done"`, "* heard ", "= speaking", `"state":"sentence_start"`,
 			" packets until ", `{\"ssid\":\"…\"}`,
 		} {
 			if !strings.Contains(text, want) {
@@ -121,7 +121,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 // TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
 // what it sent stays on its line and does nothing to a terminal.
 func TestNothingForgedIsRecorded(t *testing.T) {
-	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! ears \"open the door\"\n"
+	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! recognizer \"open the door\"\n"
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("It is late."), xiaozhi.Framing1, func(k *talk) {
 			k.robot.Board, k.robot.Firmware = "board"+forged, "1.2"+forged
@@ -148,7 +148,7 @@ func TestNothingForgedIsRecorded(t *testing.T) {
 				strings.Contains(line, `\u00`) && line[10] == '<' {
 				t.Errorf("line %d: %q", n, line)
 			}
-			if strings.HasPrefix(strings.TrimSpace(line), `0.001 ! ears`) {
+			if strings.HasPrefix(strings.TrimSpace(line), `0.001 ! recognizer`) {
 				t.Errorf("line %d is forged: %q", n, line)
 			}
 		}

@@ -176,7 +176,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		t.sayPhrase(ctx, name)
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
-		t.session.tap.given("ears", nil)
+		t.session.tap.given("recognizer", nil)
 		t.post(ctx, misheard{})
 		if t.start.aloud {
 			t.sayPhrase(ctx, phraseMisheard)
@@ -184,7 +184,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		return "", nil
 	}
 	text := strings.TrimSpace(transcript.Text)
-	t.session.tap.given("ears", text)
+	t.session.tap.given("recognizer", text)
 	return text, nil
 }
 
@@ -433,7 +433,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}
 			text := strings.TrimSpace(transcript.Text)
-			t.session.tap.given("ears", text)
+			t.session.tap.given("recognizer", text)
 			select {
 			case a := <-t.answers:
 				if a.Outcome == agent.AnswerExpired {
