@@ -2,7 +2,6 @@ package avatar
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -136,7 +135,7 @@ func (c *Conn) show() error {
 		if told == nil {
 			continue
 		}
-		if err := c.socket.SendText(encode(told)); err != nil {
+		if err := c.socket.SendText(door.Encode(told)); err != nil {
 			return err
 		}
 		c.view.Shown(f)
@@ -146,20 +145,11 @@ func (c *Conn) show() error {
 // Send sends a message. It waits while another is on its way, until ctx ends.
 func (c *Conn) Send(ctx context.Context, message any) error {
 	select {
-	case c.out <- encode(message):
+	case c.out <- door.Encode(message):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// encode writes messages that a protocol of ours made, which can always be written.
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }
 
 // Answer has answer run on a goroutine of its own. The one before it is interrupted, and

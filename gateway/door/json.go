@@ -48,3 +48,13 @@ func WhyNotJSON(err error) string {
 	}
 	return fmt.Sprintf("%.200s", err)
 }
+
+// Encode is v as JSON, for messages that this program made itself: one that cannot be
+// written is a mistake of ours, and panics.
+func Encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

@@ -240,7 +240,7 @@ func (c *connection) event(name string, payload any) error {
 	return c.send(message{"event", name, payload, c.seq})
 }
 
-func (c *connection) send(v any) error { return c.conn.SendText(encode(v)) }
+func (c *connection) send(v any) error { return c.conn.SendText(door.Encode(v)) }
 
 // answer answers a frame.
 func (c *connection) answer(ctx context.Context, f frame) error {

@@ -84,7 +84,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	if bad == nil {
 		payload, bad = k.c.call(ctx, r)
 	}
-	answer := encode(response{Type: "res", ID: r.ID, OK: bad == nil, Payload: payload, Error: bad})
+	answer := door.Encode(response{Type: "res", ID: r.ID, OK: bad == nil, Payload: payload, Error: bad})
 	var again struct {
 		ID      string
 		Payload struct{ RunID, Status string }
@@ -144,7 +144,7 @@ func (k *caller) answered() {
 func (k *caller) event(e chatEvent, states ...string) {
 	k.told[e.RunID]++
 	if e.Seq != k.told[e.RunID] || !slices.Contains(states, e.State) || (e.State == "error") != (e.Error != "") {
-		k.t.Fatalf("event %d of its run is %s", k.told[e.RunID], encode(e))
+		k.t.Fatalf("event %d of its run is %s", k.told[e.RunID], door.Encode(e))
 	}
 }
 
@@ -152,7 +152,7 @@ func (k *caller) event(e chatEvent, states ...string) {
 func (k *caller) shows(script []byte) {
 	for _, b := range script {
 		for _, e := range k.c.runs.take(shown(b), time.Now()) {
-			encode(e)
+			door.Encode(e)
 			run := e.Session + " " + e.RunID
 			if k.runs[run]++; e.Seq != k.runs[run] || e.Session == "" || e.RunID == "" {
 				k.t.Fatalf("event %d of its run is %+v", k.runs[run], e)
@@ -167,7 +167,7 @@ func (k *caller) shows(script []byte) {
 func FuzzCalls(f *testing.F) {
 	const admin = 4
 	send := func(key, once, text string) string {
-		return string(encode(map[string]any{"type": "req", "id": "1", "method": "chat.send",
+		return string(door.Encode(map[string]any{"type": "req", "id": "1", "method": "chat.send",
 			"params": map[string]any{"sessionKey": key, "idempotencyKey": once, "message": text}}))
 	}
 	call := func(method, params string) string {

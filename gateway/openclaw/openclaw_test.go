@@ -37,7 +37,7 @@ func TestTranscript(t *testing.T) {
 		fmt.Fprintf(&said, "> %s\n", text)
 		c.Send(text)
 	}
-	note(told{whole: string(encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
+	note(told{whole: string(door.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
 	say(avatartest.Connect("1"))
 	note(c.next())
 	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
@@ -443,7 +443,7 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("no talk of %q, %q", r.Method, who)
 		}
 		var again response
-		if err := json.Unmarshal(encode(response{Type: "res", ID: r.ID, Error: bad}), &again); err != nil {
+		if err := json.Unmarshal(door.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again); err != nil {
 			t.Fatal(err)
 		}
 	})

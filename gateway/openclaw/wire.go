@@ -143,11 +143,3 @@ func failed(err error) *failure {
 	return f
 }
 
-// encode writes what this package made itself, which can always be written.
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
-}

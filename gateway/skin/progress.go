@@ -6,6 +6,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/door"
 )
 
 // progressHeader asks a stream of chat completions for what the agent works with. The
@@ -59,5 +60,5 @@ func (p *progress) take(t event.ToolStatus) error {
 	default:
 		delete(p.open, t.ID)
 	}
-	return p.send("event: hermes.tool.progress\ndata: " + string(encode(told)) + "\n\n")
+	return p.send("event: hermes.tool.progress\ndata: " + string(door.Encode(told)) + "\n\n")
 }
