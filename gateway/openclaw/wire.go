@@ -142,4 +142,3 @@ func failed(err error) *failure {
 	}
 	return f
 }
-

@@ -174,4 +174,3 @@ func (s *stream) end() {
 		_ = s.control.SetWriteDeadline(time.Time{})
 	}
 }
-
