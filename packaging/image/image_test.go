@@ -295,6 +295,25 @@ func TestABadPreseed(t *testing.T) {
 	}
 }
 
+// TestACardWithoutRoom is one as small as the image: there is nothing to take, and Perch
+// runs all the same.
+func TestACardWithoutRoom(t *testing.T) {
+	c := newCard(t, everything)
+	image, err := os.Stat(os.Getenv("PERCH_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(c.file, image.Size()); err != nil {
+		t.Fatal(err)
+	}
+	m := c.boots()
+	m.ready()
+	m.wants(map[string]string{
+		"systemctl list-units --state=failed --no-legend --plain | cut -d' ' -f1": "",
+		"df --output=avail -BM / | tail -1":                                       " *[1-9][0-9]+M",
+	})
+}
+
 // TestBootFiles are what the boards' firmware reads, which no emulator does.
 func TestBootFiles(t *testing.T) {
 	c := newCard(t, "")
