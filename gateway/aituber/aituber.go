@@ -97,7 +97,7 @@ func (c *client) Take(ctx context.Context, data []byte) error {
 			return err
 		}
 		c.asked = m.id
-		c.conn.Answer(ctx, func(ctx context.Context) { c.answer(ctx, m) })
+		c.conn.Answer(ctx, func(ctx context.Context) any { return c.answer(ctx, m) })
 	}
 	return nil
 }
@@ -110,10 +110,10 @@ func (c *client) stop(ctx context.Context) error {
 	return c.send(ctx, typeDone, c.asked, nil)
 }
 
-// answer answers a question.
-func (c *client) answer(ctx context.Context, m message) {
+// answer answers a question, but for the last message, which it returns.
+func (c *client) answer(ctx context.Context, m message) (last any) {
 	if c.send(ctx, typeStart, m.id, nil) != nil {
-		return
+		return nil
 	}
 	face, begun := agent.Neutral.Name, false
 	err := c.conn.Chat(ctx, m.text, func(r agent.Reply) error {
@@ -132,11 +132,11 @@ func (c *client) answer(ctx context.Context, m message) {
 	})
 	switch {
 	case ctx.Err() != nil:
+		return nil
 	case err != nil:
-		_ = c.send(ctx, typeError, m.id, failure{c.conn.Told(err)}) // the page may have left
-	default:
-		_ = c.send(ctx, typeDone, m.id, nil)
+		return newEnvelope(c.session, typeError, m.id, failure{c.conn.Told(err)})
 	}
+	return newEnvelope(c.session, typeDone, m.id, nil)
 }
 
 // word is the page's for a face: they are those of VRM 1.0.

@@ -3,6 +3,7 @@ package aituber
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -104,6 +105,26 @@ func TestCancel(t *testing.T) {
 	}
 	ask("m5")
 	p.Expect(ack("m5", "chat.message"), of("chat.start", "m5", "{}"), of("chat.error", "m5", `{"message":"agent is busy"}`))
+}
+
+// TestTheEndIsToldOnce, however soon after it the next question comes.
+func TestTheEndIsToldOnce(t *testing.T) {
+	h := newHarness(t)
+	h.chats.Answer = func(_ context.Context, text string, _ func(agent.Reply) error) error {
+		if text == "wrong" {
+			return &door.Fault{Word: "agent_busy", Sentence: "agent is busy"}
+		}
+		return nil
+	}
+	p := h.open(t)
+	for n := range 100 {
+		id, text, end := fmt.Sprint("m", n), "right", of("chat.done", fmt.Sprint("m", n), "{}")
+		if n%2 == 1 {
+			text, end = "wrong", of("chat.error", id, `{"message":"agent is busy"}`)
+		}
+		p.Send(`{"version":"2","id":"` + id + `","type":"chat.message","payload":{"text":"` + text + `"}}`)
+		p.Expect(ack(id, "chat.message"), of("chat.start", id, "{}"), end)
+	}
 }
 
 // TestWhatShows: tools of this talk, and notifications, spoken where they are to be.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -30,6 +31,7 @@ type Conn struct {
 	// Of the goroutine that receives: the answer under way.
 	interrupt context.CancelFunc // nil is none
 	answered  chan struct{}      // closed when it has ended
+	over      *atomic.Bool       // set, once, by who ends it: itself, before its last message, or Interrupt
 }
 
 // Session is the one in which the program's talk shows.
@@ -152,30 +154,30 @@ func (c *Conn) Send(ctx context.Context, message any) error {
 	}
 }
 
-// Answer has answer run on a goroutine of its own. The one before it is interrupted, and
-// has ended then. It is for the goroutine that receives.
-func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context)) {
+// Answer has answer run on a goroutine of its own, and sends what it returns, the last
+// message, unless it was interrupted before; nil is none. The answer before it is
+// interrupted, and has ended then. Answer is for the goroutine that receives.
+func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context) (last any)) {
 	c.Interrupt()
-	ctx, c.interrupt = context.WithCancel(ctx)
-	answered := make(chan struct{})
-	c.answered = answered
+	answering, interrupt := context.WithCancel(ctx)
+	answered, over := make(chan struct{}), &atomic.Bool{}
+	c.interrupt, c.answered, c.over = interrupt, answered, over
 	go func() {
 		defer close(answered)
-		answer(ctx)
+		if last := answer(answering); over.CompareAndSwap(false, true) && last != nil {
+			_ = c.Send(ctx, last) // the program may have left
+		}
 	}()
 }
 
 // Interrupt ends the answer under way, waits for its end, and reports whether there was
-// one that had not ended by itself. It is for the goroutine that receives.
+// one that had not ended by itself: of one that had, the last message is sent. It is for
+// the goroutine that receives.
 func (c *Conn) Interrupt() (interrupted bool) {
 	if c.interrupt == nil {
 		return false
 	}
-	select {
-	case <-c.answered:
-	default:
-		interrupted = true
-	}
+	interrupted = c.over.CompareAndSwap(false, true)
 	c.interrupt()
 	<-c.answered
 	c.interrupt = nil

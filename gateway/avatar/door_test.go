@@ -151,10 +151,23 @@ func TestTheGreetingComesFirst(t *testing.T) {
 	until(t, "it was shown", func() bool { return !waits() })
 }
 
+// lastWords are a last message that is not sent before its answer is interrupted.
+type lastWords struct {
+	interrupted <-chan struct{}
+	begun       chan<- struct{} // closed when it is about to be sent
+}
+
+func (w lastWords) MarshalJSON() ([]byte, error) {
+	close(w.begun)
+	<-w.interrupted
+	return []byte(`"last"`), nil
+}
+
 // TestOneAnswerAtATime: the next question ends the one before, and so does an interruption,
-// which knows whether there was one.
+// which knows whether there was one. One that has only its last message to send is none.
 func TestOneAnswerAtATime(t *testing.T) {
 	var answering atomic.Int32
+	ending := make(chan struct{})
 	h, _ := start(t, scripted{take: func(ctx context.Context, c *Conn, message string) error {
 		switch message {
 		case "stop":
@@ -162,22 +175,32 @@ func TestOneAnswerAtATime(t *testing.T) {
 		case "await":
 			<-c.answered
 			return nil
+		case "await the last":
+			<-ending
+			return nil
 		}
-		c.Answer(ctx, func(ctx context.Context) {
+		c.Answer(ctx, func(ctx context.Context) any {
 			if n := answering.Add(1); n > 1 {
 				t.Errorf("%d answers at a time", n)
 			}
 			defer answering.Add(-1)
-			if err := c.Send(ctx, message); err == nil && message != "short" {
+			switch err := c.Send(ctx, message); {
+			case message == "short":
+				return nil
+			case message == "ending":
+				return lastWords{ctx.Done(), ending}
+			case err == nil:
 				<-ctx.Done()
 			}
+			return "never told"
 		})
 		return nil
 	}}, nil)
 	c := avatartest.Dial(t, h.URL, nil)
 	c.Expect(`"hello"`)
 	for _, step := range [][2]string{{"stop", "false"}, {"one", `"one"`}, {"two", `"two"`}, {"stop", "true"}, {"stop", "false"},
-		{"short", `"short"`}, {"await", ""}, {"stop", "false"}, {"three", `"three"`}} {
+		{"short", `"short"`}, {"await", ""}, {"stop", "false"}, {"ending", `"ending"`}, {"await the last", ""},
+		{"stop", `"last"`}, {"await", "false"}, {"three", `"three"`}} {
 		if c.Send(step[0]); step[1] != "" {
 			c.Expect(step[1])
 		}
@@ -190,11 +213,12 @@ func TestOneAnswerAtATime(t *testing.T) {
 func TestTheEnd(t *testing.T) {
 	var answered atomic.Bool
 	h, d := start(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error {
-		c.Answer(ctx, func(ctx context.Context) {
+		c.Answer(ctx, func(ctx context.Context) any {
 			_ = c.Send(ctx, "begun")
 			<-ctx.Done()
 			time.Sleep(20 * time.Millisecond) // it has something to put away
 			answered.Store(true)
+			return nil
 		})
 		return nil
 	}}, nil)
@@ -260,10 +284,11 @@ func TestWhoTakesNothing(t *testing.T) {
 			if err := c.Send(ctx, "hello"); err != nil || name != "reads nothing" {
 				return err
 			}
-			c.Answer(ctx, func(ctx context.Context) {
+			c.Answer(ctx, func(ctx context.Context) any {
 				defer close(ended)
 				for c.Send(ctx, strings.Repeat("x", 1<<20)) == nil {
 				}
+				return nil
 			})
 			return nil
 		}}, change)

@@ -121,7 +121,10 @@ func (c *client) Take(ctx context.Context, data []byte) error {
 	}
 	switch m := m.(type) {
 	case textInput:
-		c.conn.Answer(ctx, func(ctx context.Context) { c.answer(ctx, m.text) })
+		c.conn.Answer(ctx, func(ctx context.Context) any {
+			c.answer(ctx, m.text)
+			return nil
+		})
 	case micData:
 		if c.heard == nil {
 			c.heard = voice.NewUtterance()
@@ -131,7 +134,10 @@ func (c *client) Take(ctx context.Context, data []byte) error {
 		if heard := c.heard; heard != nil {
 			c.heard = nil
 			heard.Finish()
-			c.conn.Answer(ctx, func(ctx context.Context) { c.understand(ctx, heard) })
+			c.conn.Answer(ctx, func(ctx context.Context) any {
+				c.understand(ctx, heard)
+				return nil
+			})
 		}
 	case interrupt:
 		c.conn.Interrupt()
