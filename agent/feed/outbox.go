@@ -27,21 +27,26 @@ type outbox struct {
 	mu      sync.Mutex
 	waiting []*Frame
 	late    bool
-	began   int // notifications and tools that were there when it began, and may wait besides
+	began   int // notifications and tools that were there when it subscribed last, and may wait besides
 }
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// begin adds what there is when a viewer comes. However much that is, it makes none late.
-func (o *outbox) begin(frames ...*Frame) {
+// begin takes a filter for what waits from now on, the present as that filter shows it,
+// and what of it is to be sent. However much that is, it makes none late. Of what waits
+// already, all that the filter does not take is dropped: a viewer that changes its mind
+// again and again has no more waiting for it than one that does not.
+func (o *outbox) begin(w *Filter, present, news []*Frame) {
 	o.mu.Lock()
-	for _, f := range frames {
+	o.waiting = slices.DeleteFunc(o.waiting, func(f *Frame) bool { return !w.takes(f) })
+	o.began = 0
+	for _, f := range present {
 		if f.Kind == KindNotice || f.Kind == KindTool {
 			o.began++
 		}
 	}
 	o.mu.Unlock()
-	o.put(frames...)
+	o.put(news...)
 }
 
 // put adds frames. A late outbox takes none.

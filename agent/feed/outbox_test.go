@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/event"
 )
 
 // drawFrame is any frame of a few sessions.
@@ -153,7 +156,7 @@ func TestWhatThereIsMakesNobodyLate(t *testing.T) {
 	for n := range 8 * mostNotices {
 		all = append(all, &Frame{Kind: KindNotice, key: fmt.Sprint(n)})
 	}
-	o.begin(all...)
+	o.begin(&Filter{}, all, all)
 	for n := range mostNotices {
 		o.put(&Frame{Kind: KindNotice, key: fmt.Sprint("later ", n)})
 	}
@@ -161,6 +164,42 @@ func TestWhatThereIsMakesNobodyLate(t *testing.T) {
 		t.Fatalf("late %t, %d wait", o.late, len(o.waiting))
 	}
 	if o.put(&Frame{Kind: KindNotice, key: "one more"}); !o.late {
+		t.Error("what waits is not bounded")
+	}
+}
+
+// TestSubscribingAgain and again queues nothing twice for one that does not read, and
+// makes it late no more than what there was when it came.
+func TestSubscribingAgain(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
+	f := newFeedOf(bus, agent.NewBoard())
+	none, notices := Filter{Kinds: []string{KindMood}}, Filter{Kinds: []string{KindNotice}}
+	for n := range mostKept {
+		f.take(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint(n), Text: "Tea.", Urgency: "normal"}})
+	}
+	v := f.Join(notices)
+	feel := func() {
+		f.take(event.Envelope{At: noon, Robot: robotA, Event: event.Mood{}})
+	}
+	for range 10 {
+		v.Subscribe(none)
+		feel()
+		if v.Late() {
+			t.Fatal("it is late by what it no longer wants")
+		}
+		v.Subscribe(notices)
+		if waits := len(v.out.waiting); v.Late() || waits != mostKept {
+			t.Fatalf("%d frames wait of %d, and it is late: %t", waits, mostKept, v.Late())
+		}
+	}
+	for n := range mostNotices {
+		f.take(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint("later ", n), Text: "Tea.", Urgency: "normal"}})
+	}
+	if v.Late() {
+		t.Error("what there is makes it late")
+	}
+	if f.take(event.Envelope{At: noon, Event: event.Notification{ID: "one more", Text: "Tea.", Urgency: "normal"}}); !v.Late() {
 		t.Error("what waits is not bounded")
 	}
 }

@@ -60,7 +60,8 @@ func (f *Feed) Join(w Filter) *Viewer {
 	defer f.mu.Unlock()
 	v := &Viewer{feed: f, out: newOutbox(), filter: w}
 	f.viewers[v] = true
-	v.out.begin(f.snapshot(&v.filter, time.Now())...)
+	present := f.snapshot(&v.filter, time.Now())
+	v.out.begin(&v.filter, present, present)
 	return v
 }
 
@@ -72,7 +73,7 @@ func (v *Viewer) Leave() {
 }
 
 // Subscribe gives a viewer another filter, and sends what this one takes of the
-// present and the one before did not.
+// present and the one before did not. What waits and this one does not take is not sent.
 func (v *Viewer) Subscribe(w Filter) {
 	f := v.feed
 	f.mu.Lock()
@@ -82,11 +83,9 @@ func (v *Viewer) Subscribe(w Filter) {
 		had[made] = true
 	}
 	v.filter = w
-	for _, made := range f.snapshot(&v.filter, now) {
-		if !had[made] {
-			v.out.begin(made)
-		}
-	}
+	present := f.snapshot(&v.filter, now)
+	news := slices.DeleteFunc(slices.Clone(present), func(made *Frame) bool { return had[made] })
+	v.out.begin(&v.filter, present, news)
 }
 
 // Answer sends a frame to this viewer alone.
