@@ -18,16 +18,10 @@ import (
 	"perch/gateway/avatar"
 )
 
-// chat is the door that answers text.
-type chat interface {
-	SessionOf(talk string) (session string, err error)
-	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
-}
-
 // Options are what the door is made of.
 type Options struct {
 	Feed  *feed.Feed
-	Chat  chat
+	Chat  avatar.Chat
 	Words *agent.Words
 	Log   *slog.Logger
 }

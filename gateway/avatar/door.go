@@ -27,8 +27,8 @@ const (
 	mostOfOne    = 8 // from one address
 )
 
-// chat is the door that answers text.
-type chat interface {
+// Chat is the door that answers text: gateway/skin.
+type Chat interface {
 	// SessionOf is the session in which the talk of a name shows.
 	SessionOf(talk string) (session string, err error)
 	// Chat has a text answered in a talk, and passes on the replies.
@@ -51,7 +51,7 @@ type Program interface {
 type Options struct {
 	Kind        string // of its programs, and of the talk where a program names none
 	Feed        *feed.Feed
-	Chat        chat
+	Chat        Chat
 	Shown       []string // the kinds of frames that its programs are told
 	MostMessage int      // bytes
 	PerSecond   int      // messages

@@ -23,17 +23,11 @@ import (
 	"perch/voice"
 )
 
-// chat is the door that answers text.
-type chat interface {
-	SessionOf(talk string) (session string, err error)
-	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
-}
-
 // Options are what the door is made of. Without a Recognizer nothing is understood that
 // is spoken, and without a Synthesizer what is said is shown only.
 type Options struct {
 	Feed        *feed.Feed
-	Chat        chat
+	Chat        avatar.Chat
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	Words       *agent.Words
