@@ -74,7 +74,8 @@ type portal struct {
 
 // radio is the machine's network.
 type radio interface {
-	look(ctx context.Context) (network, known bool, err error)
+	look(ctx context.Context) (network bool, err error)
+	known(ctx context.Context) (bool, error)
 	there() bool
 	suffix() string
 	scan(ctx context.Context) ([]heard, error)
@@ -95,7 +96,9 @@ type appliance interface {
 }
 
 const (
+	// How often it looks, while it has no network and else: nmcli is no small program.
 	looksEach = 5 * time.Second
+	restsFor  = 30 * time.Second
 	// answered is how long the answer to a form has to reach the phone.
 	answered = 3 * time.Second
 )
@@ -109,10 +112,12 @@ func (p *portal) run(ctx context.Context, ago time.Duration) {
 		p.close()
 		p.radio.lower(context.WithoutCancel(ctx))
 	}()
-	tick := time.NewTicker(looksEach)
-	defer tick.Stop()
 	for {
-		p.once(ctx)
+		rests := looksEach
+		if p.once(ctx); p.state.gone.IsZero() && p.state.patience == goneFor || p.state.up {
+			rests = restsFor
+		}
+		tick := time.NewTimer(rests)
 		select {
 		case <-ctx.Done():
 			return
@@ -121,6 +126,7 @@ func (p *portal) run(ctx context.Context, ago time.Duration) {
 			sleep(ctx, answered)
 		case <-tick.C:
 		}
+		tick.Stop()
 	}
 }
 
@@ -141,13 +147,17 @@ func (p *portal) complain(of int, err error) {
 
 // once looks once.
 func (p *portal) once(ctx context.Context) {
-	network, known, err := p.radio.look(ctx)
+	network, err := p.radio.look(ctx)
+	known := false
+	if err == nil && !network && p.state.up { // else it does not matter
+		known, err = p.radio.known(ctx)
+	}
 	p.complain(0, err)
 	if err != nil {
 		return // NetworkManager starts, or is being updated
 	}
 	talking, near := false, false
-	if !network { // else it does not matter
+	if !network {
 		talking, near, err = p.perch.robots(ctx)
 		p.complain(1, err)
 	}

@@ -87,11 +87,11 @@ func cut(line string) (fields []string) {
 // networks are the devices that may be a network's. Others are the machine's own.
 var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// look says which networks there are. It finds the radio.
-func (n *networkManager) look(ctx context.Context) (network, known bool, err error) {
+// look says whether there is a network. It finds the radio.
+func (n *networkManager) look(ctx context.Context) (network bool, err error) {
 	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	n.iface = ""
 	for line := range strings.Lines(devices) {
@@ -104,12 +104,17 @@ func (n *networkManager) look(ctx context.Context) (network, known bool, err err
 		}
 		network = network || strings.HasPrefix(f[2], "connected") && f[3] != apUUID
 	}
+	return network, nil
+}
+
+// known reports whether there are networks that it would join by itself.
+func (n *networkManager) known(ctx context.Context) (known bool, err error) {
 	all, err := n.ask(ctx, answersWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
 	for line := range strings.Lines(all) {
 		f := cut(strings.TrimSpace(line))
 		known = known || len(f) == 3 && f[0] != apUUID && f[1] == "802-11-wireless" && f[2] == "yes"
 	}
-	return network, known, err
+	return known, err
 }
 
 // heard is a network without wires.
@@ -276,9 +281,10 @@ func (n *networkManager) clean(ctx context.Context) {
 // country tells the radio where it is, for now.
 func (n *networkManager) country(code string) error { return n.Run("", "iw", "reg", "set", code) }
 
-// suffix tells this machine's access point from others: the end of its radio's address.
+// suffix tells this machine's access point from others: the end of its radio's address, as
+// it was made. While it looks for networks, NetworkManager gives it another each time.
 func (n *networkManager) suffix() string {
-	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "address"), "etc/machine-id"} {
+	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "phy80211/macaddress"), "etc/machine-id"} {
 		text, err := os.ReadFile(filepath.Join(n.Root, file))
 		digits := strings.ToUpper(strings.ReplaceAll(strings.TrimSpace(string(text)), ":", ""))
 		if err == nil && len(digits) >= 4 {
