@@ -281,6 +281,54 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
+// gives copies a file of testdata to the user's home there.
+func (m *machine) gives(file string) {
+	m.t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.wants(map[string]string{"cat >" + file + " <<'END-OF-FILE'\n" + string(text) + "END-OF-FILE\n": ""})
+}
+
+// TestAccessPoint: without a network the machine makes an access point, which a phone
+// joins; it is led to the page, and sends a wrong key, then the right one. The radios are
+// the kernel's mac80211_hwsim, all else is what is on the card.
+func TestAccessPoint(t *testing.T) {
+	const wlan = "[wlan]\nssid = \"Home\"\npassword = \"a good password\"\ncountry = \"DE\"\n"
+	c := newCard(t, strings.Replace(everything, wlan, "", 1))
+	m := c.boots()
+	m.ready()
+	m.wants(map[string]string{"systemctl is-active perch-portal; nmcli -t -f TYPE,STATE device | grep -c ^wifi: || true": "active\n0"})
+	m.gives("radios.sh")
+	m.gives("phone.py")
+	if out, err := m.says("sudo sh radios.sh"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	began := time.Now()
+	m.wants(map[string]string{"sudo systemctl start perch-portal": ""})
+	phone := func(key, want string) {
+		t.Helper()
+		out, err := m.says("sudo ip netns exec phone python3 phone.py Perch-0000 ssid=Home 'key=" + key + "' country=DE name=attic language=de")
+		if err != nil || !regexp.MustCompile("(?s)^"+want+"$").MatchString(out) {
+			t.Fatalf("the phone, after %s (%v):\n%s", time.Since(began).Round(time.Second), err, out)
+		}
+		t.Logf("the phone, after %s:\n%s", time.Since(began).Round(time.Second), out)
+	}
+	const led = `open\naddress 10\.42\.0\.\d+\nled to http://10\.42\.0\.1/\n`
+	phone("a wrong password", led+"hears Home\nanswer 200 Perch now joins Home\\.")
+	phone("a good password", led+"says Home was not joined: the password is wrong\\.\n(hears Home\n)?answer 200 Perch now joins Home\\.")
+	m.wants(map[string]string{
+		"for i in $(seq 60); do ip -4 -o address show wlan0 | grep -o '192[.]168[.]77[.][1-5][0-9]' && exit; sleep 5; done": "192.*",
+		"for i in $(seq 60); do [ $(hostname) = attic ] && break; sleep 2; done; hostname":                                  "attic",
+		"nmcli -t -f NAME connection show --active | grep -c perch-access-point || true":                                    "0",
+		"cat /etc/modprobe.d/perch-country.conf":                                                                            ".*ieee80211_regdom=DE",
+		"sudo sh -c 'grep -l autoconnect=false /etc/NetworkManager/system-connections/*' || true":                           "",
+		"for i in $(seq 60); do sudo grep -q ^name: /etc/perch/perch.yaml && break; sleep 2; done; " +
+			"sudo grep -e ^name: -e ^language: /etc/perch/perch.yaml": "name: \"?attic\"?", // German it would not start with
+	})
+}
+
 // TestABadPreseed says on the card what is wrong, and Perch runs all the same.
 func TestABadPreseed(t *testing.T) {
 	c := newCard(t, "[system]\nhostname = \"kitchen\n")
