@@ -87,12 +87,13 @@ func TestNoMoreSessions(t *testing.T) {
 	first := make(chan error, 1)
 	h := &received{}
 	go func() {
-		first <- r.brain.Think(context.Background(), r.turnOf("first", "sleep 400;say Whole."), h.take)
+		first <- r.brain.Think(context.Background(), r.turnOf("first", "await go;say Whole."), h.take)
 	}()
 	r.eventually("the first is in its turn", func() bool { return strings.Contains(r.received(), "session/prompt") })
 	if _, err := r.say("say No."); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "too many sessions") {
 		t.Error(err)
 	}
+	r.make("go")
 	if err := <-first; err != nil || h.String() != "😐|Whole.|.done" {
 		t.Error(h, err)
 	}

@@ -84,6 +84,16 @@ func (f *fake) run() {
 	}
 }
 
+// await waits until a test has made a file.
+func (f *fake) await(name string) {
+	for {
+		if _, err := os.Stat(filepath.Join(f.dir, name)); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 func (f *fake) write(v any) {
 	text, _ := json.Marshal(v)
 	f.raw(append(text, '\n'))
@@ -163,7 +173,7 @@ func promptWords(prompt json.RawMessage) (string, int) {
 func (f *fake) initialize(m rpc) {
 	switch f.mode {
 	case "slow start":
-		time.Sleep(300 * time.Millisecond)
+		f.await("go")
 	case "refuses":
 		f.fail(m.ID, -32603, "the disk is full, and the key is "+os.Getenv("FAKE_KEY"))
 		return
@@ -190,7 +200,7 @@ func (f *fake) open(m rpc) {
 		f.fail(m.ID, -32603, "pi is not installed, and the key is "+os.Getenv("FAKE_KEY"))
 		return
 	case "slow session":
-		time.Sleep(300 * time.Millisecond)
+		f.await("go")
 	case "one session":
 		if f.sessions == 1 {
 			f.sessions++
@@ -302,12 +312,13 @@ func (s *script) step(verb, rest string) bool {
 		_ = json.Unmarshal([]byte(rest), &params)
 		params["session_id"] = s.session
 		s.write(object{"jsonrpc": "2.0", "method": "session/event", "params": params})
-	case "wait":
+	case "wait": // to be asked to stop, and then for a file
 		<-s.stop
 		if rest != "" {
-			ms, _ := strconv.Atoi(rest)
-			time.Sleep(time.Duration(ms) * time.Millisecond)
+			s.await(rest)
 		}
+	case "await":
+		s.await(rest)
 	case "hang":
 		return false
 	case "sleep":
@@ -434,6 +445,14 @@ type processDir struct {
 func (h processDir) received() string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, "heard"))
 	return string(text)
+}
+
+// make makes a file that the agent waits for.
+func (h processDir) make(name string) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // pids are of all processes that were started for the test.

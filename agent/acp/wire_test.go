@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -65,4 +68,29 @@ func TestTheEndReportsWhatWasLeftOut(t *testing.T) {
 	if _, over := in.take(); !over {
 		t.Error("it is not reported")
 	}
+}
+
+// TestSignsOfLife: a turn may take long while any come, and no longer than Silence
+// without one.
+func TestSignsOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const silence = time.Second
+		r := &round{brain: &Brain{o: Options{Silence: silence, Turn: time.Hour, Words: time.Hour}}, inbox: newInbox()}
+		began := time.Now()
+		go func() {
+			for range 3 { // thoughts, of which only that they came is told
+				time.Sleep(silence - 1)
+				r.inbox.put(pulse{})
+			}
+			time.Sleep(silence - 1)
+			r.inbox.put(text("Now."))
+		}()
+		if it, err := r.next(t.Context()); err != nil || it != text("Now.") || time.Since(began) != 4*(silence-1) {
+			t.Errorf("%v, %v after %v", it, err, time.Since(began))
+		}
+		began = time.Now()
+		if it, err := r.next(t.Context()); !errors.Is(err, errSilent) || time.Since(began) != silence {
+			t.Errorf("%v, %v after %v", it, err, time.Since(began))
+		}
+	})
 }
