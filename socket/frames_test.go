@@ -29,7 +29,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // piped is raw in a bubble of virtual time, where there is no network.
-func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, tcp net.Conn) {
+func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, peer *websocket.Conn, tcp net.Conn) {
 	t.Helper()
 	theirs, ours := net.Pipe()
 	accepted := make(chan *socket.Conn, 1)
@@ -48,13 +48,13 @@ func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, tcp net.Conn
 		accepted <- c
 	}()
 	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (net.Conn, error) { return theirs, nil }}
-	_, answer, err := dialer.DialContext(t.Context(), "ws://perch.local/", nil)
+	peer, answer, err := dialer.DialContext(t.Context(), "ws://perch.local/", nil)
 	must(t, err)
 	_ = answer.Body.Close() // an upgrade has none
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)
 	t.Cleanup(func() { _ = theirs.Close() })
-	return appliance, theirs
+	return appliance, peer, theirs
 }
 
 // TestControlFrames: who sends nothing but what costs time is read at a pace,
@@ -77,7 +77,7 @@ func TestControlFrames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				appliance, tcp := piped(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
+				appliance, _, tcp := piped(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
 				go func() { _, _ = io.Copy(io.Discard, tcp) }() // pongs
 				received := make(chan string, 1)
 				go func() {
@@ -119,7 +119,7 @@ func TestControlFrames(t *testing.T) {
 // TestAPacedSocketEndsAtOnce: a close from here does not wait for the pace.
 func TestAPacedSocketEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		appliance, tcp := piped(t, socket.Options{})
+		appliance, _, tcp := piped(t, socket.Options{})
 		go func() { _, _ = io.Copy(io.Discard, tcp) }()
 		go func() {
 			for {
@@ -146,7 +146,7 @@ func TestAPacedSocketEndsAtOnce(t *testing.T) {
 // ones, nor a ping now and then.
 func TestHonestFramesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		appliance, tcp := piped(t, socket.Options{MaxMessage: 1 << 20, PerSecond: 250})
+		appliance, _, tcp := piped(t, socket.Options{MaxMessage: 1 << 20, PerSecond: 250})
 		go func() { _, _ = io.Copy(io.Discard, tcp) }()
 		const mask = "\x00\x00\x00\x00"
 		large := "\x00\xfe\x10\x00" + mask + strings.Repeat("x", 4096)
