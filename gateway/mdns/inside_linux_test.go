@@ -47,6 +47,10 @@ func findWyoming(ctx context.Context, within time.Duration) int {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s := Search{Type: Wyoming, Except: os.Args[1:]}
+	had, err := count()
+	if err != nil {
+		return say(err)
+	}
 	began := time.Now()
 	found, err := s.All(ctx)
 	for _, f := range found {
@@ -56,14 +60,9 @@ func findWyoming(ctx context.Context, within time.Duration) int {
 		return say(err)
 	}
 	took := time.Since(began)
-	files, goroutines := openFiles(), runtime.NumGoroutine()
 	targets, err := s.Targets(ctx)
-	// The last goroutines may not be quite gone when they are counted.
-	for late := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(late); {
-		runtime.Gosched()
-	}
-	if openFiles() != files || runtime.NumGoroutine() > goroutines {
-		return say(fmt.Errorf("a search leaves %d files, %d goroutines", openFiles()-files, runtime.NumGoroutine()-goroutines))
+	if left := had.left(); left != nil {
+		return say(left)
 	}
 	print1(map[string]any{"found": fmt.Sprint(len(found)), "targets": targets, "ms": took.Milliseconds()})
 	return say(err)
@@ -108,12 +107,10 @@ func lookForLeaks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	warm, err := net.ListenUDP("udp4", nil) // the first socket brings the runtime's poller, which stays
+	had, err := count()
 	if err != nil {
 		return err
 	}
-	_ = warm.Close()
-	fds, goroutines := openFiles(), runtime.NumGoroutine()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -127,15 +124,6 @@ func lookForLeaks(ctx context.Context) error {
 		}
 		<-lines
 	}
-	// What a library's last goroutine holds is closed when that has ended.
-	within := func(done func() bool) bool {
-		for late := time.Now().Add(5 * time.Second); !done(); runtime.Gosched() {
-			if time.Now().After(late) {
-				return done()
-			}
-		}
-		return true
-	}
 	if !within(func() bool { return openFiles() <= peak }) {
 		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", openFiles(), peak)
 	}
@@ -143,15 +131,47 @@ func lookForLeaks(ctx context.Context) error {
 	if err := <-ended; err != nil {
 		return err
 	}
-	if !within(func() bool { return openFiles() <= fds }) {
-		return fmt.Errorf("%d files are open after the end, %d before the start", openFiles(), fds)
+	if err := had.left(); err != nil {
+		return err
 	}
-	if !within(func() bool { return runtime.NumGoroutine() <= goroutines }) {
+	print1(map[string]any{"leaks": "none", "fds_first": peak, "fds_before": had.files})
+	return nil
+}
+
+// held is what a process holds.
+type held struct{ files, goroutines int }
+
+// count counts what is held before anything is done that might leave some.
+func count() (held, error) {
+	warm, err := net.ListenUDP("udp4", nil) // the first socket brings the runtime's poller, which stays
+	if err != nil {
+		return held{}, err
+	}
+	_ = warm.Close()
+	return held{openFiles(), runtime.NumGoroutine()}, nil
+}
+
+// left is an error while more is held than was.
+func (h held) left() error {
+	if !within(func() bool { return openFiles() <= h.files }) {
+		return fmt.Errorf("%d files are open at the end, %d before the start", openFiles(), h.files)
+	}
+	if !within(func() bool { return runtime.NumGoroutine() <= h.goroutines }) {
 		buf := make([]byte, 1<<16)
 		return fmt.Errorf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
 	}
-	print1(map[string]any{"leaks": "none", "fds_first": peak, "fds_before": fds})
 	return nil
+}
+
+// within waits for what a last goroutine does when others have ended already: it may be
+// that of a library, and hold a file until then.
+func within(done func() bool) bool {
+	for late := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(late) {
+			return done()
+		}
+	}
+	return true
 }
 
 // lineWriter sends each line of a log to a channel.
