@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/agent"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -91,6 +93,23 @@ func TestSignsOfLife(t *testing.T) {
 		began = time.Now()
 		if it, err := r.next(t.Context()); !errors.Is(err, errSilent) || time.Since(began) != silence {
 			t.Errorf("%v, %v after %v", it, err, time.Since(began))
+		}
+	})
+}
+
+// TestASessionThatDoesNotOpen is waited for as long as a start may take, and its agent is
+// ended.
+func TestASessionThatDoesNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Brain{o: Options{Command: []string{"slow"}, Start: time.Minute}}
+		s := &session{conn: newConn(silentLog(), func(error) {}), opened: make(chan struct{})}
+		k, began := &talk{session: s}, time.Now()
+		_, err := b.ready(t.Context(), k, s)
+		if !errors.Is(err, agent.ErrAway) || !strings.HasSuffix(err.Error(), "slow opened no session in 1m0s") || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if k.session != nil || s.conn.why() == nil {
+			t.Errorf("it has session %v, and its agent goes on: %v", k.session, s.conn.why())
 		}
 	})
 }
