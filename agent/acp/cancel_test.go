@@ -43,8 +43,9 @@ func stages(cancel func()) map[string]stage {
 		"opening a session": {mode: "slow session", words: "say No.", at: `"session/new"`, next: "s1 turn 1 blocks 2"},
 		"waiting":           {mode: "plain", words: "wait go", at: `"session/prompt"`, want: "session/cancel", next: "s1 turn 2 blocks 1"},
 		"thinking":          {mode: "plain", words: "think hm;wait go", at: `"session/prompt"`, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"in a tool":         {mode: "plain", words: "tool c execute in_progress npm test;wait go", on: tool, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"asking":            {mode: "plain", words: "ask c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
+		"in a tool": {mode: "plain", words: "tool c execute in_progress npm test;wait go", on: tool, want: "session/cancel",
+			next: "s1 turn 2 blocks 1"},
+		"asking": {mode: "plain", words: "ask c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
 		"asking, one waits": {mode: "plain", words: "asktwice c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`,
 			next: "s1 turn 2 blocks 1"},
 		// The next turn waits for an agent that has yet to stop.
