@@ -94,7 +94,8 @@ var arrows = map[string][]string{
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
 	// The sample has what is said of the configuration's keys.
-	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "voice"},
+	// As an app of Home Assistant it has other defaults.
+	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "remote/supervisor", "voice"},
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
 	"cmd/perch/doctor":          {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
@@ -138,7 +139,7 @@ var owners = map[string][]string{
 
 // forTests are the packages that any test may import.
 var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store/storetest", "gateway/door/doortest", "cmd/perch/appliancetest",
-	"store/archive/archivetest", "gateway/avatar/avatartest"}
+	"store/archive/archivetest", "gateway/avatar/avatartest", "remote/supervisor/supervisortest"}
 
 // testArrows are imports of a package's own tests: what happens is for others to publish,
 // and one transcript is of a turn that both relays and the doors of avatar programs show.

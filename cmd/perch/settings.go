@@ -73,7 +73,8 @@ func (s *settings) editor() *config.Editor {
 
 // source is where the configuration is.
 func (s *settings) source() config.Source {
-	from := config.Source{File: config.File(s.config), Environ: os.Environ(), Check: appliance.CheckPart}
+	from := config.Source{File: config.File(s.config), Options: config.AppOptions(config.Data(s.data)), Environ: os.Environ(),
+		Check: appliance.CheckPart}
 	if s.judge {
 		from.Service = config.Reader(from.File)
 	}

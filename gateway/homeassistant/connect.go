@@ -88,6 +88,13 @@ func (c *connection) become(connected bool, cause string) {
 	}
 }
 
+// found notes which broker it is, where that was asked for.
+func (c *connection) found(broker string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status.Broker = broker
+}
+
 // errOtherAppliance is wrapped where another appliance has the older right.
 var errOtherAppliance = errors.New("another appliance uses this base topic")
 

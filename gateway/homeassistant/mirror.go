@@ -90,9 +90,12 @@ type table[T any] interface {
 // Options are what a mirror needs. Only fields with a note may be
 // empty.
 type Options struct {
-	// Broker is "embedded", "none", or the address of one: mqtt://host:1883,
-	// mqtts://host:8883, ws://host:9001/mqtt.
-	Broker         string
+	// Broker is "embedded", "none", "supervisor", or the address of one:
+	// mqtt://host:1883, mqtts://host:8883, ws://host:9001/mqtt.
+	Broker string
+	// Ask returns the broker with "supervisor", before each connection. An empty
+	// address is that there is none: then the embedded one is begun, and kept.
+	Ask            func(context.Context) (address, user, password string, err error)
 	Listen         string // of the embedded broker; empty is ":1883"
 	User, Password string // of the broker; empty is none, which the embedded one refuses
 	CA             []byte // PEM, of a broker's own authority; nil is the machine's
@@ -144,6 +147,7 @@ type Mirror struct {
 	out     *outbox
 	connect *connection
 	broker  *brokerSupervisor // nil where the broker is another program's
+	wanted  <-chan struct{}   // is closed once that is to run; nil is from the beginning
 	lanes   device.Lanes
 	reports chan report // from the lanes to the loop
 }
@@ -165,11 +169,16 @@ func New(o Options) (*Mirror, error) {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	d := dialer(client)
-	if o.Broker == "embedded" {
+	if o.Broker == "embedded" || o.Broker == "supervisor" {
 		m.broker = newBrokerSupervisor(o)
 		d = embeddedDialer{m.broker, client}
 	}
+	asked := &askingDialer{options: o, embedded: d, begin: make(chan struct{})}
+	if o.Broker == "supervisor" {
+		d, m.wanted = asked, asked.begin
+	}
 	m.connect = newConnection(d, m.names, m.out, o.Started, shown, o.Log)
+	asked.found = m.connect.found
 	return m, nil
 }
 
@@ -192,7 +201,7 @@ func (o Options) dialer() (client *pahoDialer, shown string, err error) {
 	switch o.Broker {
 	case "none":
 		return client, o.Broker, nil
-	case "embedded":
+	case "embedded", "supervisor":
 		if o.User == "" || o.Password == "" {
 			err = errors.New("the embedded broker needs a user and a password")
 		}
@@ -246,13 +255,25 @@ func (m *Mirror) Run(ctx context.Context) error {
 	defer broker.Wait()
 	defer stopBroker()
 	if m.broker != nil {
-		broker.Go(func() { m.broker.run(brokerCtx) })
+		broker.Go(func() { m.runBroker(brokerCtx) })
 	}
 	defer client.Wait()
 	client.Go(func() { m.connect.run(ctx) })
 	newHub(m).run(ctx)
 	m.lanes.Wait()
 	return nil
+}
+
+// runBroker runs the embedded broker, once it is wanted, until ctx ends.
+func (m *Mirror) runBroker(ctx context.Context) {
+	if m.wanted != nil {
+		select {
+		case <-m.wanted:
+		case <-ctx.Done():
+			return
+		}
+	}
+	m.broker.run(ctx)
 }
 
 // Try finds out whether the broker can be had, and whether another appliance
@@ -302,3 +323,6 @@ func (m *Mirror) Status() Status {
 	}
 	return s
 }
+
+// Account is the embedded broker's user and password.
+func (m *Mirror) Account() (user, password string) { return m.o.User, m.o.Password }

@@ -68,7 +68,7 @@ func (d *Door) render(p shown, base string) string {
 
 // base is the path that a page's addresses begin with.
 func (d *Door) base(r *http.Request) string {
-	if !d.byIngress(r) {
+	if HowOf(r) != ByIngress {
 		return "/"
 	}
 	path := "/" + strings.Trim(r.Header.Get(ingressHeader), "/")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -48,6 +49,21 @@ func (w *sessionWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Here is a handler before those of programs and browsers of this machine, who are
 // its owner.
 func Here(c *gin.Context) { c.Request = by(c.Request, entry{how: ByLocal}) }
+
+// Through is a handler before all others of a listener that is for proxies alone, which let
+// in owners only. It refuses everybody else, whatever they say of themselves.
+func (d *Door) Through(proxies []netip.Addr) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !byProxy(c.Request, proxies) {
+			_ = c.Error(&door.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
+				HTTP: http.StatusForbidden})
+			c.Abort()
+			return
+		}
+		d.visits.note(c.Request, d.o.Now(), d.o.Log)
+		c.Request = by(c.Request, entry{how: ByIngress})
+	}
+}
 
 // Unless is a handler for all who have not come in by way of a proxy, behind which
 // Host and Origin are those of the proxy.

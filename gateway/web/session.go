@@ -189,7 +189,11 @@ func (d *Door) redeem(code string) bool {
 // recognize returns a request with how its owner has come in, where its sender is
 // the owner. stop is to be called once it has been answered.
 func (d *Door) recognize(r *http.Request) (known *http.Request, stop func()) {
-	if d.byIngress(r) {
+	if HowOf(r) != "" { // the listener is for nobody else
+		return r, func() {}
+	}
+	if byProxy(r, d.o.Ingress) {
+		d.visits.note(r, d.o.Now(), d.o.Log)
 		return by(r, entry{how: ByIngress}), func() {}
 	}
 	ended, ok := d.session(r)
@@ -238,14 +242,14 @@ func ofThisPage(r *http.Request) bool {
 // ingressHeader is the path below which Home Assistant's ingress shows a page.
 const ingressHeader = "X-Ingress-Path"
 
-// byIngress reports whether a request came through a proxy of the configuration.
-// Nobody else's word is taken for it.
-func (d *Door) byIngress(r *http.Request) bool {
-	if r.Header.Get(ingressHeader) == "" || len(d.o.Ingress) == 0 {
+// byProxy reports whether a request came through one of these proxies. Nobody else's
+// word is taken for it.
+func byProxy(r *http.Request, proxies []netip.Addr) bool {
+	if r.Header.Get(ingressHeader) == "" || len(proxies) == 0 {
 		return false
 	}
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.Contains(d.o.Ingress, at.Addr().Unmap())
+	return err == nil && slices.Contains(proxies, at.Addr().Unmap())
 }
 
 // Or is a lock that its key opens, and an owner who has come in.

@@ -56,7 +56,9 @@ type Door struct {
 	epoch string        // of the sessions; ending them begins another
 	ended chan struct{} // is closed when all sessions end
 	links []link        // the oldest first
-	conns map[*sessionConn]bool
+
+	visits visits // by a proxy
+	conns  map[*sessionConn]bool
 }
 
 // Bundled reports whether this program was built with its page.

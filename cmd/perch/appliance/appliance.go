@@ -90,6 +90,7 @@ type gateways struct {
 	hooks     *hooks.Door
 	vccp      *vccp.Door
 	Mirror    *homeassistant.Mirror
+	house     *house          // nil where this is no app of Home Assistant
 	Doors     *doors          // the listeners, and what is served behind each
 	wyoming   *wyoming.Server // nil where it is off
 	At        net.Addr        // of the Wyoming server
@@ -125,7 +126,7 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
 	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAvatars,
-		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
+		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.openHouse, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err
@@ -252,6 +253,9 @@ func (a *Appliance) Close() {
 	}
 	if a.wyoming != nil {
 		a.wyoming.Close()
+	}
+	if a.gateways != nil && a.house != nil {
+		a.house.client.Close()
 	}
 	if a.Talk != nil {
 		a.Talk.Close()

@@ -30,6 +30,7 @@ type doors struct {
 	certificate *certificate // nil where nothing is encrypted
 	once        sync.Once
 	Lingering   door.Lingering // what robots are to close first
+	noIngress   error          // why the address for proxies alone is not open
 }
 
 // Served is a listener, and the server behind it.
@@ -56,6 +57,7 @@ func (d *doors) open(a *Appliance) error {
 	err = errors.Join(
 		d.listen("listen", a.Config.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
 		a.listenOpenClaw(d, l),
+		a.listenIngress(d, l),
 		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l.origins) }),
 		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {

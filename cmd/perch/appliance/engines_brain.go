@@ -44,7 +44,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 	case "acp":
 		return e.addAgent(b, h, log)
 	case "assist":
-		token, err := config.Secret("token", b.Token, b.TokenFile)
+		token, err := config.Token(b.URL, b.Token, b.TokenFile)
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	token, err := config.Secret("token", r.Token, r.TokenFile)
+	token, err := config.Token(r.URL, r.Token, r.TokenFile)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	token, err := config.Secret("token", s.Token, s.TokenFile)
+	token, err := config.Token(s.URL, s.Token, s.TokenFile)
 	if err != nil {
 		return err
 	}

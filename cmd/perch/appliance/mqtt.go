@@ -30,7 +30,7 @@ func MirrorOptions(m config.MQTT) (homeassistant.Options, error) {
 	if o.Password, o.CA, err = m.Files(); err != nil {
 		return o, err
 	}
-	if m.Broker == config.EmbeddedBroker {
+	if m.Own() {
 		o.User = cmp.Or(o.User, MQTTUser)
 	}
 	return o, nil
@@ -67,6 +67,7 @@ func (a *Appliance) newMirror() error {
 	o.Gestures, o.Characters = a.gestures, a.Characters
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
 	o.Restart = a.askRestart
+	o.Ask = a.house.broker
 	a.Mirror, err = homeassistant.New(o)
 	return err
 }

@@ -19,6 +19,9 @@ func (a *Appliance) openPage(l *locks) error {
 	if err != nil {
 		return err
 	}
+	if a.Config.Web.IngressListen != "" {
+		proxies = nil // they have an address of their own
+	}
 	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language, Version: a.Version, Secret: l.token, Kept: a.identity,
 		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log})
 	return err
@@ -38,6 +41,30 @@ func (a *Appliance) found() (all []string) {
 	return all
 }
 
+// ingressKey is the key of the configuration that names the address for proxies alone.
+const ingressKey = "web.ingress_listen"
+
+// listenIngress opens the address for proxies that let in owners only, where there is to be
+// one. Where it cannot be opened, all else works.
+func (a *Appliance) listenIngress(d *doors, l *locks) error {
+	at := a.Config.Web.IngressListen
+	if at == "" || a.web == nil {
+		return nil
+	}
+	proxies, err := a.Config.Web.Proxies()
+	if err != nil {
+		return err
+	}
+	d.noIngress = d.listen(ingressKey, []string{at}, func(e *gin.Engine) {
+		e.Use(a.web.Through(proxies))
+		a.networkRoutes(e, l, nil)
+	})
+	if d.noIngress != nil {
+		a.Log.Warn("Home Assistant cannot show the page", "err", d.noIngress)
+	}
+	return nil
+}
+
 // pagePart is the page, where there is one.
 func (a *Appliance) pagePart() part {
 	if a.web == nil {
@@ -46,6 +73,9 @@ func (a *Appliance) pagePart() part {
 	shown := admin.Part{Name: "page", OK: true, Note: "is at " + a.Doors.own() + "/"}
 	if !a.web.Bundled() {
 		shown.Note = "this program was built without its page; make build bundles it"
+	}
+	if err := a.Doors.noIngress; err != nil {
+		shown.OK, shown.Note = false, "Home Assistant cannot show it: "+err.Error()
 	}
 	return part{condition: only(func() admin.Part { return shown })}
 }

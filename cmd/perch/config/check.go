@@ -49,6 +49,12 @@ func (k *checker) check(c *Config) error {
 	k.relays(c)
 	_, err := c.Web.Proxies()
 	k.failed("web.ingress", err)
+	if c.Web.IngressListen != "" {
+		k.listen("web.ingress_listen", c.Web.IngressListen)
+		if len(c.Web.Ingress) == 0 {
+			k.fault("web.ingress_listen", "nobody may come there while web.ingress is empty; it is to have the proxy's address")
+		}
+	}
 	_, err = c.Firmware.Signer()
 	k.failed("firmware.public_key", err)
 	k.engines(c)

@@ -162,6 +162,9 @@ const mostConfig = 1 << 20
 type Source struct {
 	File    string   // empty where there is none
 	Environ []string // of the process, "NAME=value"
+	// Options is a file of keys that take the place of those in File: the options of
+	// Home Assistant's app. Empty is none.
+	Options string
 	// Service is the account that has to read what the configuration names, where
 	// that is another than ours: then its rights are checked, and ours are not.
 	Service *Account
@@ -190,12 +193,16 @@ func (s Source) Load() (Config, error) {
 
 // load reads a text and the environment over the defaults, and checks the whole.
 func (k *checker) load(text []byte) (Config, error) {
-	c := Default()
+	c := k.defaults()
 	k.read(&c, text)
 	if len(k.found) > 0 && len(k.unread) == 0 {
 		return c, k.found // it is no YAML
 	}
+	if err := k.options(&c); err != nil {
+		return c, err
+	}
 	k.environment(&c)
+	k.house(&c)
 	return c, k.check(&c)
 }
 

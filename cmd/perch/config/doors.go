@@ -16,8 +16,9 @@ import (
 
 // Web is the page, and the proxies that let in owners only.
 type Web struct {
-	Enabled bool     `yaml:"enabled"`
-	Ingress []string `yaml:"ingress"`
+	Enabled       bool     `yaml:"enabled"`
+	Ingress       []string `yaml:"ingress"`
+	IngressListen string   `yaml:"ingress_listen"`
 }
 
 // Proxies are those of web.ingress.
@@ -142,18 +143,28 @@ type MQTT struct {
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
 }
 
-// EmbeddedBroker is the value of mqtt.broker for a broker of the appliance's own.
-const EmbeddedBroker = "embedded"
+// Values of mqtt.broker for a broker of the appliance's own, and for the one that Home
+// Assistant's Supervisor knows, or our own where it knows none.
+const (
+	EmbeddedBroker   = "embedded"
+	SupervisorBroker = "supervisor"
+)
+
+// Own reports whether the broker is our own, or may be.
+func (m MQTT) Own() bool { return m.Broker == EmbeddedBroker || m.Broker == SupervisorBroker }
 
 // Generated reports whether the broker's password is one we make.
-func (m MQTT) Generated() bool {
-	return m.Broker == EmbeddedBroker && m.Password == "" && m.PasswordFile == ""
-}
+func (m MQTT) Generated() bool { return m.Own() && m.Password == "" && m.PasswordFile == "" }
 
 // mqtt finds what the mirror could not work with.
 func (k *checker) mqtt(c *Config) {
 	m := c.MQTT
 	k.listen("mqtt.listen", m.Listen)
+	if m.Broker == SupervisorBroker && !isApp(k.Environ) {
+		k.fault("mqtt.broker", "there is no Supervisor here, for Home Assistant has not started this program as its app; "+
+			"it is embedded, none or the address of a broker")
+		return
+	}
 	if _, _, err := m.Files(); err != nil {
 		k.failed("mqtt", err)
 		return

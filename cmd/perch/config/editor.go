@@ -93,6 +93,9 @@ func (e *Editor) path() string {
 		if Writable(filepath.Dir(systemConfig)) {
 			path = systemConfig
 		}
+		if app := appConfig(); app != "" && Writable(filepath.Dir(app)) {
+			path = app
+		}
 	}
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole

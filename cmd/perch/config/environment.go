@@ -25,7 +25,9 @@ const skinsKey = "VTUBER_AUTH_KEY"
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
 func (k *checker) environment(c *Config) {
-	k.env = map[string]string{}
+	if k.env == nil {
+		k.env = map[string]string{}
+	}
 	turn := func(variable string) int { // an engine's kind is set before its other keys
 		if name, _, _ := strings.Cut(variable, "="); strings.HasSuffix(name, "_KIND") {
 			return 0

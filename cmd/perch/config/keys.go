@@ -42,7 +42,7 @@ const (
 // keys are all keys of a configuration: those of the struct, and of each engine
 // and robot that it has.
 func (k *checker) keys(c *Config, fixed map[string]string) (all []Key) {
-	defaults, docs := Default(), sampleDocs()
+	defaults, docs := k.defaults(), sampleDocs()
 	l := keyLister{checker: k, fixed: fixed, docs: docs}
 	l.list(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
 	return l.all

@@ -20,7 +20,7 @@ func File(named string) string {
 	if named != "" {
 		return named
 	}
-	for _, path := range []string{systemConfig, "perch.yaml"} {
+	for _, path := range []string{appConfig(), systemConfig, "perch.yaml"} {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
@@ -36,6 +36,9 @@ func Data(named string) string {
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
 		return dir
+	}
+	if isApp(os.Environ()) && Writable(appData) {
+		return appData
 	}
 	if Writable(SystemData) {
 		return SystemData

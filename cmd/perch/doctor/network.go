@@ -124,6 +124,11 @@ func (d *Examination) mqtt(ctx context.Context) {
 	if d.status != nil || d.locked || m.Broker == "none" {
 		return
 	}
+	m, err := appliance.FindBroker(ctx, m)
+	if err != nil {
+		d.add("mqtt", err, "")
+		return
+	}
 	o, err := appliance.MirrorOptions(m)
 	if err != nil {
 		d.addRead("mqtt", err, "")

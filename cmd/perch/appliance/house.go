@@ -1,0 +1,237 @@
+package appliance
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/cmd/perch/config"
+	"perch/gateway/admin"
+	hassio "perch/remote/supervisor" // another supervisor is of this package
+)
+
+// house is Home Assistant, where this appliance is its app: the Supervisor says which MQTT
+// broker there is, and tells Home Assistant what this appliance offers.
+type house struct {
+	client *hassio.Client
+	kept   names // of announcements, by service
+
+	mu    sync.Mutex
+	cause error // why Home Assistant does not know what it should
+	since time.Time
+	told  []string
+}
+
+// names outlive a run.
+type names interface {
+	Get(key string) (text string, found bool, err error)
+	Put(key, text string) error
+}
+
+// Times of announcements.
+const (
+	offersEvery = 5 * time.Second // a look at what is offered
+	toldAgainIn = 2 * time.Minute // after a failure, at the most
+)
+
+// openHouse makes the connection to the Supervisor, where one has started this program.
+func (a *Appliance) openHouse() error {
+	o, is := hassio.FromEnvironment(os.Environ())
+	if !is {
+		return nil
+	}
+	client, err := hassio.New(o)
+	if err != nil {
+		return err
+	}
+	a.house = &house{client: client, kept: a.identity, since: a.Started}
+	return nil
+}
+
+// broker is the house's MQTT broker, and an empty address where it has none.
+func (h *house) broker(ctx context.Context) (address, user, password string, err error) {
+	if h == nil {
+		return "", "", "", errors.New("there is no Supervisor")
+	}
+	b, err := h.client.MQTT(ctx)
+	if errors.Is(err, hassio.ErrNoBroker) {
+		return "", "", "", nil
+	}
+	return b.URL, b.User, b.Password, err
+}
+
+// FindBroker is a configuration with the broker in it that the Supervisor knows, where that
+// is to be asked.
+func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
+	o, is := hassio.FromEnvironment(os.Environ())
+	if m.Broker != config.SupervisorBroker || !is {
+		return m, nil
+	}
+	client, err := hassio.New(o)
+	if err != nil {
+		return m, err
+	}
+	defer client.Close()
+	b, err := client.MQTT(ctx)
+	switch {
+	case errors.Is(err, hassio.ErrNoBroker):
+		m.Broker = config.EmbeddedBroker
+	case err != nil:
+		return m, err
+	default:
+		m.Broker, m.User, m.Password, m.PasswordFile = b.URL, b.User, b.Password, ""
+	}
+	return m, nil
+}
+
+// offers are what this appliance has for Home Assistant, by service, as its integrations
+// want it.
+func (a *Appliance) offers() map[string]map[string]any {
+	all := map[string]map[string]any{}
+	if a.wyoming != nil {
+		all["wyoming"] = map[string]any{"uri": "tcp://" + inHouse(a.At.String())}
+	}
+	// Another program may have the port.
+	if s := a.Mirror.Status(); s.Connected && s.Broker == config.EmbeddedBroker {
+		host, port, _ := net.SplitHostPort(inHouse(a.Config.MQTT.Listen)) // as it was opened
+		number, _ := strconv.Atoi(port)                                   // digits, by the check
+		user, password := a.Mirror.Account()
+		all["mqtt"] = map[string]any{"host": host, "port": number, "ssl": false, "protocol": "3.1.1", "username": user, "password": password}
+	}
+	return all
+}
+
+// houses is the network of Home Assistant's apps.
+var houses = netip.MustParsePrefix(hassio.Gateway + "/23")
+
+// inHouse is where Home Assistant finds an address that is listened on: at this machine's
+// own in the network of apps, where it has one, for Home Assistant itself is on the host's
+// network and so are we.
+func inHouse(address string) string {
+	host, port, _ := net.SplitHostPort(address) // as it was opened
+	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
+		return address
+	}
+	host = "127.0.0.1"
+	all, _ := net.InterfaceAddrs() // without them it is the machine itself
+	for _, one := range all {
+		if p, err := netip.ParsePrefix(one.String()); err == nil && houses.Contains(p.Addr()) {
+			host = p.Addr().String()
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// tellHouse keeps Home Assistant informed of what is offered until ctx ends. Announcements
+// stay when the appliance stops: for one that is taken back Home Assistant removes what
+// its owner has set up with it.
+func (a *Appliance) tellHouse(ctx context.Context) {
+	told := map[string]map[string]any{}
+	wait := offersEvery
+	for first := true; ; first = false {
+		after := offersEvery
+		if first {
+			after = 0
+		}
+		if a.house.failing() != nil {
+			after, wait = wait, min(2*wait, toldAgainIn)
+		} else {
+			wait = offersEvery
+		}
+		select {
+		case <-time.After(after):
+		case <-ctx.Done():
+			return
+		}
+		settled := a.Mirror.Status().Connected || a.Config.MQTT.Broker == "none"
+		err := a.house.tell(ctx, a.offers(), told, settled)
+		if ctx.Err() == nil {
+			a.house.note(err, slices.Sorted(maps.Keys(told)), a.Log.Warn)
+		}
+	}
+}
+
+// tell announces what is offered and was not told, and takes back what is offered no more.
+// Whether this appliance is the broker is not known before MQTT is settled.
+func (h *house) tell(ctx context.Context, offers, told map[string]map[string]any, settled bool) error {
+	var failed []error
+	for _, service := range []string{"mqtt", "wyoming"} { // as the app's config.yaml lists them in discovery
+		offer, is := offers[service]
+		switch {
+		case is && !maps.Equal(offer, told[service]):
+			id, err := h.client.Announce(ctx, service, offer)
+			if err == nil {
+				err = h.kept.Put("announced-"+service, id)
+			}
+			if err == nil {
+				told[service] = offer
+			}
+			failed = append(failed, err)
+		case !is && (service != "mqtt" || settled):
+			delete(told, service)
+			failed = append(failed, h.takeBack(ctx, service))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// takeBack takes an announcement back, which may be from an earlier run.
+func (h *house) takeBack(ctx context.Context, service string) error {
+	id, _, err := h.kept.Get("announced-" + service)
+	if err != nil || id == "" {
+		return err
+	}
+	if err := h.client.Withdraw(ctx, id); err != nil {
+		return err
+	}
+	return h.kept.Put("announced-"+service, "")
+}
+
+func (h *house) failing() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cause
+}
+
+// note keeps what has come of an attempt, and logs a change.
+func (h *house) note(err error, told []string, warn func(string, ...any)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if errorText(err) != errorText(h.cause) {
+		h.since = time.Now()
+		if err != nil {
+			warn("Home Assistant is not told of everything that Perch offers; it is tried again", "err", err)
+		}
+	}
+	h.cause, h.told = err, told
+}
+
+// condition is whether Home Assistant knows what is offered.
+func (h *house) condition() admin.Part {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	part := admin.Part{Name: "home assistant", OK: h.cause == nil, Since: h.since, Note: "runs this as its app; nothing is announced to it"}
+	switch {
+	case h.cause != nil:
+		part.Note = strings.ReplaceAll(h.cause.Error(), "\n", "; ")
+	case len(h.told) > 0:
+		part.Note = "runs this as its app, and was told of " + strings.Join(h.told, " and ")
+	}
+	return part
+}
+
+// housePart is Home Assistant, where this is its app.
+func (a *Appliance) housePart() part {
+	if a.house == nil {
+		return part{}
+	}
+	return part{run: until(a.tellHouse), condition: only(a.house.condition)}
+}

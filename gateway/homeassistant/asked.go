@@ -1,0 +1,54 @@
+package homeassistant
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// askingDialer connects to the broker that the house has at that time, and to the embedded
+// one where it has none.
+type askingDialer struct {
+	options  Options
+	embedded dialer
+	begin    chan struct{} // is closed to have the embedded broker run
+	once     sync.Once
+	found    func(broker string)
+}
+
+func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
+	if d.own() {
+		return d.embedded.dial(ctx, s)
+	}
+	address, user, password, err := d.options.Ask(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("which MQTT broker the house has is not known: %w", err)
+	}
+	if address == "" {
+		d.once.Do(func() { close(d.begin) })
+		d.found("embedded")
+		return d.embedded.dial(ctx, s)
+	}
+	o := d.options
+	o.Broker, o.User, o.Password = address, user, password
+	client, shown, err := o.dialer()
+	if err != nil {
+		return nil, err
+	}
+	d.found(shown)
+	return client.dial(ctx, s)
+}
+
+// own reports whether the embedded broker was begun: a broker that comes later is for the
+// next start.
+func (d *askingDialer) own() bool {
+	select {
+	case <-d.begin:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,66 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// Bounds of who is remembered to have come through a proxy.
+const (
+	visitLasts  = 30 * time.Minute // without a request
+	mostVisits  = 100
+	mostVisitor = 80 // bytes of a name
+)
+
+// visits are the people who come through a proxy that knows them. Each is logged once a
+// visit, and whenever they change something.
+type visits struct {
+	mu   sync.Mutex
+	last map[string]time.Time // of their latest requests
+}
+
+// note logs who sends a request.
+func (v *visits) note(r *http.Request, now time.Time, log *slog.Logger) {
+	who := visitor(r)
+	v.mu.Lock()
+	last, known := v.last[who]
+	if v.last == nil || len(v.last) >= mostVisits && !known {
+		v.last = map[string]time.Time{} // they are logged again
+	}
+	v.last[who] = now
+	v.mu.Unlock()
+	switch {
+	case !known || now.Sub(last) > visitLasts:
+		log.Info("an owner has come in through Home Assistant", "who", who)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		log.Info("an owner changes something through Home Assistant", "who", who, "method", r.Method, "path", plain(r.URL.Path))
+	}
+}
+
+// visitor is what Home Assistant calls somebody.
+func visitor(r *http.Request) string {
+	for _, name := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
+		if who := plain(r.Header.Get(name)); who != "" {
+			return who
+		}
+	}
+	return "somebody"
+}
+
+// plain is a text of a request as a log may have it.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > mostVisitor {
+		text = strings.ToValidUTF8(text[:mostVisitor], "")
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,234 @@
+// Package supervisor asks Home Assistant's Supervisor, which runs Perch where that is
+// an app of Home Assistant: which MQTT broker the house has, and to tell Home Assistant
+// what Perch offers. It also knows where the Supervisor passes on Home Assistant's own
+// API.
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"perch/remote"
+)
+
+const (
+	// Home is where the Supervisor is found by its apps.
+	Home = "http://supervisor"
+	// Ingress is the address from which it shows an app's page.
+	Ingress = "172.30.32.2"
+	// Gateway is the machine's own address in the network of apps. An app on the host's
+	// network is reached there.
+	Gateway = "172.30.32.1"
+
+	answerWithin = 10 * time.Second
+	mostAnswer   = 64 << 10 // bytes
+)
+
+// Options of a Client.
+type Options struct {
+	URL   string // Home
+	Token string
+	// Within is for a whole answer; 0 is 10 s.
+	Within time.Duration
+}
+
+// FromEnvironment are the options of a program that the Supervisor has started. The
+// Supervisor gives each app a token of its own; SUPERVISOR_API is the variable by which
+// apps are tested.
+func FromEnvironment(environ []string) (o Options, is bool) {
+	for _, one := range environ {
+		switch name, value, _ := strings.Cut(one, "="); name {
+		case "SUPERVISOR_TOKEN":
+			o.Token = strings.TrimSpace(value)
+		case "SUPERVISOR_API":
+			o.URL = strings.TrimRight(value, "/")
+		}
+	}
+	o.URL = cmp.Or(o.URL, Home)
+	return o, o.Token != ""
+}
+
+// Core is the URL below which the Supervisor passes on Home Assistant's API. The
+// Supervisor's token opens it.
+func (o Options) Core() string { return o.URL + "/core" }
+
+// Client asks one Supervisor. It is safe for concurrent use.
+type Client struct {
+	remote.Server
+	o   Options
+	web *remote.Client
+}
+
+// New returns a client. It opens no connection.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil {
+		return nil, errors.New("SUPERVISOR_API is no address such as " + Home)
+	}
+	o.Within = cmp.Or(o.Within, answerWithin)
+	transport := remote.NewTransport()
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is this machine
+	transport.DialContext = (&net.Dialer{Timeout: o.Within}).DialContext
+	c := &Client{o: o, Server: remote.Server{Service: "Home Assistant's Supervisor", Address: remote.Address(base), Key: o.Token,
+		Setting: "the app's token", Check: "the version of the app and of the Supervisor"}}
+	c.web = remote.NewClient(remote.Options{Server: c.Server, Base: base, Transport: transport})
+	return c, nil
+}
+
+// Close ends the calls that are under way.
+func (c *Client) Close() { c.web.Close() }
+
+// call asks for something. The Supervisor wraps every answer of its own.
+func (c *Client) call(ctx context.Context, method, path string, body, data any) error {
+	r := remote.Request{Method: method, Path: path, Within: c.o.Within, Repeatable: true}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("ask the Supervisor: %w", err)
+		}
+		r.Body, r.ContentType = text, "application/json"
+	}
+	a, err := c.web.Call(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	text, err := a.Whole(mostAnswer)
+	if err != nil {
+		return err
+	}
+	return c.unwrap(text, data)
+}
+
+// unwrap reads an answer: {"result":"ok","data":{...}}.
+func (c *Client) unwrap(text []byte, data any) error {
+	var answer struct {
+		Result  string          `json:"result"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(text, &answer) != nil || answer.Result != "ok" && answer.Result != "error" {
+		return c.Fault("answers with something that is not of its API")
+	}
+	if answer.Result == "error" {
+		return c.Fault("has failed: " + c.Quote(answer.Message))
+	}
+	if data == nil {
+		return nil
+	}
+	if len(answer.Data) == 0 || json.Unmarshal(answer.Data, data) != nil {
+		return c.Fault("answers with other data than its API has there")
+	}
+	return nil
+}
+
+// Broker is the MQTT broker of the house.
+type Broker struct {
+	URL            string // "mqtt://core-mosquitto:1883"
+	User, Password string
+}
+
+// ErrNoBroker is the error where the house has none.
+var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
+
+// MQTT returns the broker that an app of Home Assistant offers. It wraps ErrNoBroker
+// only where the Supervisor has said that there is none.
+func (c *Client) MQTT(ctx context.Context) (Broker, error) {
+	var s service
+	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)
+	var refused *remote.Fault
+	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && strings.Contains(refused.Reason, "not enabled") {
+		return Broker{}, ErrNoBroker
+	}
+	if errors.As(err, &refused) && refused.Status == http.StatusForbidden {
+		return Broker{}, c.Faultf("%s does not let this app know of the house's MQTT broker (%s); its config.yaml has to have services: [mqtt:want]",
+			c.Name(), c.StatusText(refused.Refusal))
+	}
+	if err != nil {
+		return Broker{}, err
+	}
+	b, ok := s.broker()
+	if !ok {
+		return Broker{}, c.Fault("names an MQTT broker without a host or a port that can be used; see the app that offers it")
+	}
+	return b, nil
+}
+
+// service is what the Supervisor says of a broker. The app that offers it is named, too,
+// as addon or app.
+type service struct {
+	Host     string `json:"host"`
+	Port     port   `json:"port"`
+	SSL      bool   `json:"ssl"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// host is a name or an address, as one stands in a URL.
+var host = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+func (s service) broker() (Broker, bool) {
+	if s.Port == 0 || !host.MatchString(s.Host) && net.ParseIP(s.Host) == nil {
+		return Broker{}, false
+	}
+	scheme := "mqtt"
+	if s.SSL {
+		scheme = "mqtts"
+	}
+	at := net.JoinHostPort(s.Host, strconv.Itoa(int(s.Port)))
+	return Broker{URL: scheme + "://" + at, User: s.Username, Password: s.Password}, true
+}
+
+// port is one of TCP. The documentation has it as a string, the Supervisor as a number.
+type port uint16
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *port) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 16)
+	*p = port(n)
+	return err
+}
+
+// uuid is the form of what names an announcement.
+var uuid = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
+
+// Announce tells Home Assistant of a service that this app has, and returns what names
+// the announcement. An announcement of the same service takes the earlier one's place.
+func (c *Client) Announce(ctx context.Context, service string, config map[string]any) (id string, err error) {
+	var data struct{ UUID string }
+	err = c.call(ctx, http.MethodPost, "discovery", map[string]any{"service": service, "config": config}, &data)
+	var refused *remote.Fault
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
+		return "", c.Faultf("%s takes no announcement of %s from this app (%s); its config.yaml has to list that in discovery", c.Name(), service,
+			c.StatusText(refused.Refusal))
+	case err != nil:
+		return "", err
+	case !uuid.MatchString(data.UUID):
+		return "", c.Fault("answers with other data than its API has there")
+	}
+	return data.UUID, nil
+}
+
+// Withdraw takes an announcement back. One that is not there is no error.
+func (c *Client) Withdraw(ctx context.Context, id string) error {
+	if !uuid.MatchString(id) {
+		return nil // it is no announcement's
+	}
+	err := c.call(ctx, http.MethodDelete, "discovery/"+id, nil, nil)
+	var refused *remote.Fault
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}

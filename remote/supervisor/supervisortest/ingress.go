@@ -1,0 +1,148 @@
+package supervisortest
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"perch/remote"
+	"perch/socket"
+)
+
+// IngressPath is the path below which Home Assistant shows the app's page.
+const IngressPath = "/api/hassio_ingress/Zk3JtQ-0vbXhTiWjZ2PW0A"
+
+// MostMessage bounds a message of a WebSocket that is passed on.
+const MostMessage = 16 << 20
+
+// User is who looks at the page.
+type User struct{ ID, Name, DisplayName string }
+
+// Ingress passes requests below IngressPath on to an app that listens at an address, as Home
+// Assistant and its Supervisor do together.
+type Ingress struct {
+	App  string // "172.30.32.1:8005"
+	User User
+	// Cookie is the session of Home Assistant that a browser has to have; empty asks for
+	// none.
+	Cookie string
+}
+
+// ServeHTTP implements http.Handler.
+func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, below := strings.CutPrefix(r.URL.Path, IngressPath+"/")
+	switch c, err := r.Cookie("ingress_session"); {
+	case !below:
+		http.NotFound(w, r)
+		return
+	case i.Cookie != "" && (err != nil || c.Value != i.Cookie):
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	at := "://" + i.App + "/" + path
+	if r.URL.RawQuery != "" {
+		at += "?" + r.URL.RawQuery
+	}
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		i.tunnel(w, r, "ws"+at)
+		return
+	}
+	// Only with ingress_stream are bodies passed on as they come.
+	body, err := io.ReadAll(io.LimitReader(r.Body, MostMessage))
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	q, err := http.NewRequestWithContext(r.Context(), r.Method, "http"+at, strings.NewReader(string(body)))
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	q.Header, q.Host = i.header(r), r.Host
+	transport := remote.NewTransport()
+	transport.Proxy, transport.DisableKeepAlives = nil, true
+	answer, err := remote.NewHTTP(transport).Do(q)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer answer.Body.Close()
+	for name, values := range answer.Header {
+		if name != "Transfer-Encoding" && name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := answer.Body.Read(piece)
+		if _, gone := w.Write(piece[:n]); gone != nil || err != nil {
+			return
+		}
+		if answer.ContentLength < 0 || answer.ContentLength >= 4_194_000 { // else it is passed on as a whole
+			_ = http.NewResponseController(w).Flush() // an error is seen by the next write
+		}
+	}
+}
+
+// header is what the app gets: who it is, and nothing of this kind from the browser.
+func (i Ingress) header(r *http.Request) http.Header {
+	h := r.Header.Clone()
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Transfer-Encoding", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol",
+		"Sec-WebSocket-Version", "Sec-WebSocket-Key", "X-Supervisor-Token", "X-Hassio-Key", "X-Remote-User-Id", "X-Remote-User-Name",
+		"X-Remote-User-Display-Name"} {
+		h.Del(name)
+	}
+	for name, value := range map[string]string{"X-Remote-User-Id": i.User.ID, "X-Remote-User-Name": i.User.Name,
+		"X-Remote-User-Display-Name": i.User.DisplayName} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	from, _, _ := net.SplitHostPort(r.RemoteAddr) // as net/http writes it
+	h.Set("X-Forwarded-For", strings.TrimPrefix(h.Get("X-Forwarded-For")+", "+from, ", "))
+	h.Set("X-Ingress-Path", IngressPath)
+	return h
+}
+
+// tunnel passes the messages of a WebSocket on, both ways, until one side ends.
+func (i Ingress) tunnel(w http.ResponseWriter, r *http.Request, at string) {
+	header := i.header(r)
+	header.Del("Connection")
+	header.Del("Upgrade")
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	app, err := socket.Dial(ctx, at, socket.Options{MaxMessage: MostMessage, Header: header})
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer app.Drop()
+	browser, err := socket.Accept(w, r, socket.Options{MaxMessage: MostMessage})
+	if err != nil {
+		return
+	}
+	defer browser.Drop()
+	var wg sync.WaitGroup
+	pass := func(from, to *socket.Conn) {
+		defer to.Drop()
+		defer from.Drop()
+		for {
+			text, data, err := from.Receive()
+			if err == nil && text {
+				err = to.SendText(data)
+			} else if err == nil {
+				err = to.SendBinary(data)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	wg.Go(func() { pass(app, browser) })
+	wg.Go(func() { pass(browser, app) })
+	wg.Wait()
+}

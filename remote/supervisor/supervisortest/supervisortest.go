@@ -1,0 +1,208 @@
+// Package supervisortest is Home Assistant's Supervisor as one app sees it, with the
+// rules that the real one keeps. Only tests import it.
+package supervisortest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Token is the app's.
+const Token = "the-supervisor-token-0123456789abcdef0123456789abcdef"
+
+// Announcement is a discovery message.
+type Announcement struct {
+	Service string         `json:"service"`
+	Config  map[string]any `json:"config"`
+}
+
+// Supervisor is a fake one.
+type Supervisor struct {
+	*httptest.Server
+	t testing.TB
+
+	// Of the app's config.yaml.
+
+	Discovery []string // what it may announce
+	Services  []string // what it may ask for
+
+	// Core is Home Assistant, whose API is passed on below /core; nil is away.
+	Core http.Handler
+
+	mu        sync.Mutex
+	mqtt      map[string]any // nil is no broker
+	answer    http.HandlerFunc
+	announced map[string]Announcement // by uuid
+	deleted   []string
+	last      int
+}
+
+// New starts one.
+func New(t testing.TB) *Supervisor {
+	s := &Supervisor{t: t, Discovery: []string{"mqtt", "wyoming"}, Services: []string{"mqtt"}, announced: map[string]Announcement{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /services/{service}", s.service)
+	mux.HandleFunc("POST /discovery", s.announce)
+	mux.HandleFunc("DELETE /discovery/{uuid}", s.withdraw)
+	mux.HandleFunc("/core/", s.core)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		instead := s.answer
+		s.mu.Unlock()
+		switch websocket := r.URL.Path == "/core/websocket" || r.URL.Path == "/core/api/websocket"; {
+		case instead != nil:
+			instead(w, r)
+		case websocket: // which has the token in its first message
+			s.core(w, r)
+		case r.Header.Get("Authorization") != "Bearer "+Token:
+			failed(w, http.StatusUnauthorized, "unauthorized")
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Environ is what it starts an app with.
+func (s *Supervisor) Environ() []string {
+	return []string{"SUPERVISOR_TOKEN=" + Token, "SUPERVISOR_API=" + s.URL}
+}
+
+// Offer has an app offer a broker; nil is none.
+func (s *Supervisor) Offer(broker map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mqtt = broker
+}
+
+// Answer has everything answered by another handler; nil ends that.
+func (s *Supervisor) Answer(by http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = by
+}
+
+// Announced are the announcements that stand, by their service.
+func (s *Supervisor) Announced() map[string]map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]map[string]any{}
+	for _, a := range s.announced {
+		all[a.Service] = maps.Clone(a.Config)
+	}
+	return all
+}
+
+// Deleted are the services whose announcements were taken back.
+func (s *Supervisor) Deleted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.deleted)
+}
+
+func done(w http.ResponseWriter, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"result": "ok", "data": data}) // to a test's own client
+}
+
+func failed(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"result": "error", "message": message})
+}
+
+func (s *Supervisor) service(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch name := r.PathValue("service"); {
+	case name != "mqtt" && name != "mysql":
+		failed(w, http.StatusNotFound, "Service does not exist")
+	case !slices.Contains(s.Services, name):
+		failed(w, http.StatusForbidden, "No access to "+name+" service!")
+	case s.mqtt == nil || name != "mqtt":
+		failed(w, http.StatusBadRequest, "Service not enabled")
+	default:
+		done(w, s.mqtt)
+	}
+}
+
+func (s *Supervisor) announce(w http.ResponseWriter, r *http.Request) {
+	var a Announcement
+	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
+	d.DisallowUnknownFields() // as voluptuous refuses extra keys
+	if err := d.Decode(&a); err != nil || a.Service == "" || a.Config == nil {
+		failed(w, http.StatusBadRequest, "extra or missing keys")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.Discovery, a.Service) {
+		failed(w, http.StatusForbidden, "Add-ons must list services they provide via discovery in their config!")
+		return
+	}
+	id := ""
+	for known, before := range s.announced {
+		if before.Service == a.Service { // one for each service of an app
+			id = known
+		}
+	}
+	if id == "" {
+		s.last++
+		id = fmt.Sprintf("%032x", s.last)
+	}
+	s.announced[id] = a
+	done(w, map[string]any{"uuid": id})
+}
+
+func (s *Supervisor) withdraw(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := r.PathValue("uuid")
+	if _, known := s.announced[id]; !known {
+		failed(w, http.StatusNotFound, "Discovery message not found")
+		return
+	}
+	s.deleted = append(s.deleted, s.announced[id].Service)
+	delete(s.announced, id)
+	done(w, map[string]any{})
+}
+
+// core passes on Home Assistant's API: the paths that the Supervisor has, and no other.
+func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/core")
+	switch {
+	case s.Core == nil:
+		failed(w, http.StatusBadGateway, "Home Assistant is not running")
+		return
+	case path == "/websocket":
+		path = "/api/websocket"
+	case !strings.HasPrefix(path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodPost && r.Method != http.MethodDelete:
+		http.NotFound(w, r)
+		return
+	}
+	inner := r.Clone(r.Context())
+	inner.URL.Path = path
+	s.Core.ServeHTTP(w, inner)
+}
+
+// Endless answers with a gigabyte.
+func Endless(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"result":"ok","data":"`)
+	piece := bytes.Repeat([]byte("a"), 1<<20)
+	for range 1 << 10 {
+		if _, err := w.Write(piece); err != nil || r.Context().Err() != nil {
+			return
+		}
+	}
+}
