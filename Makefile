@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image clean
+.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -49,7 +49,7 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 # The slowest packages begin first. They mostly wait, for somebody to have spoken
 # or for a machine to boot, so that two run at once, each four talks.
 test: page ## runs every test, under the race detector; prints the ten slowest
-	@packaging/deps.sh deb browser
+	@packaging/deps.sh deb browser app
 	go build -race ./...
 	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
 		./cmd/perch ./packaging ./cmd/perch/appliance ./voice/sphinx ./...
@@ -94,6 +94,9 @@ image: deps ## makes the image for a Raspberry Pi's card in dist; takes half an 
 
 test-image: image ## boots that image on an emulated machine, also with power cuts; takes an hour
 	PERCH_IMAGE=$$(ls -t $(CURDIR)/dist/perch-pi_*.img | head -n 1) go test -count=1 -timeout 0 -v ./packaging/image
+
+app: ## makes the repository of the app of Home Assistant in dist; IMAGE names the container image
+	@packaging/homeassistant/app.sh dist
 
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb

@@ -93,7 +93,7 @@ docs() {
 	doc=$stage/usr/share/doc/perch
 	for page in README.md SECURITY.md CONTRIBUTING.md $(git ls-files 'docs/*.md'); do
 		mkdir -p "$doc/$(dirname "$page")"
-		sed -E 's#\]\(((\.\./)*)packaging/(home-assistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
+		sed -E 's#\]\(((\.\./)*)packaging/(homeassistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
 	for picture in $(git ls-files 'docs/*.svg' 'docs/pictures'); do install -D -m 644 "$picture" "$doc/$picture"; done
 }
@@ -142,7 +142,7 @@ for arch; do
 	install -D -m 644 packaging/perch.service "$stage/usr/lib/systemd/system/perch.service"
 	install -D -m 644 packaging/perch.sysusers "$stage/usr/lib/sysusers.d/perch.conf"
 	install -D -m 644 packaging/perch.yaml "$stage/usr/share/doc/perch/examples/perch.yaml"
-	cp -r packaging/home-assistant/blueprints "$stage/usr/share/doc/perch/examples/"
+	cp -r packaging/homeassistant/blueprints "$stage/usr/share/doc/perch/examples/"
 	install -D -m 644 packaging/perch-installed.yaml "$stage/etc/perch/perch.yaml"
 	install -d -m 700 "$stage/etc/perch/secrets"
 	pack perch

@@ -2,8 +2,8 @@
 # Installs the Debian packages that building and running Perch need: as root, or
 # with sudo. Without either it prints the line to run. With "deb" also those that
 # making packages and testing them take, with "browser" the browser that the page is
-# tested in, with "arm64" an emulated machine, with "image" what makes and boots the
-# image for a card.
+# tested in, with "app" what the app of Home Assistant is tested with, with "arm64" an
+# emulated machine, with "image" what makes and boots the image for a card.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,8 +21,9 @@ for group; do
 	deb) packages="$packages mmdebstrap $other systemd-container" ;;
 	arm64) packages="$packages qemu-system-arm cpio" ;;
 	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils openssh-client $other" ;;
+	app) packages="$packages python3-voluptuous python3-yaml" ;;
 	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
-	*) echo "deps.sh knows the groups deb, image, browser and arm64, not $group" >&2 && exit 2 ;;
+	*) echo "deps.sh knows the groups deb, image, app, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done
 

@@ -1,22 +1,32 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
 	"perch/gateway/broker"
 	"perch/remote/supervisor/supervisortest"
 	"perch/socket"
@@ -314,4 +324,215 @@ func TestOptionsOfTheApp(t *testing.T) {
 	}
 	check(`{"brokr": 1}`, exitDone) // it is no app's
 	bare(t, "check-config "+appliancetest.Written(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
+}
+
+// TestABackupOfTheApp: Home Assistant copies the data directory without the database in use,
+// after a command of the app's config.yaml, and puts that copy back.
+func TestABackupOfTheApp(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	data, back := t.TempDir(), t.TempDir()
+	id := func(p *process) string {
+		t.Helper()
+		var status struct{ ID string }
+		if err := p.ask(t.Context(), http.MethodGet, "/api/v1/status", nil, &status); err != nil || status.ID == "" {
+			t.Fatalf("%+v, %v", status, err)
+		}
+		return status.ID
+	}
+	without := map[string]any{"mqtt": map[string]any{"broker": "none"}}
+	p, _ := app(t, s, data, without)
+	was := id(p)
+	bare(t, "backup --force --data "+data+" "+filepath.Join(data, "app-backup.tar"), exitDone)
+	for _, name := range []string{"admin-token", "token-key", "options.json", "app-backup.tar"} {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(back, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	for range 2 { // the copy is used once
+		p, _ = app(t, s, back, without)
+		if is := id(p); is != was {
+			t.Errorf("what was restored is the appliance %s, not %s", is, was)
+		}
+		p.stop()
+	}
+	if _, err := os.Stat(filepath.Join(back, "app-backup.tar")); !os.IsNotExist(err) {
+		t.Errorf("the copy is still there: %v", err)
+	}
+}
+
+// appFolder is the repository of the app of Home Assistant.
+const appFolder = "../../packaging/homeassistant"
+
+// checkedApp checks an app by the rules of the Supervisor, and returns what it makes of
+// options.
+func checkedApp(t *testing.T, folder, options string) (made string, err error) {
+	t.Helper()
+	const python = "/usr/bin/python3" // which has the packages of Debian
+	if out, err := exec.CommandContext(t.Context(), python, "-c", "import voluptuous, yaml").CombinedOutput(); err != nil {
+		t.Skipf("packaging/deps.sh app installs what the app is tested with: %s", out)
+	}
+	c := exec.CommandContext(t.Context(), python, filepath.Join(appFolder, "check.py"), folder, "--options")
+	c.Stdin = strings.NewReader(options)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, &errs)
+	}
+	return string(out), err
+}
+
+// TestTheAppsOptionsAreKeys: what Home Assistant lets its owner set is in the configuration
+// by the same name, and is read as the Supervisor hands it over.
+func TestTheAppsOptionsAreKeys(t *testing.T) {
+	if made, err := checkedApp(t, appFolder, "{}"); err != nil || strings.Contains(made, "null") {
+		t.Fatalf("%v %s", err, made)
+	}
+	certificate, key := filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+	all := `{"name": "attic", "language": "en", "timezone": "Europe/Berlin", "adoption": "code", "mood": "off", "public_url": "http://192.0.2.1:8003",
+		"allowed_hosts": ["perch.example"], "allowed_origins": ["https://panel.example"], "persona": {"name": "Bo", "file": ""},
+		"robots": {"idle": "5m", "greeting": false, "transport": "mqtt", "away_after": "12h", "share_transcripts": true},
+		"wyoming": {"listen": ":10700"}, "skins": {"key": "0123456789"}, "bridge": {"key": "0123456789"},
+		"mqtt": {"broker": "embedded", "listen": ":1883", "user": "u", "password": "p", "base_topic": "b", "discovery_prefix": "d"},
+		"tls": {"listen": [], "certificate": "` + certificate + `", "key": "` + key + `"}, "log": {"level": "debug"}}`
+	made, err := checkedApp(t, appFolder, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given, kept any
+	if err := errors.Join(json.Unmarshal([]byte(all), &given), json.Unmarshal([]byte(made), &kept)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(given, kept) {
+		t.Errorf("the Supervisor makes %s\nof %s", made, all)
+	}
+	text, err := os.ReadFile(filepath.Join(appFolder, "perch/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var app struct {
+		Schema      map[string]any
+		IngressPort int    `yaml:"ingress_port"`
+		BackupPre   string `yaml:"backup_pre"`
+	}
+	if err := yaml.Unmarshal(text, &app); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := optionKeys(app.Schema, ""), optionKeys(given.(map[string]any), ""); !slices.Equal(got, want) {
+		t.Errorf("the options are %q, and %q are tested", got, want)
+	}
+	file := filepath.Join(t.TempDir(), "options.json")
+	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}, Check: appliance.CheckPart}
+	c, err := from.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "attic" || c.Robots.Greeting || !c.Robots.ShareTranscripts || c.MQTT.Password != "p" || c.Log.Level != "debug" {
+		t.Errorf("%+v", c)
+	}
+	if _, port, _ := net.SplitHostPort(c.Web.IngressListen); port != fmt.Sprint(app.IngressPort) {
+		t.Errorf("the ingress is at %s, and Home Assistant comes to port %d", c.Web.IngressListen, app.IngressPort)
+	}
+	if app.BackupPre != "perch backup --force /data/app-backup.tar" { // as TestABackupOfTheApp runs it
+		t.Errorf("before a backup %q is run", app.BackupPre)
+	}
+	for _, wrong := range []string{`{"adoption": "maybe"}`, `{"robots": {"greeting": "perhaps"}}`, `{"mqtt": 7}`, `{"name": "My House"}`} {
+		if made, err := checkedApp(t, appFolder, wrong); err == nil {
+			t.Errorf("%s is taken: %s", wrong, made)
+		}
+	}
+}
+
+// optionKeys are the paths of a schema, or of options, sorted.
+func optionKeys(section map[string]any, at string) (all []string) {
+	for key, v := range section {
+		if below, is := v.(map[string]any); is {
+			all = append(all, optionKeys(below, at+key+".")...)
+		} else {
+			all = append(all, at+key)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestMakeApp: what make app leaves is an app, with a version that an image can have, its
+// drawings are those of draw.py, and it is packed alike each time.
+func TestMakeApp(t *testing.T) {
+	dist, again := t.TempDir(), t.TempDir()
+	build := func(out string, env ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), filepath.Join(appFolder, "app.sh"), out)
+		c.Env = append(os.Environ(), append([]string{"PERCH_HOMEPAGE=https://perch.example/perch", "IMAGE=registry.example/home/perch"}, env...)...)
+		said, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v %s", err, said)
+		}
+		return string(said)
+	}
+	build(dist, "PERCH_VERSION=1.4.0+3.gabc1234")
+	folder := filepath.Join(dist, "perch-home-assistant")
+	if _, err := checkedApp(t, folder, "{}"); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"perch/config.yaml": "version: \"1.4.0-3.gabc1234\"\n", "perch/CHANGELOG.md": "# Changes", "repository.yaml": "maintainer: ",
+	} {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v %s", name, err, text)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "perch/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nimage: registry.example/home/perch\n", "\nurl: \"https://perch.example/perch\"\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("config.yaml has no %q: %s", want, text)
+		}
+	}
+	build(again, "PERCH_VERSION=1.4.0+3.gabc1234")
+	packed := func(dir string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "perch-home-assistant_1.4.0-3.gabc1234.tar.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if !bytes.Equal(packed(dist), packed(again)) {
+		t.Error("two archives of the same differ")
+	}
+	if out, err := exec.CommandContext(t.Context(), "python3", filepath.Join(appFolder, "draw.py"), again).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for name, size := range map[string]image.Point{"icon.png": {X: 128, Y: 128}, "logo.png": {X: 250, Y: 100}} {
+		is, drawn := picture(t, filepath.Join(folder, "perch", name)), picture(t, filepath.Join(again, name))
+		if is.Bounds().Size() != size || !reflect.DeepEqual(is, drawn) {
+			t.Errorf("%s is %v, and not what draw.py draws", name, is.Bounds())
+		}
+	}
+}
+
+func picture(t *testing.T, path string) image.Image {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	drawn, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drawn
 }

@@ -3,10 +3,13 @@ package appliance
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	hassio "perch/remote/supervisor" // another supervisor is of this package
+	"perch/store/archive"
 )
 
 // house is Home Assistant, where this appliance is its app: the Supervisor says which MQTT
@@ -226,6 +230,37 @@ func (h *house) condition() admin.Part {
 		part.Note = "runs this as its app, and was told of " + strings.Join(h.told, " and ")
 	}
 	return part
+}
+
+// appBackup is the file in the data directory into which an app of Home Assistant writes a
+// backup before Home Assistant copies that directory, without the database that is in use.
+// The app's config.yaml names it.
+const appBackup = "app-backup.tar"
+
+// restoreApp puts such a backup in the place of a database that is not there: Home
+// Assistant has put the data directory back.
+func (a *Appliance) restoreApp() error {
+	if _, is := hassio.FromEnvironment(os.Environ()); !is {
+		return nil
+	}
+	if _, err := os.Lstat(archive.DatabasePath(a.Data)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	path := filepath.Join(a.Data, appBackup)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the backup that Home Assistant has restored: %w", err)
+	}
+	defer file.Close()
+	m, _, err := Directory(a.Data, a.Version, a.Log).Restore(context.Background(), file)
+	if err != nil {
+		return fmt.Errorf("restore what Home Assistant has put back, %s: %w; remove that file to begin without it", path, err)
+	}
+	a.Log.Info("the backup that Home Assistant has put back was restored", "made", m.Created)
+	return os.Remove(path)
 }
 
 // housePart is Home Assistant, where this is its app.

@@ -36,6 +36,9 @@ func (a *Appliance) openKept() error {
 	if err := Directory(a.Data, a.Version, a.Log).Finish(); err != nil {
 		return err
 	}
+	if err := a.restoreApp(); err != nil {
+		return err
+	}
 	db, err := openDatabase(a.Data, a.NewDatabase, a.Log)
 	if err != nil {
 		return err

@@ -370,7 +370,7 @@ func TestThePageIsTrue(t *testing.T) {
 	if len(named) < 8 || automations != 6 {
 		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
 	}
-	blueprints, err := filepath.Glob("../../../packaging/home-assistant/blueprints/automation/perch/*.yaml")
+	blueprints, err := filepath.Glob("../../../packaging/homeassistant/blueprints/automation/perch/*.yaml")
 	if err != nil || len(blueprints) != 3 {
 		t.Fatalf("blueprints %v, %v", blueprints, err)
 	}
