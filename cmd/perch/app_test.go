@@ -128,7 +128,7 @@ func core(t *testing.T) http.Handler {
 }
 
 // TestAnAppOfHomeAssistant: started by the Supervisor, the program needs no configuration. It
-// is the house's broker where there is none, says so to Home Assistant, and has its language
+// is Home Assistant's broker where there is none, says so to Home Assistant, and has its language
 // model; its page is Home Assistant's. Once there is a broker it uses that, and takes back what
 // it is no more.
 func TestAnAppOfHomeAssistant(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 	if len(s.Deleted()) > 0 {
 		t.Errorf("a stop has taken back %v, and with it what its owner has set up", s.Deleted())
 	}
-	if log := p.log.String(); strings.Contains(log, supervisortest.Token) || !strings.Contains(log, `who="Ada Lovelace"`) {
+	if log := p.log.String(); strings.Contains(log, supervisortest.Token) || !strings.Contains(log, `name="Ada Lovelace"`) {
 		t.Errorf("the log does not say who came, or has the token\n%s", log)
 	}
 
@@ -201,9 +201,9 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 // others do who would like to.
 func (p *process) seesIngress(t *testing.T, at string) {
 	t.Helper()
-	house := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: "1f", Name: "ada", DisplayName: "Ada Lovelace"},
+	ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: "1f", Name: "ada", DisplayName: "Ada Lovelace"},
 		Cookie: "session"})
-	defer house.Close()
+	defer ha.Close()
 	get := func(method, url, body string, header ...string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -224,7 +224,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		}
 		return answer.StatusCode, string(text)
 	}
-	below := house.URL + supervisortest.IngressPath
+	below := ha.URL + supervisortest.IngressPath
 	in := []string{"Cookie", "ingress_session=session", "Origin", "http://homeassistant.local:8123", "Sec-Fetch-Site", "same-origin"}
 	for path, want := range map[string]string{
 		"/": `<base href="` + supervisortest.IngressPath + `/">`, "/session": `"how":"ingress","in":true`, "/api/v1/status": `"version"`,
@@ -237,7 +237,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		t.Errorf("a notification: %d %s", status, text)
 	}
 	if status, _ := get(http.MethodGet, below+"/", ""); status != http.StatusUnauthorized {
-		t.Errorf("the house lets in anybody: %d", status)
+		t.Errorf("Home Assistant lets in anybody: %d", status)
 	}
 	ws, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(below, "http")+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 20,
 		Header: http.Header{"Cookie": {"ingress_session=session"}, "Origin": {"http://homeassistant.local:8123"}}})
@@ -288,7 +288,9 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 	s.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	p, _ := app(t, s, t.TempDir(), map[string]any{"wyoming": map[string]any{"listen": "127.0.0.1:0"},
 		"mqtt": map[string]any{"listen": appliancetest.FreeAddress(t)}})
-	for name, want := range map[string]string{"mqtt": "which MQTT broker the house has is not known: ", "home assistant": "has failed (HTTP 500"} {
+	for name, want := range map[string]string{
+		"mqtt": "which MQTT broker Home Assistant has is not known: ", "home assistant": "has failed (HTTP 500",
+	} {
 		p.eventually(name, func(one partOf) bool { return !one.OK && strings.Contains(one.Note, want) })
 	}
 	s.Answer(supervisortest.Endless)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// askingDialer connects to the broker that the house has at that time, and to the embedded
+// askingDialer connects to the broker that Home Assistant has at that time, and to the embedded
 // one where it has none.
 type askingDialer struct {
 	options  Options
@@ -25,7 +25,7 @@ func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("which MQTT broker the house has is not known: %w", err)
+		return nil, fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err)
 	}
 	if address == "" {
 		d.once.Do(func() { close(d.begin) })

@@ -35,9 +35,9 @@ func (v *visits) note(r *http.Request, now time.Time, log *slog.Logger) {
 	v.mu.Unlock()
 	switch {
 	case !known || now.Sub(last) > visitLasts:
-		log.Info("an owner has come in through Home Assistant", "who", who)
+		log.Info("an owner has come in through Home Assistant", "name", who)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		log.Info("an owner changes something through Home Assistant", "who", who, "method", r.Method, "path", plain(r.URL.Path))
+		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain(r.URL.Path))
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package supervisor asks Home Assistant's Supervisor, which runs Perch where that is
-// an app of Home Assistant: which MQTT broker the house has, and to tell Home Assistant
+// an app of Home Assistant: which MQTT broker Home Assistant has, and to tell Home Assistant
 // what Perch offers. It also knows where the Supervisor passes on Home Assistant's own
 // API.
 package supervisor
@@ -132,13 +132,13 @@ func (c *Client) unwrap(text []byte, data any) error {
 	return nil
 }
 
-// Broker is the MQTT broker of the house.
+// Broker is the MQTT broker of Home Assistant.
 type Broker struct {
 	URL            string // "mqtt://core-mosquitto:1883"
 	User, Password string
 }
 
-// ErrNoBroker is the error where the house has none.
+// ErrNoBroker is the error where Home Assistant has none.
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
 // MQTT returns the broker that an app of Home Assistant offers. It wraps ErrNoBroker
@@ -151,7 +151,7 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 		return Broker{}, ErrNoBroker
 	}
 	if errors.As(err, &refused) && refused.Status == http.StatusForbidden {
-		return Broker{}, c.Faultf("%s does not let this app know of the house's MQTT broker (%s); its config.yaml has to have services: [mqtt:want]",
+		return Broker{}, c.Faultf("%s does not let this app know of the MQTT broker (%s); its config.yaml has to have services: [mqtt:want]",
 			c.Name(), c.StatusText(refused.Refusal))
 	}
 	if err != nil {

@@ -84,16 +84,16 @@ type gateways struct {
 	llmvtuber *llmvtuber.Door
 	aituber   *aituber.Door
 
-	character *character.Door // what characters do and are
-	passports *passports
-	web       *web.Door // nil where it is off
-	hooks     *hooks.Door
-	vccp      *vccp.Door
-	Mirror    *homeassistant.Mirror
-	house     *house          // nil where this is no app of Home Assistant
-	Doors     *doors          // the listeners, and what is served behind each
-	wyoming   *wyoming.Server // nil where it is off
-	At        net.Addr        // of the Wyoming server
+	character     *character.Door // what characters do and are
+	passports     *passports
+	web           *web.Door // nil where it is off
+	hooks         *hooks.Door
+	vccp          *vccp.Door
+	Mirror        *homeassistant.Mirror
+	homeAssistant *homeAssistant  // nil where this is no app of Home Assistant
+	Doors         *doors          // the listeners, and what is served behind each
+	wyoming       *wyoming.Server // nil where it is off
+	At            net.Addr        // of the Wyoming server
 
 	announcer *mdns.Announcer // nil where nothing is announced
 	silent    string          // why not
@@ -126,7 +126,7 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
 	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAvatars,
-		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.openHouse, a.newMirror, a.openAnnouncer} {
+		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.openHomeAssistant, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err
@@ -254,8 +254,8 @@ func (a *Appliance) Close() {
 	if a.wyoming != nil {
 		a.wyoming.Close()
 	}
-	if a.gateways != nil && a.house != nil {
-		a.house.client.Close()
+	if a.gateways != nil && a.homeAssistant != nil {
+		a.homeAssistant.client.Close()
 	}
 	if a.Talk != nil {
 		a.Talk.Close()

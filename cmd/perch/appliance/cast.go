@@ -30,7 +30,7 @@ type casting struct {
 
 // List is every character there is, the household's first.
 func (k casting) List() []admin.Character {
-	all := []admin.Character{k.shown(castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHouse})}
+	all := []admin.Character{k.shown(castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHousehold})}
 	for _, name := range k.Names() {
 		if own, known := k.named(name); known {
 			all = append(all, k.shown(own))

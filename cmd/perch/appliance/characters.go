@@ -56,10 +56,10 @@ type castCharacter struct {
 
 // Where characters come from.
 const (
-	fromHouse    = "household"
-	fromFile     = "configuration"
-	fromImport   = "import"
-	fromPersonas = "persona"
+	fromHousehold = "household"
+	fromFile      = "configuration"
+	fromImport    = "import"
+	fromPersonas  = "persona"
 )
 
 // Bounds of characters.

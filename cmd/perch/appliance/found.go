@@ -68,10 +68,10 @@ func (f finder) find(ctx context.Context) admin.Found {
 	asking.Go(func() { here = f.models(ctx, f.own) })
 	announced, cancel := context.WithTimeout(ctx, announcedWithin)
 	defer cancel()
-	var wyoming, houses []mdns.Found
+	var wyoming, homeAssistants []mdns.Found
 	var searching sync.WaitGroup
 	searching.Go(func() { wyoming = f.announced(announced, mdns.Wyoming) })
-	searching.Go(func() { houses = f.announced(announced, mdns.HomeAssistant) })
+	searching.Go(func() { homeAssistants = f.announced(announced, mdns.HomeAssistant) })
 	searching.Wait()
 	var hosts []string
 	for _, one := range wyoming {
@@ -80,9 +80,9 @@ func (f finder) find(ctx context.Context) admin.Found {
 			hosts = append(hosts, at.Addr().String())
 		}
 	}
-	for _, one := range houses {
+	for _, one := range homeAssistants {
 		if at, ok := target(one); ok {
-			found.HomeAssistant = append(found.HomeAssistant, admin.FoundServer{Name: shownName(one), URL: houseURL(one, at)})
+			found.HomeAssistant = append(found.HomeAssistant, admin.FoundServer{Name: shownName(one), URL: homeAssistantURL(one, at)})
 			hosts = append(hosts, at.Addr().String())
 		}
 	}
@@ -131,8 +131,8 @@ func shownName(f mdns.Found) string {
 	return device.Clip(device.Plain(name), mostFoundName)
 }
 
-// houseURL is where Home Assistant says it is, or else where it answers.
-func houseURL(f mdns.Found, at netip.AddrPort) string {
+// homeAssistantURL is where Home Assistant says it is, or else where it answers.
+func homeAssistantURL(f mdns.Found, at netip.AddrPort) string {
 	for _, key := range []string{"internal_url", "base_url"} {
 		u, err := url.Parse(f.TXT[key])
 		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&

@@ -67,7 +67,7 @@ func (a *Appliance) newMirror() error {
 	o.Gestures, o.Characters = a.gestures, a.Characters
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
 	o.Restart = a.askRestart
-	o.Ask = a.house.broker
+	o.Ask = a.homeAssistant.broker
 	a.Mirror, err = homeassistant.New(o)
 	return err
 }

@@ -49,7 +49,7 @@ func (a *Appliance) list() []part {
 		a.wyomingPart(),
 		{condition: a.Doors.encryption},
 		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
-		a.housePart(),
+		a.homeAssistantPart(),
 		{run: until(a.feed.Run)},
 		{run: until(a.skins.Run)},
 		{run: until(a.llmvtuber.Run)},

@@ -202,7 +202,7 @@ func (k *checker) load(text []byte) (Config, error) {
 		return c, err
 	}
 	k.environment(&c)
-	k.house(&c)
+	k.app(&c)
 	return c, k.check(&c)
 }
 

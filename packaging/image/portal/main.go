@@ -174,7 +174,7 @@ func (p *portal) once(ctx context.Context) {
 	case lower:
 		p.close()
 		p.radio.lower(ctx)
-		p.log.Info("the access point is down", "network", network)
+		p.log.Info("the access point is down", "name", network)
 	case join:
 		p.join(ctx, *p.form)
 		p.form = nil
@@ -206,7 +206,7 @@ func (p *portal) raise(ctx context.Context) {
 			}
 			p.page.opens(p.host, s)
 			p.stop = serve(l, p.page)
-			p.log.Info("the access point is up", "name", p.name, "networks", len(heard))
+			p.log.Info("the access point is up", "name", p.name, "count", len(heard))
 			return
 		}
 	}

@@ -22,9 +22,9 @@ import (
 	"perch/store/archive"
 )
 
-// house is Home Assistant, where this appliance is its app: the Supervisor says which MQTT
+// homeAssistant is Home Assistant, where this appliance is its app: the Supervisor says which MQTT
 // broker there is, and tells Home Assistant what this appliance offers.
-type house struct {
+type homeAssistant struct {
 	client *hassio.Client
 	kept   names // of announcements, by service
 
@@ -46,8 +46,8 @@ const (
 	toldAgainIn = 2 * time.Minute // after a failure, at the most
 )
 
-// openHouse makes the connection to the Supervisor, where one has started this program.
-func (a *Appliance) openHouse() error {
+// openHomeAssistant makes the connection to the Supervisor, where one has started this program.
+func (a *Appliance) openHomeAssistant() error {
 	o, is := hassio.FromEnvironment(os.Environ())
 	if !is {
 		return nil
@@ -56,12 +56,12 @@ func (a *Appliance) openHouse() error {
 	if err != nil {
 		return err
 	}
-	a.house = &house{client: client, kept: a.identity, since: a.Started}
+	a.homeAssistant = &homeAssistant{client: client, kept: a.identity, since: a.Started}
 	return nil
 }
 
-// broker is the house's MQTT broker, and an empty address where it has none.
-func (h *house) broker(ctx context.Context) (address, user, password string, err error) {
+// broker is Home Assistant's MQTT broker, and an empty address where it has none.
+func (h *homeAssistant) broker(ctx context.Context) (address, user, password string, err error) {
 	if h == nil {
 		return "", "", "", errors.New("there is no Supervisor")
 	}
@@ -101,25 +101,25 @@ func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
 func (a *Appliance) offers() map[string]map[string]any {
 	all := map[string]map[string]any{}
 	if a.wyoming != nil {
-		all["wyoming"] = map[string]any{"uri": "tcp://" + inHouse(a.At.String())}
+		all["wyoming"] = map[string]any{"uri": "tcp://" + amongApps(a.At.String())}
 	}
 	// Another program may have the port.
 	if s := a.Mirror.Status(); s.Connected && s.Broker == config.EmbeddedBroker {
-		host, port, _ := net.SplitHostPort(inHouse(a.Config.MQTT.Listen)) // as it was opened
-		number, _ := strconv.Atoi(port)                                   // digits, by the check
+		host, port, _ := net.SplitHostPort(amongApps(a.Config.MQTT.Listen)) // as it was opened
+		number, _ := strconv.Atoi(port)                                     // digits, by the check
 		user, password := a.Mirror.Account()
 		all["mqtt"] = map[string]any{"host": host, "port": number, "ssl": false, "protocol": "3.1.1", "username": user, "password": password}
 	}
 	return all
 }
 
-// houses is the network of Home Assistant's apps.
-var houses = netip.MustParsePrefix(hassio.Gateway + "/23")
+// appNetwork is the network of Home Assistant's apps.
+var appNetwork = netip.MustParsePrefix(hassio.Gateway + "/23")
 
-// inHouse is where Home Assistant finds an address that is listened on: at this machine's
+// amongApps is where Home Assistant finds an address that is listened on: at this machine's
 // own in the network of apps, where it has one, for Home Assistant itself is on the host's
 // network and so are we.
-func inHouse(address string) string {
+func amongApps(address string) string {
 	host, port, _ := net.SplitHostPort(address) // as it was opened
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
 		return address
@@ -127,17 +127,17 @@ func inHouse(address string) string {
 	host = "127.0.0.1"
 	all, _ := net.InterfaceAddrs() // without them it is the machine itself
 	for _, one := range all {
-		if p, err := netip.ParsePrefix(one.String()); err == nil && houses.Contains(p.Addr()) {
+		if p, err := netip.ParsePrefix(one.String()); err == nil && appNetwork.Contains(p.Addr()) {
 			host = p.Addr().String()
 		}
 	}
 	return net.JoinHostPort(host, port)
 }
 
-// tellHouse keeps Home Assistant informed of what is offered until ctx ends. Announcements
+// tellHomeAssistant keeps Home Assistant informed of what is offered until ctx ends. Announcements
 // stay when the appliance stops: for one that is taken back Home Assistant removes what
 // its owner has set up with it.
-func (a *Appliance) tellHouse(ctx context.Context) {
+func (a *Appliance) tellHomeAssistant(ctx context.Context) {
 	told := map[string]map[string]any{}
 	wait := offersEvery
 	for first := true; ; first = false {
@@ -145,7 +145,7 @@ func (a *Appliance) tellHouse(ctx context.Context) {
 		if first {
 			after = 0
 		}
-		if a.house.failing() != nil {
+		if a.homeAssistant.failing() != nil {
 			after, wait = wait, min(2*wait, toldAgainIn)
 		} else {
 			wait = offersEvery
@@ -156,16 +156,16 @@ func (a *Appliance) tellHouse(ctx context.Context) {
 			return
 		}
 		settled := a.Mirror.Status().Connected || a.Config.MQTT.Broker == "none"
-		err := a.house.tell(ctx, a.offers(), told, settled)
+		err := a.homeAssistant.tell(ctx, a.offers(), told, settled)
 		if ctx.Err() == nil {
-			a.house.note(err, slices.Sorted(maps.Keys(told)), a.Log.Warn)
+			a.homeAssistant.note(err, slices.Sorted(maps.Keys(told)), a.Log.Warn)
 		}
 	}
 }
 
 // tell announces what is offered and was not told, and takes back what is offered no more.
 // Whether this appliance is the broker is not known before MQTT is settled.
-func (h *house) tell(ctx context.Context, offers, told map[string]map[string]any, settled bool) error {
+func (h *homeAssistant) tell(ctx context.Context, offers, told map[string]map[string]any, settled bool) error {
 	var failed []error
 	for _, service := range []string{"mqtt", "wyoming"} { // as the app's config.yaml lists them in discovery
 		offer, is := offers[service]
@@ -188,7 +188,7 @@ func (h *house) tell(ctx context.Context, offers, told map[string]map[string]any
 }
 
 // takeBack takes an announcement back, which may be from an earlier run.
-func (h *house) takeBack(ctx context.Context, service string) error {
+func (h *homeAssistant) takeBack(ctx context.Context, service string) error {
 	id, _, err := h.kept.Get("announced-" + service)
 	if err != nil || id == "" {
 		return err
@@ -199,14 +199,14 @@ func (h *house) takeBack(ctx context.Context, service string) error {
 	return h.kept.Put("announced-"+service, "")
 }
 
-func (h *house) failing() error {
+func (h *homeAssistant) failing() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cause
 }
 
 // note keeps what has come of an attempt, and logs a change.
-func (h *house) note(err error, told []string, warn func(string, ...any)) {
+func (h *homeAssistant) note(err error, told []string, warn func(string, ...any)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if errorText(err) != errorText(h.cause) {
@@ -219,7 +219,7 @@ func (h *house) note(err error, told []string, warn func(string, ...any)) {
 }
 
 // condition is whether Home Assistant knows what is offered.
-func (h *house) condition() admin.Part {
+func (h *homeAssistant) condition() admin.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	part := admin.Part{Name: "home assistant", OK: h.cause == nil, Since: h.since, Note: "runs this as its app; nothing is announced to it"}
@@ -263,10 +263,10 @@ func (a *Appliance) restoreApp() error {
 	return os.Remove(path)
 }
 
-// housePart is Home Assistant, where this is its app.
-func (a *Appliance) housePart() part {
-	if a.house == nil {
+// homeAssistantPart is Home Assistant, where this is its app.
+func (a *Appliance) homeAssistantPart() part {
+	if a.homeAssistant == nil {
 		return part{}
 	}
-	return part{run: until(a.tellHouse), condition: only(a.house.condition)}
+	return part{run: until(a.tellHomeAssistant), condition: only(a.homeAssistant.condition)}
 }

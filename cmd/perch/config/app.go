@@ -81,9 +81,9 @@ func (k *checker) options(c *Config) error {
 	return nil
 }
 
-// house has engines that are Home Assistant's ask the one whose app this is, where they
+// app has engines that are Home Assistant's ask the one whose app this is, where they
 // name no other.
-func (k *checker) house(c *Config) {
+func (k *checker) app(c *Config) {
 	o, is := supervisor.FromEnvironment(k.Environ)
 	if !is {
 		return
