@@ -74,7 +74,7 @@ type portal struct {
 
 // radio is the machine's network.
 type radio interface {
-	look(ctx context.Context) (network bool, err error)
+	look(ctx context.Context) (network, raised bool, err error)
 	known(ctx context.Context) (bool, error)
 	there() bool
 	suffix() string
@@ -147,7 +147,7 @@ func (p *portal) complain(of int, err error) {
 
 // once looks once.
 func (p *portal) once(ctx context.Context) {
-	network, err := p.radio.look(ctx)
+	network, raised, err := p.radio.look(ctx)
 	known := false
 	if err == nil && !network && p.state.up { // else it does not matter
 		known, err = p.radio.known(ctx)
@@ -163,7 +163,7 @@ func (p *portal) once(ctx context.Context) {
 	}
 	before := p.state
 	var what act
-	p.state, what = step(p.state, time.Now(), seen{network: network, radio: p.radio.there(), talking: talking, known: known,
+	p.state, what = step(p.state, time.Now(), seen{network: network, raised: raised, radio: p.radio.there(), talking: talking, known: known,
 		used: p.page.lastUsed(), form: p.form != nil})
 	if network {
 		p.failed, p.form = nil, nil

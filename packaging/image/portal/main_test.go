@@ -22,6 +22,7 @@ import (
 type world struct {
 	mu      sync.Mutex
 	network bool
+	raised  bool // the access point
 	talking bool
 	near    bool
 	perch   error // of its answers
@@ -51,10 +52,10 @@ func (w *world) all() []string {
 	return all
 }
 
-func (w *world) look(context.Context) (network bool, err error) {
+func (w *world) look(context.Context) (network, raised bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.network, nil
+	return w.network, w.raised, nil
 }
 func (w *world) known(context.Context) (bool, error) { return false, nil }
 func (w *world) there() bool                         { return true }
@@ -62,10 +63,17 @@ func (w *world) suffix() string                      { return "1A2B" }
 func (w *world) scan(context.Context) ([]heard, error) {
 	return []heard{{SSID: "Home"}, {SSID: "Perch-1A2B"}}, nil
 }
-func (w *world) raise(_ context.Context, n string) error { w.did("raise " + n); return nil }
-func (w *world) lower(context.Context)                   { w.did("lower") }
-func (w *world) clean(context.Context)                   { w.did("clean") }
-func (w *world) country(code string) error               { w.did("country " + code); return nil }
+func (w *world) raise(_ context.Context, n string) error {
+	w.did("raise " + n)
+	w.change(func() { w.raised = true })
+	return nil
+}
+func (w *world) lower(context.Context) {
+	w.did("lower")
+	w.change(func() { w.raised = false })
+}
+func (w *world) clean(context.Context)     { w.did("clean") }
+func (w *world) country(code string) error { w.did("country " + code); return nil }
 func (w *world) join(_ context.Context, n board.Network) error {
 	w.did("join " + n.SSID)
 	time.Sleep(20 * time.Second)
@@ -178,6 +186,9 @@ func TestAPhoneGivesANetwork(t *testing.T) {
 		w.change(func() { w.talking = false })
 		time.Sleep(10 * time.Second)
 		w.wants(t, "after the talk", "raise Perch-1A2B")
+		w.change(func() { w.raised = false })
+		time.Sleep(2 * time.Minute)
+		w.wants(t, "after NetworkManager was updated", "lower", "raise Perch-1A2B")
 	})
 }
 

@@ -87,11 +87,11 @@ func cut(line string) (fields []string) {
 // networks are the devices that may be a network's. Others are the machine's own.
 var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// look says whether there is a network. It finds the radio.
-func (n *networkManager) look(ctx context.Context) (network bool, err error) {
+// look says whether there is a network, and the access point. It finds the radio.
+func (n *networkManager) look(ctx context.Context) (network, raised bool, err error) {
 	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	n.iface = ""
 	for line := range strings.Lines(devices) {
@@ -102,9 +102,11 @@ func (n *networkManager) look(ctx context.Context) (network bool, err error) {
 		if f[1] == "wifi" && n.iface == "" && f[2] != "unmanaged" {
 			n.iface = f[0]
 		}
-		network = network || strings.HasPrefix(f[2], "connected") && f[3] != apUUID
+		if strings.HasPrefix(f[2], "connected") {
+			network, raised = network || f[3] != apUUID, raised || f[3] == apUUID
+		}
 	}
-	return network, nil
+	return network, raised, nil
 }
 
 // known reports whether there are networks that it would join by itself.

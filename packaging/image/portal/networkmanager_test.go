@@ -78,29 +78,30 @@ func TestNetworks(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices, connections  string
 		network, known, there bool
+		raised                bool
 	}{
-		"nothing": {"", "", false, false, false},
-		"its own": {"lo:loopback:connected (externally):x\ndocker0:bridge:connected (externally):y\n", "", false, false, false},
-		"a cable": {"end0:ethernet:connected:x\nwlan0:wifi:disconnected:\n", "", true, false, true},
+		"nothing": {"", "", false, false, false, false},
+		"its own": {"lo:loopback:connected (externally):x\ndocker0:bridge:connected (externally):y\n", "", false, false, false, false},
+		"a cable": {"end0:ethernet:connected:x\nwlan0:wifi:disconnected:\n", "", true, false, true, false},
 		"the access point": {"wlan0:wifi:connected:" + apUUID + "\nend0:ethernet:unavailable:\np2p-dev-wlan0:wifi-p2p:disconnected:\n",
-			apUUID + ":802-11-wireless:no\n", false, false, true},
-		"a network on the way": {"wlan0:wifi:connecting (getting IP configuration):x\n", shown + "yes\n", false, true, true},
-		"not to be joined":     {"wlan0:wifi:disconnected:\n", shown + "no\n", false, false, true},
-		"not NetworkManager's": {"wlan0:wifi:unmanaged:\n", "", false, false, false},
-		"odd lines":            {"a:b\n:::\n\\:\\\n", "x\n::\n", false, false, false},
+			apUUID + ":802-11-wireless:no\n", false, false, true, true},
+		"a network on the way": {"wlan0:wifi:connecting (getting IP configuration):x\n", shown + "yes\n", false, true, true, false},
+		"not to be joined":     {"wlan0:wifi:disconnected:\n", shown + "no\n", false, false, true, false},
+		"not NetworkManager's": {"wlan0:wifi:unmanaged:\n", "", false, false, false, false},
+		"odd lines":            {"a:b\n:::\n\\:\\\n", "x\n::\n", false, false, false, false},
 	} {
 		n := newNmcli(t)
 		n.answers("device status", c.devices, "", "0")
 		n.answers("connection show", c.connections, "", "0")
-		network, err := n.look(t.Context())
+		network, raised, err := n.look(t.Context())
 		known, err2 := n.known(t.Context())
-		if network != c.network || known != c.known || n.there() != c.there || errors.Join(err, err2) != nil {
-			t.Errorf("%s: %t %t %t, %v, %v", name, network, known, n.there(), err, err2)
+		if network != c.network || known != c.known || n.there() != c.there || raised != c.raised || errors.Join(err, err2) != nil {
+			t.Errorf("%s: %t %t %t %t, %v, %v", name, network, known, n.there(), raised, err, err2)
 		}
 	}
 	n := newNmcli(t)
 	n.answers("device status", "", "Error: NetworkManager is not running.", "8")
-	if _, err := n.look(t.Context()); err == nil || !strings.Contains(err.Error(), "is not running") {
+	if _, _, err := n.look(t.Context()); err == nil || !strings.Contains(err.Error(), "is not running") {
 		t.Errorf("without NetworkManager: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,7 +211,60 @@ func TestOften(t *testing.T) {
 	})
 }
 
-// TestFewConnections: an address holds so many, and those that are closed count no more.
+// gated is a body that is read once all others have begun to be.
+type gated struct {
+	io.Reader
+	begun *sync.WaitGroup
+	once  sync.Once
+}
+
+func (g *gated) Read(b []byte) (int, error) {
+	g.once.Do(func() {
+		g.begun.Done()
+		g.begun.Wait()
+	})
+	return g.Reader.Read(b)
+}
+
+// TestFormsAtOnce: of forms that come at the same moment, one is taken.
+func TestFormsAtOnce(t *testing.T) {
+	p := newTestPage()
+	const all = 20
+	var begun, done sync.WaitGroup
+	var taken atomic.Int32
+	begun.Add(all)
+	for i := range all {
+		done.Go(func() {
+			r := httptest.NewRequest(http.MethodPost, "http://"+host+"/", &gated{Reader: strings.NewReader(values("token", p.token).Encode()), begun: &begun})
+			r.RemoteAddr = fmt.Sprintf("10.42.0.%d:4000", i)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			if p.ServeHTTP(w, r); w.Code == http.StatusOK {
+				taken.Add(1)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		done.Wait()
+	}()
+	forms := 0
+	for waiting := true; waiting; {
+		select {
+		case <-p.forms:
+			forms++
+		case <-ended:
+			waiting = false
+		}
+	}
+	if forms += p.taken(); forms != 1 || taken.Load() != 1 {
+		t.Errorf("%d forms were taken, and %d phones told so", forms, taken.Load())
+	}
+}
+
+// TestFewConnections: an address holds so many, all together hold so many, and those that
+// are closed count no more.
 func TestFewConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -217,45 +272,52 @@ func TestFewConnections(t *testing.T) {
 	}
 	stop := serve(l, http.NotFoundHandler())
 	defer stop()
-	ask := func(c net.Conn) error {
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		if err == nil {
-			_, err = c.Read(make([]byte, 1))
-		}
-		return err
-	}
-	var held []net.Conn
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
+	dial := func(from int) (c net.Conn, served bool) {
+		t.Helper()
+		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from))}}).Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c
-	}
-	for range mostConnsOfEach {
-		c := dial()
-		defer c.Close()
-		if err := ask(c); err != nil {
-			t.Fatal(err)
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err == nil {
+			_, err = c.Read(make([]byte, 1))
 		}
+		return c, err == nil
+	}
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			c.Close()
+		}
+	}()
+	hold := func(from int) bool {
+		t.Helper()
+		c, served := dial(from)
 		held = append(held, c)
+		return served
 	}
-	one := dial()
-	defer one.Close()
-	if err := ask(one); err == nil {
-		t.Error("one more is served")
-	}
-	held[0].Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		c := dial()
-		err := ask(c)
-		c.Close()
-		if err == nil {
-			break
+	for i := range mostConnsOfEach {
+		if !hold(1) {
+			t.Fatalf("connection %d of an address is refused", i)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("a closed one still counts")
+	}
+	if hold(1) {
+		t.Error("one more of the same address is served")
+	}
+	for i := mostConnsOfEach; i < mostConns; i++ {
+		if !hold(1 + i/mostConnsOfEach) {
+			t.Fatalf("connection %d is refused", i)
+		}
+	}
+	if hold(100) {
+		t.Error("one more of another address is served")
+	}
+	for at, from := range map[int]int{0: 1, mostConns - 1: 100} { // the place of its own address, then any
+		held[at].Close()
+		for deadline := time.Now().Add(20 * time.Second); !hold(from); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("a closed one still counts")
+			}
 		}
 	}
 }

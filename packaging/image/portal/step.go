@@ -21,6 +21,7 @@ const (
 // seen is what there is at a moment.
 type seen struct {
 	network bool      // one beside the access point
+	raised  bool      // the access point is there: NetworkManager forgets it when it is updated
 	radio   bool      // for one without wires
 	talking bool      // somebody, with a robot
 	known   bool      // there are networks without wires that it joins by itself
@@ -62,6 +63,8 @@ func step(s state, now time.Time, is seen) (state, act) {
 		s.gone = now
 	}
 	switch {
+	case s.up && !is.raised:
+		return failed(now), lower // what is left of it
 	case s.up && is.form:
 		return state{}, join // if that fails, it is raised at once
 	case s.up && is.known && !is.talking && (now.Sub(s.since) >= looksAfter && now.Sub(is.used) >= unusedFor || now.Sub(s.since) >= looksSure):
@@ -73,5 +76,5 @@ func step(s state, now time.Time, is seen) (state, act) {
 	return s, raise
 }
 
-// failed is the state after an access point that could not be raised.
+// failed is the state after an access point that could not be raised, or is no more.
 func failed(now time.Time) state { return state{gone: now, patience: settlesWithin} }

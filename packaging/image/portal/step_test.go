@@ -51,6 +51,7 @@ func TestSteps(t *testing.T) {
 		for _, span := range c.spans {
 			for end := now.Add(span.lasts); now.Before(end); now = now.Add(time.Second) {
 				var what act
+				span.is.raised = s.up
 				if s, what = step(s, now, span.is); what != stay {
 					got = append(got, done{now.Sub(began), what})
 				}
@@ -76,7 +77,7 @@ func TestSomebodyLooks(t *testing.T) {
 	for i := range 3600 {
 		at := now.Add(time.Duration(i) * time.Second)
 		var what act
-		if s, what = step(s, at, seen{radio: true, known: true, used: at}); what != stay {
+		if s, what = step(s, at, seen{radio: true, raised: true, known: true, used: at}); what != stay {
 			if what != lower || at.Sub(now) != looksSure {
 				t.Errorf("%s after %s", what, at.Sub(now))
 			}
