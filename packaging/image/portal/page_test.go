@@ -235,7 +235,8 @@ func TestFormsAtOnce(t *testing.T) {
 	begun.Add(all)
 	for i := range all {
 		done.Go(func() {
-			r := httptest.NewRequest(http.MethodPost, "http://"+host+"/", &gated{Reader: strings.NewReader(values("token", p.token).Encode()), begun: &begun})
+			body := &gated{Reader: strings.NewReader(values("token", p.token).Encode()), begun: &begun}
+			r := httptest.NewRequest(http.MethodPost, "http://"+host+"/", body)
 			r.RemoteAddr = fmt.Sprintf("10.42.0.%d:4000", i)
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			w := httptest.NewRecorder()
