@@ -175,9 +175,15 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 		t.Errorf("/ready says %+v", p)
 	}
 	h.Expect(http.StatusServiceUnavailable, "", http.MethodGet, "/health", "")
+	if code, out, errs := commandLine(t, "health", "--data", data); code == exitDone || out != "" || !strings.Contains(errs, "store: ") {
+		t.Errorf("perch health says %d %s %s", code, out, errs)
+	}
 	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	h.Stop()
 	h = open(t, c, data)
+	if code, out, errs := commandLine(t, "health", "--data", data); code != exitDone || out != "healthy\n" {
+		t.Errorf("after a restart perch health says %d %s %s", code, out, errs)
+	}
 	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != knownRobots || len(h.Memory.Search("fact", time.Now())) < knownFacts-20 {
 		t.Errorf("after a restart /ready says %+v", p)
 	}

@@ -36,9 +36,9 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
-		Long: `status, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over its socket, or
-over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in its data
-directory (--data DIR). perch devices is perch robot list, perch relays is perch relay list, and perch notify is perch notification send; say,
+		Long: `status, health, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over
+its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in
+its data directory (--data DIR). perch devices is perch robot list, perch relays is perch relay list, and perch notify is perch notification send; say,
 adopt, token and forget may be written without the word robot.`,
 		Example: `perch serve
 			perch robot list
@@ -56,8 +56,9 @@ adopt, token and forget may be written without the word robot.`,
 	skill.AddCommand(skillsCommand(), checkSkillCommand(), signSkillCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), openCommand(), robot, memory, diary, skill, notification,
-		characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(), brokerCommand(),
+	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
+		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
+		brokerCommand(),
 		command.Alias("devices", listCommand()), relaysAlias(),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
