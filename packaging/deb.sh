@@ -80,9 +80,9 @@ licences() {
 
 # bundled are the licences of what is in the page.
 bundled() {
-	(cd gateway/web/ui && npm ls --omit=dev --all --parseable 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while read -r dir; do
+	(cd gateway/web/ui && npm ls --omit=dev --all --parseable --long 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while IFS=: read -r dir named _; do
 		for file in "$dir"/LICEN[CS]E* "$dir"/*NOTICE*; do
-			if [ -f "$file" ]; then printf '\n\n==== %s\n\n' "${dir##*/node_modules/}" && cat "$file"; fi
+			if [ -f "$file" ]; then printf '\n\n==== %s %s\n\n' "${dir##*/node_modules/}" "${named##*@}" && cat "$file"; fi
 		done
 	done
 }

@@ -85,6 +85,7 @@ rm -f "$root"/etc/machine-id "$root"/var/lib/dbus/machine-id "$root"/var/lib/sys
 mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 chroot "$root" dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' >"$work/packages" 2>/dev/null || true
+go run ./packaging/spdx -name perch-pi -version "$version" "$root" >"$out/perch-pi_$version.spdx.json"
 
 mv "$root/boot/firmware" "$work/boot"
 mkdir "$root/boot/firmware"

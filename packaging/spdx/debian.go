@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// debian adds the packages that are installed in a root; one without dpkg has none.
+func (d *document) debian(root string) error {
+	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer status.Close()
+	lines := bufio.NewScanner(status)
+	lines.Buffer(nil, 1<<20)
+	fields := map[string]string{}
+	for more := true; more; {
+		more = lines.Scan()
+		if line := lines.Text(); more && line != "" {
+			if name, value, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, " ") {
+				fields[name] = value
+			}
+			continue
+		}
+		if strings.HasSuffix(fields["Status"], " installed") {
+			if err := d.installed(root, fields); err != nil {
+				return fmt.Errorf("%s: %w", fields["Package"], err)
+			}
+		}
+		clear(fields)
+	}
+	return lines.Err()
+}
+
+func (d *document) installed(root string, fields map[string]string) error {
+	name, version, arch := fields["Package"], fields["Version"], fields["Architecture"]
+	p := pkg{ID: "SPDXRef-deb-" + identifier(name), Name: name, Version: version, Declared: unknown}
+	if source, _, _ := strings.Cut(fields["Source"], " "); source != "" {
+		p.SourceInfo = "built from the source package " + source
+	}
+	copyright, err := inRoot(root, "usr/share/doc/"+name+"/copyright")
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it says nothing
+	case err != nil:
+		return err
+	case ours(name):
+		p.Declared = "MIT" // and what is linked into it is told by itself
+	default:
+		p.Declared = d.declared(name, string(copyright))
+	}
+	maker := "debian"
+	if ours(name) {
+		maker = "perch"
+	}
+	d.add(p, whole, "CONTAINS", "pkg:deb/"+maker+"/"+url.PathEscape(name)+"@"+url.QueryEscape(version)+"?arch="+arch)
+	return nil
+}
+
+func ours(name string) bool { return name == "perch" || name == "perch-tools" }
+
+// inRoot reads a file of a root. The links in it are the root's own.
+func inRoot(root, name string) ([]byte, error) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for range 8 {
+		done, parts := "", strings.Split(filepath.Clean(name), "/")
+		linked := false
+		for i, part := range parts {
+			done = filepath.Join(done, part)
+			target, err := r.Readlink(done)
+			if err != nil {
+				continue // no link
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join("/", filepath.Dir(done), target)
+			}
+			name = strings.TrimPrefix(filepath.Join(append([]string{target}, parts[i+1:]...)...), "/")
+			linked = true
+			break
+		}
+		if !linked {
+			return r.ReadFile(name)
+		}
+	}
+	return nil, fmt.Errorf("%s leads round in circles", name)
+}
+
+// declared are the licences that a Debian copyright file names, all of which hold.
+func (d *document) declared(name, copyright string) string {
+	if !strings.HasPrefix(copyright, "Format:") {
+		return d.own(name, "", copyright)
+	}
+	texts, names := map[string]string{}, []string(nil)
+	var short string
+	within := false
+	for line := range strings.Lines(copyright) {
+		if value, ok := strings.CutPrefix(line, "License:"); ok {
+			if short, within = strings.TrimSpace(value), true; short != "" && !slices.Contains(names, short) {
+				names = append(names, short)
+			}
+			continue
+		}
+		within = within && strings.HasPrefix(line, " ")
+		if within {
+			texts[short] += strings.TrimPrefix(strings.TrimSpace(line), ".") + "\n"
+		}
+	}
+	slices.Sort(names)
+	var all []string
+	for _, n := range names {
+		licence, known := expression(n)
+		if !known {
+			if texts[n] == "" {
+				texts[n] = n + ", as /usr/share/doc/" + name + "/copyright says\n"
+			}
+			licence = d.own(name, n, texts[n])
+		}
+		all = append(all, licence)
+	}
+	return together(all)
+}
+
+// own is a licence that SPDX has no name for: it is told by its text.
+func (d *document) own(name, short, told string) string {
+	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
+	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
+		d.Texts = append(d.Texts, text{ID: id, Text: told, Name: short})
+	}
+	return id
+}
+
+// together is one expression of licences that all hold.
+func together(all []string) string {
+	var single []string
+	for _, one := range all {
+		if strings.Contains(one, " OR ") {
+			single = append(single, one)
+		} else {
+			single = append(single, strings.Split(one, " AND ")...)
+		}
+	}
+	slices.Sort(single)
+	all = slices.Compact(single)
+	if len(all) == 0 {
+		return unknown
+	}
+	for i, one := range all {
+		if len(all) > 1 && strings.Contains(one, " OR ") {
+			all[i] = "(" + one + ")"
+		}
+	}
+	return strings.Join(all, " AND ")
+}

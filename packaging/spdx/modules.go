@@ -1,0 +1,95 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"errors"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"os"
+)
+
+// modules adds what is linked into our programs in a root, and what is in the page. The
+// texts of the licences are in the programs' own copyright files.
+func (d *document) modules(root string) error {
+	for _, program := range []string{"perch", "perch-tools"} {
+		file := filepath.Join(root, "usr/bin", program)
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		info, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		copyright, err := inRoot(root, "usr/share/doc/"+program+"/copyright")
+		if err != nil {
+			return err
+		}
+		texts := sections(string(copyright))
+		within := "SPDXRef-program-" + program
+		d.add(pkg{ID: within, Name: "usr/bin/" + program, Version: d.Packages[0].Version, Declared: "MIT", Purpose: "APPLICATION"}, d.holder(program),
+			"CONTAINS", "pkg:generic/"+program+"@"+url.QueryEscape(d.Packages[0].Version))
+		d.add(pkg{ID: "SPDXRef-go-stdlib", Name: "stdlib", Version: info.GoVersion, Declared: "BSD-3-Clause"}, within, "STATIC_LINK",
+			"pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			name := m.Path + " " + m.Version
+			d.add(pkg{ID: "SPDXRef-go-" + identifier(name), Name: m.Path, Version: m.Version, Declared: d.told("go-"+m.Path, texts[name])},
+				within, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
+			delete(texts, name)
+		}
+		for name, told := range texts {
+			module, version, _ := strings.Cut(name, " ")
+			if strings.Contains(strings.Split(module, "/")[0], ".") {
+				continue // a Go module of another architecture's program
+			}
+			at := strings.Replace(module, "@", "%40", 1)
+			if version != "" {
+				at += "@" + version
+			}
+			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.told("npm-"+module, told)}, within,
+				"CONTAINS", "pkg:npm/"+at)
+		}
+	}
+	return nil
+}
+
+// holder is the Debian package of a program, or the whole where that is none.
+func (d *document) holder(program string) string {
+	for _, p := range d.Packages {
+		if p.ID == "SPDXRef-deb-"+program {
+			return p.ID
+		}
+	}
+	return whole
+}
+
+// sections are the texts below the lines "==== MODULE VERSION" of a copyright file.
+func sections(copyright string) map[string]string {
+	all := map[string]string{}
+	name := ""
+	for line := range strings.Lines(copyright) {
+		if at, ok := strings.CutPrefix(line, "==== "); ok {
+			name = strings.TrimSpace(at)
+		} else if name != "" {
+			all[name] += line
+		}
+	}
+	return all
+}
+
+// told are the licences of a module by its texts.
+func (d *document) told(name, texts string) string {
+	all := recognized(texts)
+	switch {
+	case strings.TrimSpace(texts) == "":
+		return unknown
+	case len(all) == 0:
+		return d.own(name, "", texts)
+	}
+	return together(all)
+}
