@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app clean
+.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app container test-container clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -97,6 +97,16 @@ test-image: image ## boots that image on an emulated machine, also with power cu
 
 app: ## makes the repository of the app of Home Assistant in dist; IMAGE names the container image
 	@packaging/homeassistant/app.sh dist
+
+# What the container is made for; one alone is made in a minute.
+ARCHITECTURES ?= amd64 arm64
+
+container: deps ## makes the container image for arm64 and amd64 in dist; takes some minutes, as root
+	@packaging/deps.sh deb container
+	packaging/container/build.sh dist $(ARCHITECTURES)
+
+test-container: container ## runs that image, read-only and without root
+	PERCH_CONTAINER=$$(ls -t $(CURDIR)/dist/perch-container_*.oci.tar | head -n 1) go test -count=1 -timeout 10m -v ./packaging/container
 
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb

@@ -3,7 +3,8 @@
 # with sudo. Without either it prints the line to run. With "deb" also those that
 # making packages and testing them take, with "browser" the browser that the page is
 # tested in, with "app" what the app of Home Assistant is tested with, with "arm64" an
-# emulated machine, with "image" what makes and boots the image for a card.
+# emulated machine, with "image" what makes and boots the image for a card, with
+# "container" what makes and runs the container.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,9 +22,10 @@ for group; do
 	deb) packages="$packages mmdebstrap $other systemd-container" ;;
 	arm64) packages="$packages qemu-system-arm cpio" ;;
 	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils openssh-client $other" ;;
+	container) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support umoci skopeo crun $other" ;;
 	app) packages="$packages python3-voluptuous python3-yaml" ;;
 	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
-	*) echo "deps.sh knows the groups deb, image, app, browser and arm64, not $group" >&2 && exit 2 ;;
+	*) echo "deps.sh knows the groups deb, image, app, container, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done
 

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Makes the container image: Debian 13 without what a container has no use for, and Perch.
+#
+#   packaging/container/build.sh [FOLDER] [ARCHITECTURE...]
+#
+# No docker and no registry is needed. Everything comes from Debian's packages and from
+# here. The maintainer scripts of a foreign architecture run emulated. One archive holds the
+# image for all architectures, as the Open Container Initiative has laid down, and one
+# commit makes the same bytes each time. The archive is named on standard output.
+set -eu
+cd "$(dirname "$0")/../.."
+
+suite=trixie
+out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
+[ $# -gt 0 ] && shift
+[ $# -gt 0 ] || set -- amd64 arm64
+step() { echo "container: $*" >&2; }
+fail() { echo "container: $*" >&2 && exit 1; }
+
+[ "$(id -u)" -eq 0 ] || fail "only root can unpack a Debian with its owners; run it with sudo"
+for program in mmdebstrap dpkg-deb; do
+	command -v "$program" >/dev/null || fail "$program is not installed; packaging/deps.sh deb container installs it"
+done
+for arch; do
+	case $arch in
+	amd64) emulator=qemu-x86_64 ;;
+	arm64) emulator=qemu-aarch64 ;;
+	*) echo "containers are for amd64 and arm64, not for $arch" >&2 && exit 2 ;;
+	esac
+	if [ "$(dpkg --print-architecture)" != "$arch" ] && [ ! -e "/proc/sys/fs/binfmt_misc/$emulator" ]; then
+		[ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || true
+		update-binfmts --enable "$emulator" ||
+			fail "this kernel runs no programs of $arch (binfmt_misc); leave $arch out, or make it on a machine that has it: packaging/container/build.sh dist $(dpkg --print-architecture)"
+	fi
+done
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+umask 022
+
+debs=$(packaging/deb.sh "$out" "$@")
+work=$out/container
+rm -rf "$work"
+mkdir -p "$work"
+go build -trimpath -o "$work/layout" ./packaging/container/layout
+go build -trimpath -o "$work/spdx" ./packaging/spdx
+
+platforms=
+for arch; do
+	perch=$(echo "$debs" | grep "/perch_.*_$arch\.deb\$")
+	version=$(dpkg-deb -f "$perch" Version)
+	# What the package depends on; of alternatives the last, which is the smaller.
+	packages=$(dpkg-deb -f "$perch" Depends | tr , '\n' | sed 's/.*|//; s/(.*//; s/ //g' | tr '\n' ,)ca-certificates,tzdata
+	step "installs Debian $suite for $arch"
+	mmdebstrap --variant=minbase --architectures="$arch" --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-confold \
+		--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-include=/usr/share/doc/perch/examples/*' \
+		--essential-hook='install -D -m 644 packaging/container/perch.sysusers "$1/etc/sysusers.d/perch.conf"' \
+		--include="$packages" \
+		--customize-hook="cp '$perch' \"\$1/tmp/perch.deb\"" \
+		--customize-hook='chroot "$1" dpkg -i /tmp/perch.deb' \
+		--customize-hook=packaging/container/slim.sh \
+		"$suite" "$work/$arch" >"$work/$arch.log" 2>&1 || { tail -n 40 "$work/$arch.log" >&2; fail "Debian could not be installed for $arch; $work/$arch.log says more"; }
+	"$work/spdx" -name "perch-container-$arch" -version "$version" "$work/$arch" >"$out/perch-container_${version}_$arch.spdx.json"
+	platforms="$platforms $arch=$work/$arch"
+done
+
+step "packs it"
+archive=$out/perch-container_$version.oci.tar
+# shellcheck disable=SC2086 # one word for each architecture
+"$work/layout" -version "$version" -revision "$(git rev-parse HEAD)" -source "$(dpkg-deb -f "$perch" Homepage)" -level "${PERCH_GZIP:-9}" \
+	-o "$archive" $platforms >&2
+echo "$archive"
