@@ -21,7 +21,7 @@ FUZZ        ?=
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
 
-.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app container test-container clean
+.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -107,6 +107,10 @@ container: deps ## makes the container image for arm64 and amd64 in dist; takes 
 
 test-container: container ## runs that image, read-only and without root
 	PERCH_CONTAINER=$$(ls -t $(CURDIR)/dist/perch-container_*.oci.tar | head -n 1) go test -count=1 -timeout 10m -v ./packaging/container
+
+release: deps ## makes release VERSION, signed, with an apt repository, in dist/release
+	@packaging/deps.sh deb container image release
+	@packaging/release/build.sh "$(if $(findstring command,$(origin VERSION)),$(VERSION))"
 
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb

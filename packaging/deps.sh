@@ -4,7 +4,8 @@
 # making packages and testing them take, with "browser" the browser that the page is
 # tested in, with "app" what the app of Home Assistant is tested with, with "arm64" an
 # emulated machine, with "image" what makes and boots the image for a card, with
-# "container" what makes and runs the container.
+# "container" what makes and runs the container, with "release" what signs a release
+# and its apt repository.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,9 +24,10 @@ for group; do
 	arm64) packages="$packages qemu-system-arm cpio" ;;
 	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils openssh-client $other" ;;
 	container) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support umoci skopeo crun $other" ;;
+	release) packages="$packages apt-utils gnupg openssh-client" ;;
 	app) packages="$packages python3-voluptuous python3-yaml" ;;
 	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
-	*) echo "deps.sh knows the groups deb, image, app, container, browser and arm64, not $group" >&2 && exit 2 ;;
+	*) echo "deps.sh knows the groups deb, image, app, container, release, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done
 

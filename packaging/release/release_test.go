@@ -1,0 +1,261 @@
+// Package release_test makes an apt repository of small packages, and has apt install
+// from it and upgrade; and it holds what refuses a release to its words.
+package release_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// at is the time of the release.
+const at = "1700000000"
+
+func command(dir string, env []string, name string, args ...string) (string, error) {
+	c := exec.Command(name, args...)
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func must(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	out, err := command(dir, env, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// openpgp is a folder of gpg's with a key that is older than the release.
+func openpgp(t *testing.T, name string) []string {
+	t.Helper()
+	for _, program := range []string{"gpg", "apt-ftparchive", "dpkg-deb", "apt-get"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed: packaging/deps.sh release installs it", program)
+		}
+	}
+	home, err := os.MkdirTemp("/tmp", "perch-gpg-") // its agent's socket has a path that must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"GNUPGHOME=" + home, "SOURCE_DATE_EPOCH=" + at}
+	t.Cleanup(func() {
+		_, _ = command(".", env, "gpgconf", "--kill", "all")
+		_ = os.RemoveAll(home)
+	})
+	must(t, ".", env, "gpg", "--batch", "--quiet", "--passphrase", "", "--faked-system-time", "1600000000!", "--quick-generate-key", name, "ed25519",
+		"sign", "never")
+	return env
+}
+
+// small is a package of a version, with one file that has it.
+func small(t *testing.T, version, arch string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir+"/root/DEBIAN/control", "Package: perch\nVersion: "+version+"\nArchitecture: "+arch+
+		"\nMaintainer: Nobody <nobody@perch.example>\nDescription: a small one\n")
+	write(t, dir+"/root/usr/share/perch/version", version+"\n")
+	file := dir + "/perch_" + version + "_" + arch + ".deb"
+	must(t, dir, []string{"SOURCE_DATE_EPOCH=" + at}, "dpkg-deb", "--root-owner-group", "-Zgzip", "--build", dir+"/root", file)
+	return file
+}
+
+// client is an apt of its own, that knows one repository and installs into a folder.
+type client struct {
+	t   *testing.T
+	dir string
+}
+
+func newClient(t *testing.T, repository, keyring string) client {
+	c := client{t, t.TempDir()}
+	for _, dir := range []string{"etc/apt/preferences.d", "etc/apt/apt.conf.d", "etc/apt/trusted.gpg.d", "var/lib/apt/lists/partial",
+		"var/cache/apt/archives/partial", "var/log/apt", "root/var/lib/dpkg/updates", "root/var/lib/dpkg/info"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, c.dir+"/root/var/lib/dpkg/status", "")
+	write(t, c.dir+"/etc/apt/sources.list.d/perch.sources",
+		"Types: deb\nURIs: file:"+repository+"\nSuites: stable\nComponents: main\nSigned-By: "+keyring+"\n")
+	return c
+}
+
+func (c client) apt(args ...string) (string, error) {
+	return command(c.dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", append([]string{
+		"-o", "Dir=" + c.dir, "-o", "Dir::State::status=" + c.dir + "/root/var/lib/dpkg/status", "-o", "Dir::Bin::methods=/usr/lib/apt/methods",
+		"-o", "Dir::Bin::dpkg=/usr/bin/dpkg", "-o", "APT::Architecture=amd64", "-o", "APT::Architectures=amd64", "-o", "APT::Sandbox::User=root",
+		"-o", "Dpkg::Options::=--root=" + c.dir + "/root", "-o", "Dpkg::Options::=--force-architecture",
+		"-o", "DPkg::Path=/usr/sbin:/usr/bin:/sbin:/bin", "-o", "Acquire::Languages=none", "-y", "-q"}, args...)...)
+}
+
+func (c client) must(args ...string) string {
+	c.t.Helper()
+	out, err := c.apt(args...)
+	if err != nil {
+		c.t.Fatalf("apt-get %s: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func TestRepository(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can install a package")
+	}
+	env := openpgp(t, "Perch Releases <releases@perch.example>")
+	one, foreign, two := small(t, "1.0.0", "amd64"), small(t, "1.0.0", "arm64"), small(t, "1.1.0", "amd64")
+	repository := filepath.Join(t.TempDir(), "apt")
+	publish := func(to string, debs ...string) {
+		t.Helper()
+		must(t, ".", env, "./apt.sh", append([]string{to, "releases@perch.example"}, debs...)...)
+	}
+	publish(repository, one, foreign)
+	c := newClient(t, repository, repository+"/perch-archive-keyring.gpg")
+	installed := func(want string) {
+		t.Helper()
+		if got := read(t, c.dir+"/root/usr/share/perch/version"); got != want+"\n" {
+			t.Errorf("installed is %s, want %s", got, want)
+		}
+	}
+	c.must("update")
+	c.must("install", "perch")
+	installed("1.0.0")
+
+	publish(repository, two)
+	c.must("update")
+	c.must("upgrade")
+	installed("1.1.0")
+	c.must("install", "--allow-downgrades", "perch=1.0.0") // which is still there
+	installed("1.0.0")
+
+	t.Run("the same bytes", func(t *testing.T) {
+		again := filepath.Join(t.TempDir(), "apt")
+		publish(again, two, foreign, one)
+		if out, err := command(".", nil, "diff", "-r", repository, again); err != nil {
+			t.Errorf("another has other bytes: %s", out)
+		}
+	})
+	t.Run("other bytes of one version", func(t *testing.T) {
+		other := small(t, "1.1.0", "amd64")
+		write(t, other, read(t, other)+" ")
+		out, err := command(".", env, "./apt.sh", repository, "releases@perch.example", other)
+		if err == nil || !strings.Contains(out, "with other bytes") {
+			t.Errorf("it says %v %s", err, out)
+		}
+	})
+	t.Run("a package that was changed", func(t *testing.T) {
+		bad := filepath.Join(t.TempDir(), "apt")
+		publish(bad, one)
+		file := bad + "/pool/main/p/perch/perch_1.0.0_amd64.deb"
+		write(t, file, strings.Replace(read(t, file), "debian-binary", "debian-binery", 1))
+		c := newClient(t, bad, bad+"/perch-archive-keyring.gpg")
+		c.must("update")
+		if out, err := c.apt("install", "perch"); err == nil {
+			t.Errorf("it is installed: %s", out)
+		}
+	})
+	t.Run("an index that was changed", func(t *testing.T) {
+		bad := filepath.Join(t.TempDir(), "apt")
+		publish(bad, one)
+		file := bad + "/dists/stable/InRelease"
+		write(t, file, strings.Replace(read(t, file), "Origin: Perch", "Origin: Perck", 1))
+		if out, err := newClient(t, bad, bad+"/perch-archive-keyring.gpg").apt("update"); err == nil {
+			t.Errorf("it is believed: %s", out)
+		}
+	})
+	t.Run("another's key", func(t *testing.T) {
+		other := filepath.Join(t.TempDir(), "apt")
+		theirs := openpgp(t, "Somebody <somebody@perch.example>")
+		must(t, ".", theirs, "./apt.sh", other, "somebody@perch.example", one)
+		if out, err := newClient(t, other, repository+"/perch-archive-keyring.gpg").apt("update"); err == nil {
+			t.Errorf("it is believed: %s", out)
+		}
+	})
+	t.Run("no key", func(t *testing.T) {
+		out, err := command(".", env, "./apt.sh", t.TempDir(), "nobody@perch.example", one)
+		if err == nil || !strings.Contains(out, "gpg has no secret key nobody@perch.example; make one with: gpg --quick-generate-key") {
+			t.Errorf("it says %v %s", err, out)
+		}
+	})
+}
+
+// TestRefusals: what cannot be released is refused before anything is built, with the cure.
+func TestRefusals(t *testing.T) {
+	env := openpgp(t, "releases@perch.example")
+	dir := t.TempDir()
+	for _, name := range []string{"build.sh", "notes.sh", "apt.sh"} {
+		write(t, dir+"/packaging/release/"+name, read(t, name))
+		if err := os.Chmod(dir+"/packaging/release/"+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dir+"/CHANGELOG.md", "# Changes\n\n## Unreleased\n\n## 1.2.0\n\n- It is.\n")
+	key := filepath.Join(t.TempDir(), "key")
+	must(t, dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+	git := func(args ...string) {
+		must(t, dir, nil, "git", append([]string{"-c", "user.name=N", "-c", "user.email=n@perch.example", "-c", "commit.gpgsign=false"}, args...)...)
+	}
+	git("init", "-q")
+	git("add", "-A")
+	git("commit", "-q", "-m", "first")
+	git("tag", "v2.0.0")
+	git("commit", "-q", "--allow-empty", "-m", "second")
+	keys := []string{"PERCH_SSH_KEY=" + key, "PERCH_GPG_KEY=releases@perch.example"}
+	for _, c := range []struct {
+		name, version string
+		env           []string
+		says          string
+	}{
+		{"no version", "", keys, "make release VERSION=1.2.0"},
+		{"a name", "next", keys, "next is no version such as 1.2.0"},
+		{"two lines", "1.2.0\nrm", keys, "is no version"},
+		{"a part", "1.2.0", append(keys, "PERCH_PARTS=cake"), "not cake"},
+		{"another's tag", "2.0.0", keys, "v2.0.0 is another commit"},
+		{"no notes", "1.3.0", keys, `no part "## 1.3.0"; rename its part "Unreleased"`},
+		{"no place", "1.2.0", keys, "PERCH_DOWNLOAD=https://"},
+		{"no key", "1.2.0", []string{"PERCH_PARTS=deb"}, "ssh-keygen -t ed25519 -f FILE makes one"},
+		{"a key that is none", "1.2.0", []string{"PERCH_PARTS=deb", "PERCH_SSH_KEY=" + dir + "/CHANGELOG.md", "SSH_AUTH_SOCK="},
+			"CHANGELOG.md cannot be used"},
+		{"no key of gpg", "1.2.0", []string{"PERCH_PARTS=deb", keys[0]}, "gpg --quick-generate-key"},
+		{"an unknown key of gpg", "1.2.0", []string{"PERCH_PARTS=deb", keys[0], "PERCH_GPG_KEY=x@perch.example"}, "gpg has no secret key x@"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := command(dir, append(env, c.env...), "packaging/release/build.sh", c.version)
+			if err == nil || !strings.Contains(out, c.says) || strings.Contains(out, "clones") {
+				t.Errorf("it says %v %s, not %q", err, out, c.says)
+			}
+		})
+	}
+	t.Run("changes", func(t *testing.T) {
+		write(t, dir+"/new", "x")
+		if out, err := command(dir, append(env, keys...), "packaging/release/build.sh", "1.2.0"); err == nil || !strings.Contains(out, "?? new") {
+			t.Errorf("it says %v %s", err, out)
+		}
+	})
+	t.Run("notes", func(t *testing.T) {
+		if out := must(t, dir, nil, "packaging/release/notes.sh", "1.2.0"); out != "# Perch 1.2.0\n\n- It is.\n" {
+			t.Errorf("the notes are %q", out)
+		}
+	})
+}
