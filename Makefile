@@ -88,7 +88,7 @@ test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes
 	@packaging/deps.sh deb arm64
 	packaging/arm64.sh
 
-image: deps ## makes the image for a Raspberry Pi's card in dist; takes half an hour, as root
+image: deps ## makes the image for a Raspberry Pi's card in dist; takes half an hour
 	@packaging/deps.sh deb image
 	packaging/image/build.sh dist
 
@@ -101,7 +101,7 @@ app: ## makes the repository of the app of Home Assistant in dist; IMAGE names t
 # What the container is made for; one alone is made in a minute.
 ARCHITECTURES ?= amd64 arm64
 
-container: deps ## makes the container image for arm64 and amd64 in dist; takes some minutes, as root
+container: deps ## makes the container image for arm64 and amd64 in dist; takes some minutes
 	@packaging/deps.sh deb container
 	packaging/container/build.sh dist $(ARCHITECTURES)
 

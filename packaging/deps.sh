@@ -22,8 +22,8 @@ for group; do
 	case $group in
 	deb) packages="$packages mmdebstrap $other systemd-container" ;;
 	arm64) packages="$packages qemu-system-arm cpio" ;;
-	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils openssh-client $other" ;;
-	container) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support umoci skopeo crun $other" ;;
+	image) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support qemu-system-arm mtools xz-utils uidmap openssh-client $other" ;;
+	container) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support umoci skopeo crun uidmap $other" ;;
 	release) packages="$packages apt-utils gnupg openssh-client" ;;
 	app) packages="$packages python3-voluptuous python3-yaml" ;;
 	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;

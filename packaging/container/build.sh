@@ -9,6 +9,8 @@
 # commit makes the same bytes each time. The archive is named on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
+. packaging/rootfs.sh
+alone packaging/container/build.sh "$@"
 
 suite=trixie
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
@@ -17,21 +19,12 @@ out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
 step() { echo "container: $*" >&2; }
 fail() { echo "container: $*" >&2 && exit 1; }
 
-[ "$(id -u)" -eq 0 ] || fail "only root can unpack a Debian with its owners; run it with sudo"
 for program in mmdebstrap dpkg-deb; do
 	command -v "$program" >/dev/null || fail "$program is not installed; packaging/deps.sh deb container installs it"
 done
 for arch; do
-	case $arch in
-	amd64) emulator=qemu-x86_64 ;;
-	arm64) emulator=qemu-aarch64 ;;
-	*) echo "containers are for amd64 and arm64, not for $arch" >&2 && exit 2 ;;
-	esac
-	if [ "$(dpkg --print-architecture)" != "$arch" ] && [ ! -e "/proc/sys/fs/binfmt_misc/$emulator" ]; then
-		[ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || true
-		update-binfmts --enable "$emulator" ||
-			fail "this kernel runs no programs of $arch (binfmt_misc); leave $arch out, or make it on a machine that has it: packaging/container/build.sh dist $(dpkg --print-architecture)"
-	fi
+	case $arch in amd64 | arm64) ;; *) echo "containers are for amd64 and arm64, not for $arch" >&2 && exit 2 ;; esac
+	emulates "$arch"
 done
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
@@ -39,7 +32,7 @@ umask 022
 
 debs=$(packaging/deb.sh "$out" "$@")
 work=$out/container
-rm -rf "$work"
+rm -rf --one-file-system "$work"
 mkdir -p "$work"
 go build -trimpath -o "$work/layout" ./packaging/container/layout
 go build -trimpath -o "$work/spdx" ./packaging/spdx

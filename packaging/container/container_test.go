@@ -216,9 +216,15 @@ func runs(t *testing.T, bundle string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
+	// The runtime gives what it has as standard input to the container's user: that must not be
+	// this machine's /dev/null.
+	stdin := func(c *exec.Cmd) *exec.Cmd {
+		c.Stdin = strings.NewReader("")
+		return c
+	}
 	// The network has a loopback alone, which the runtime would leave down.
-	c := exec.Command("unshare", append([]string{"--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"},
-		crun("run", "--bundle", bundle, id).Args...)...)
+	c := stdin(exec.Command("unshare", append([]string{"--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"},
+		crun("run", "--bundle", bundle, id).Args...)...))
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -236,7 +242,7 @@ func runs(t *testing.T, bundle string) {
 		}
 	})
 	within := func(args ...string) (string, error) {
-		out, err := crun(append([]string{"exec", "--user", "8003:8003", id}, args...)...).CombinedOutput()
+		out, err := stdin(crun(append([]string{"exec", "--user", "8003:8003", id}, args...)...)).CombinedOutput()
 		return string(out), err
 	}
 	for deadline := time.Now().Add(2 * time.Minute); ; {

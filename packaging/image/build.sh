@@ -9,6 +9,8 @@
 # maintainer scripts of the packages are arm64's and run emulated, which takes minutes.
 set -eu
 cd "$(dirname "$0")/../.."
+. packaging/rootfs.sh
+alone packaging/image/build.sh "$@"
 
 suite=trixie
 boot_mib=512   # two kernels and their initrds
@@ -16,18 +18,7 @@ spare_mib=192  # of the root, for the first boot; then it has the whole card
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
 step() { echo "image: $*" >&2; }
 
-if [ "$(id -u)" -ne 0 ]; then
-	echo "only root can unpack a Debian with its owners and devices" >&2
-	exit 1
-fi
-# Maintainer scripts of arm64 run by an emulator that the kernel knows.
-if [ "$(dpkg --print-architecture)" != arm64 ] && [ ! -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]; then
-	[ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc none /proc/sys/fs/binfmt_misc || true
-	update-binfmts --enable qemu-aarch64 || {
-		echo "this kernel runs no programs of arm64 (binfmt_misc); make the image on a 64-bit Pi, or where the kernel has it" >&2
-		exit 1
-	}
-fi
+emulates arm64
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 umask 022
@@ -37,7 +28,7 @@ perch=$(echo "$debs" | grep '/perch_')
 version=$(dpkg-deb -f "$perch" Version)
 image=$out/perch-pi_$version.img
 work=$out/image
-rm -rf "$work"
+rm -rf --one-file-system "$work"
 mkdir -p "$work"
 
 step "compiles what the first boot and the access point run"
@@ -56,7 +47,7 @@ fi
 # in_tools runs one of them; it sees the work folder as /image.
 in_tools() {
 	mkdir -p "$tools/image"
-	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount -t proc proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
+	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount --rbind /proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
 root=$work/root
