@@ -10,7 +10,9 @@ rm -rf "$root"/usr/share/bash-completion "$root"/usr/share/zsh "$root"/usr/share
 rm -rf "$root"/usr/lib/systemd/system "$root"/etc/systemd/system "$root"/var/lib/systemd "$root"/etc/sysusers.d "$root"/usr/bin/qemu-*-static
 
 # Logs and caches; identities and backups of files.
-rm -rf "$root"/var/log/* "$root"/var/cache/* "$root"/var/lib/apt/lists/* "$root"/tmp/*
+rm -rf "$root"/var/log/* "$root"/var/cache/* "$root"/var/lib/apt/lists/*
+# In /tmp mmdebstrap has its own configuration of apt, without which apt would change this machine's lists.
+rm -f "$root/tmp/perch.deb"
 rm -f "$root"/etc/machine-id "$root"/var/lib/dbus/machine-id "$root"/etc/resolv.conf "$root"/etc/hostname "$root"/etc/.pwd.lock
 rm -f "$root"/etc/passwd- "$root"/etc/group- "$root"/etc/shadow- "$root"/etc/gshadow- "$root"/var/lib/dpkg/*-old
 # Where this machine gets its packages from is its own affair.
