@@ -49,7 +49,7 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 # The slowest packages begin first. They mostly wait, for somebody to have spoken
 # or for a machine to boot, so that two run at once, each four talks.
 test: page ## runs every test, under the race detector; prints the ten slowest
-	@packaging/deps.sh deb browser app
+	@packaging/deps.sh deb browser app release
 	go build -race ./...
 	packaging/test.py -race -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
 		./cmd/perch ./packaging ./cmd/perch/appliance ./voice/sphinx ./...
