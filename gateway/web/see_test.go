@@ -34,6 +34,7 @@ func TestPage(t *testing.T) {
 		"backup":                seeBackup,
 		"strangers write HTML":  seeHostile,
 		"the stream is cut":     seeCut,
+		"ingress":               seeIngress,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
