@@ -223,6 +223,51 @@ keymap = "de"
 timezone = "Europe/Berlin"
 `
 
+// TestWayIn: what is left on the card for its owner is written anew only where it is another.
+func TestWayIn(t *testing.T) {
+	data, card := t.TempDir(), t.TempDir()
+	left := func() (text string, info os.FileInfo) {
+		t.Helper()
+		if out, err := exec.Command("root/usr/lib/perch/way-in", data, card).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		file := filepath.Join(card, "perch-page.txt")
+		written, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err = os.Stat(file); err != nil {
+			t.Fatal(err)
+		}
+		return string(written), info
+	}
+	token := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(data, "admin-token"), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token("first")
+	text, before := left()
+	if text != "The page is at http://"+host+".local:8003/\r\nIt asks for this admin token: first\r\n" {
+		t.Errorf("it is %q", text)
+	}
+	if _, again := left(); !os.SameFile(before, again) {
+		t.Error("the same is written again")
+	}
+	token("second")
+	if text, after := left(); os.SameFile(before, after) || !strings.Contains(text, "second\r\n") {
+		t.Errorf("after another token it is %q", text)
+	}
+	if entries, err := os.ReadDir(card); err != nil || len(entries) != 1 {
+		t.Errorf("on the card are %v (%v)", entries, err)
+	}
+}
+
 // chosen is what a card of everything is like.
 func chosen() map[string]string {
 	return map[string]string{
@@ -232,11 +277,13 @@ func chosen() map[string]string {
 		"sudo cat /etc/NetworkManager/system-connections/preseed.nmconnection":    ".*72;111;109;101;.*",
 		"systemctl is-active perch ssh NetworkManager":                            "active\nactive\nactive",
 		"systemctl list-units --state=failed --no-legend --plain | cut -d' ' -f1": "",
-		"df --output=size -BG / | tail -1":                                        " *[678]G",
-		"sudo ls /boot/firmware | grep -c -e preseed -e problem || true":          "0",
-		"sudo cat /etc/shadow | cut -d: -f2 | grep -v '^[!*]' || true":            "", // nobody has a password
-		"sudo swapon --noheadings --show=NAME":                                    "/dev/zram0",
-		"sudo journalctl --header | grep -o /run/log | head -1":                   "/run/log",
+		`sudo cat /boot/firmware/perch-page.txt | tr -d '\r'`: `The page is at http://kitchen\.local:8003/
+It asks for this admin token: [0-9a-zA-Z_-]{20,}`,
+		"df --output=size -BG / | tail -1":                               " *[678]G",
+		"sudo ls /boot/firmware | grep -c -e preseed -e problem || true": "0",
+		"sudo cat /etc/shadow | cut -d: -f2 | grep -v '^[!*]' || true":   "", // nobody has a password
+		"sudo swapon --noheadings --show=NAME":                           "/dev/zram0",
+		"sudo journalctl --header | grep -o /run/log | head -1":          "/run/log",
 	}
 }
 
