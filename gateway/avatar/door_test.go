@@ -9,19 +9,21 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/goleak"
 
+	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/socket"
 )
 
@@ -69,23 +71,47 @@ func (d routed) Routes(r gin.IRouter) {
 	})
 }
 
-// start runs a door of programs with a script.
-func start(t *testing.T, script scripted, change func(*paces)) (*avatartest.Appliance, *Door) {
+// newDoor is a door of programs with a script.
+func newDoor(f *feed.Feed, script scripted) *Door {
+	return New(Options{Kind: "scripted", Feed: f, Chat: &avatartest.Chats{}, Shown: []string{feed.KindNotice}, MostMessage: 1 << 10,
+		Log: slog.New(slog.DiscardHandler), New: func(c *Conn) Program {
+			own := script
+			own.conn = c
+			return &own
+		}})
+}
+
+// start runs such a door.
+func start(t *testing.T, script scripted) (*avatartest.Appliance, *Door) {
 	t.Helper()
 	var d *Door
 	h := avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
-		d = New(Options{Kind: "scripted", Feed: f, Chat: &avatartest.Chats{}, Shown: []string{feed.KindNotice}, MostMessage: 1 << 10,
-			Log: slog.New(slog.DiscardHandler), New: func(c *Conn) Program {
-				own := script
-				own.conn = c
-				return &own
-			}})
-		if change != nil {
-			change(&d.paces)
-		}
+		d = newDoor(f, script)
 		return routed{d}
 	})
 	return h, d
+}
+
+// piped runs such a door in a bubble of virtual time, where there is no network, with one
+// program that reads nothing unless a test does.
+func piped(t *testing.T, script scripted) (d *Door, conn net.Conn, r *bufio.Reader) {
+	t.Helper()
+	bus := event.NewBus()
+	t.Cleanup(bus.Close)
+	d = newDoor(avatartest.NewFeed(bus, agent.NewBoard()), script)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	conn = doortest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := d.Open(w, r); err != nil {
+			t.Error(err)
+		}
+	}))
+	return d, conn, upgraded(t, conn)
 }
 
 // until waits for what another goroutine does, at most ten seconds.
@@ -106,6 +132,12 @@ func raw(t *testing.T, url string) *bufio.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return upgraded(t, conn)
+}
+
+// upgraded has a connection speak WebSocket.
+func upgraded(t *testing.T, conn net.Conn) *bufio.Reader {
+	t.Helper()
 	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 	r := bufio.NewReader(conn)
@@ -134,7 +166,7 @@ func TestTheGreetingComesFirst(t *testing.T) {
 			}
 		}
 		return nil
-	}}, nil)
+	}})
 	h.Bus.Publish("", "", notice(1))
 	waits := func() bool {
 		v := h.Feed.Join(feed.Filter{Kinds: []string{feed.KindNotice}})
@@ -195,7 +227,7 @@ func TestOneAnswerAtATime(t *testing.T) {
 			return "never told"
 		})
 		return nil
-	}}, nil)
+	}})
 	c := avatartest.Dial(t, h.URL, nil)
 	c.Expect(`"hello"`)
 	for _, step := range [][2]string{{"stop", "false"}, {"one", `"one"`}, {"two", `"two"`}, {"stop", "true"}, {"stop", "false"},
@@ -221,7 +253,7 @@ func TestTheEnd(t *testing.T) {
 			return nil
 		})
 		return nil
-	}}, nil)
+	}})
 	asks, idle := avatartest.Dial(t, h.URL, nil), raw(t, h.URL)
 	asks.Expect(`"hello"`)
 	asks.Send("x")
@@ -250,7 +282,7 @@ func TestWhoIsTooSlow(t *testing.T) {
 			showing <- struct{}{}
 			<-goOn
 		}
-	}}, nil)
+	}})
 	slow := raw(t, h.URL)
 	until(t, "it is connected", func() bool { return d.serving.Connected() == 1 })
 	h.Bus.Publish("", "", notice(0))
@@ -271,17 +303,12 @@ func TestWhoIsTooSlow(t *testing.T) {
 	until(t, "it is gone", func() bool { return d.serving.Connected() == 1 })
 }
 
-// TestWhoTakesNothing is disconnected: one that does not read, after the time that a
-// message may take, and one of whom there is no sign of life.
-func TestWhoTakesNothing(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*paces){
-		"reads nothing":   func(p *paces) { p.send = 100 * time.Millisecond },
-		"answers no ping": func(p *paces) { p.ping, p.quiet = 50*time.Millisecond, 300*time.Millisecond },
-	} {
+// TestWhoReadsNothing is disconnected after the time that a message may take.
+func TestWhoReadsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
-		h, d := start(t, scripted{greet: func(ctx context.Context, c *Conn) error {
-			if err := c.Send(ctx, "hello"); err != nil || name != "reads nothing" {
+		d, _, r := piped(t, scripted{greet: func(ctx context.Context, c *Conn) error {
+			if err := c.Send(ctx, "hello"); err != nil {
 				return err
 			}
 			c.Answer(ctx, func(ctx context.Context) any {
@@ -291,27 +318,72 @@ func TestWhoTakesNothing(t *testing.T) {
 				return nil
 			})
 			return nil
-		}}, change)
-		raw(t, h.URL)
-		until(t, name+": it is gone", func() bool { return d.serving.Connected() == 0 })
-		if name == "reads nothing" {
-			<-ended
+		}})
+		if got := frame(t, r); got != `"hello"` {
+			t.Error(got)
 		}
-		h.Stop()
-	}
+		time.Sleep(d.paces.send - 1)
+		if synctest.Wait(); d.serving.Connected() != 1 {
+			t.Error("it is gone too early")
+		}
+		time.Sleep(1)
+		if synctest.Wait(); d.serving.Connected() != 0 {
+			t.Error("it is still there")
+		}
+		<-ended
+	})
 }
 
-// TestWhoIsAlive answers pings, and stays for longer than one may be quiet.
-func TestWhoIsAlive(t *testing.T) {
-	t.Parallel()
-	h, d := start(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }},
-		func(p *paces) { p.ping, p.quiet = 100*time.Millisecond, 2*time.Second })
-	c := avatartest.Dial(t, h.URL, nil)
-	c.Listen()
-	time.Sleep(2500 * time.Millisecond) // nothing is said
-	c.Send("x")
-	until(t, "it is answered", func() bool { return slices.Contains(strings.Split(c.Told(), "\n"), `"here"`) })
-	if n := d.serving.Connected(); n != 1 {
-		t.Errorf("%d are connected", n)
+// frame reads a short one: its text, "ping", or nothing once the connection is over.
+func frame(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return ""
 	}
+	data := make([]byte, head[1])
+	if _, err := io.ReadFull(r, data); err != nil {
+		t.Error(err)
+	}
+	if head[0] == 0x89 {
+		return "ping"
+	}
+	return string(data)
+}
+
+// TestWhoIsAlive answers pings, and stays for as long as it does, though it says nothing.
+func TestWhoIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, conn, r := piped(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
+		const unmasked = "\x00\x00\x00\x00"
+		var dead atomic.Bool
+		told, over := make(chan string, 10), make(chan struct{})
+		go func() {
+			defer close(over)
+			for {
+				switch text := frame(t, r); {
+				case text == "":
+					return
+				case text != "ping":
+					told <- text
+				case !dead.Load():
+					_, _ = io.WriteString(conn, "\x8a\x80"+unmasked)
+				}
+			}
+		}()
+		time.Sleep(10 * d.paces.quiet)
+		if _, err := io.WriteString(conn, "\x81\x81"+unmasked+"x"); err != nil || <-told != `"hello"` || <-told != `"here"` {
+			t.Error(err)
+		}
+		dead.Store(true)
+		time.Sleep(d.paces.quiet - 1)
+		if synctest.Wait(); d.serving.Connected() != 1 {
+			t.Error("it is gone too early")
+		}
+		time.Sleep(1)
+		if synctest.Wait(); d.serving.Connected() != 0 {
+			t.Error("it is still there")
+		}
+		<-over
+	})
 }

@@ -236,12 +236,9 @@ func TestStoppedMosquitto(t *testing.T) {
 	_, end := h.run(t)
 	e.await("perch/a0b1c2d3e4f4/state", has(`"connected":true`))
 	_ = b.process.Process.Signal(syscall.SIGSTOP)
-	began := time.Now()
+	// More than the network holds: were it waited for, this would not return before the broker goes on.
 	for range 20_000 {
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("publishing took %s", took)
 	}
 	h.happens(chan1, "s1", event.TurnEnded{End: event.EndSleep}, event.Emotion{Name: "happy"})
 	_ = b.process.Process.Signal(syscall.SIGCONT)
@@ -250,7 +247,7 @@ func TestStoppedMosquitto(t *testing.T) {
 	for range 20_000 {
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
 	}
-	began = time.Now()
+	began := time.Now()
 	end()
 	// Without a limit it would wait until the broker is found dead, longer than aliveEvery.
 	if took := time.Since(began); took > goodbyeIn+8*time.Second {

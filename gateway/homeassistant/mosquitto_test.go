@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -35,13 +36,20 @@ type mosquitto struct {
 
 const user, password = "perch", "canary-p4ssword"
 
+// freePort is one at which nothing listens. It is below those that the system gives to
+// whoever asks for any, so that nobody has it by the time that a test uses it.
 func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 20_000 + mathrand.IntN(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // needMosquitto leaves a test out where the broker and its clients are not

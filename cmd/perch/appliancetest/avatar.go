@@ -1,6 +1,8 @@
 package appliancetest
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -31,7 +33,8 @@ type Told struct {
 }
 
 // NewAvatar starts one at an address, or anywhere where that is empty. It ends with the
-// test.
+// test. Once it was killed, its address is free for it to be started there again: it is
+// below those that the system gives to whoever asks for any.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
 	return AnsweringAvatar(t, address, func(string) string { return "" })
@@ -40,12 +43,16 @@ func NewAvatar(t testing.TB, address string) *Avatar {
 // AnsweringAvatar starts one that answers.
 func AnsweringAvatar(t testing.TB, address string, answer func(text string) string) *Avatar {
 	t.Helper()
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
+	var l net.Listener
+	for tries := 0; l == nil; tries++ {
+		at := address
+		if at == "" {
+			at = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		}
+		var err error
+		if l, err = net.Listen("tcp", at); err != nil && (address != "" || tries > 1000) {
+			t.Fatal(err)
+		}
 	}
 	a := &Avatar{Address: l.Addr().String(), answer: answer}
 	a.server = &http.Server{Handler: http.HandlerFunc(a.serve)}

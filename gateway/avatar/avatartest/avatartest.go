@@ -66,12 +66,17 @@ type Appliance struct {
 	Stop func() // ends all of it, once; the end of the test does so, too
 }
 
+// NewFeed returns a feed that shows the events of a bus.
+func NewFeed(bus *event.Bus, board *agent.Board) *feed.Feed {
+	return feed.New(feed.Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
+		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
+}
+
 // Start runs a door with a feed behind it.
 func Start(t testing.TB, open func(f *feed.Feed) Door, locks ...gin.HandlerFunc) *Appliance {
 	t.Helper()
 	a, board := &Appliance{Bus: event.NewBus()}, agent.NewBoard()
-	a.Feed = feed.New(feed.Options{Bus: a.Bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
-		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
+	a.Feed = NewFeed(a.Bus, board)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { board.Run(ctx, a.Bus.ReadFrom(1)) })
