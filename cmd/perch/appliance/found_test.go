@@ -14,27 +14,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/gateway/admin"
+	"perch/gateway/door/doortest"
 	"perch/gateway/mdns"
 	"perch/remote"
 )
-
-// ollama answers at an address, which port 0 chooses, and returns its port.
-func ollama(t *testing.T, address string, answer http.HandlerFunc) (port string) {
-	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &http.Server{Handler: answer}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() { _ = s.Close(); <-served })
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	return port
-}
 
 func tags(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -59,65 +46,71 @@ func server(name, address string, txt ...string) mdns.Found {
 	return f
 }
 
-func testFinder(port string, dialled func(address string), search func(context.Context, string) ([]mdns.Found, error)) finder {
+// testFinder reaches servers, by their addresses, over pipes, so that it runs in virtual time.
+func testFinder(t *testing.T, servers map[string]http.HandlerFunc, search func(context.Context, string) ([]mdns.Found, error)) (
+	f finder, asked func() []string) {
+	var mu sync.Mutex
+	var all []string
 	transport := remote.NewTransport()
 	transport.Proxy, transport.DisableKeepAlives = nil, true
-	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialled(address)
-		if !strings.HasPrefix(address, "127.") {
-			return nil, errors.New("this is a test")
+	transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+		mu.Lock()
+		all = append(all, address)
+		mu.Unlock()
+		if answer, is := servers[address]; is {
+			return doortest.Serve(t, answer), nil
 		}
-		return new(net.Dialer).DialContext(ctx, network, address)
+		return nil, errors.New("nobody is there")
 	}
-	return finder{search: search, own: "http://127.0.0.1:" + port, port: port, http: remote.NewHTTP(transport), log: slog.New(slog.DiscardHandler)}
+	asked = func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Sorted(slices.Values(all))
+	}
+	return finder{search: search, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: slog.New(slog.DiscardHandler)}, asked
 }
 
 // TestFound: what announces itself, and models on this machine and on those found, which
 // hostile names and addresses cannot turn into anything else.
 func TestFound(t *testing.T) {
-	port := ollama(t, "127.0.0.1:0", tags(`{"models":[{"name":"qwen3:4b"},{"name":"<img src=x onerror=alert(1)>"},{"name":"a\u0000b"},{"name":""},{}]}`))
-	ollama(t, "127.0.0.2:"+port, tags(`{"models":[]}`))
-	ollama(t, "127.0.0.3:"+port, tags(`<html>`))
-	ollama(t, "127.0.0.4:"+port, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://127.0.0.5:"+port+"/api/tags", http.StatusFound)
+	synctest.Test(t, func(t *testing.T) {
+		const port = ":" + ollamaPort
+		f, asked := testFinder(t, map[string]http.HandlerFunc{
+			"127.0.0.1" + port: tags(`{"models":[{"name":"qwen3:4b"},{"name":"<img src=x onerror=alert(1)>"},{"name":"a\u0000b"},{"name":""},{}]}`),
+			"127.0.0.2" + port: tags(`{"models":[]}`),
+			"127.0.0.3" + port: tags(`<html>`),
+			"127.0.0.4" + port: func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://127.0.0.5"+port+"/api/tags", http.StatusFound)
+			},
+		}, announces(map[string][]mdns.Found{
+			mdns.Wyoming: {
+				server("faster-whisper", "127.0.0.2:10300"),
+				server("<b>bold</b>\x1b[2J"+strings.Repeat("x", 300), "127.0.0.3:10200"),
+				server("of another network", "203.0.113.7:10300"),
+				server("of another interface", "[fe80::1%eth0]:10300"),
+				server("in six", "[fd00::7]:10300"),
+			},
+			mdns.HomeAssistant: {
+				server("x", "127.0.0.4:8123", "location_name", "Our house", "internal_url", "http://house.local:8123/"),
+				server("script", "127.0.0.4:8124", "internal_url", "javascript:alert(1)", "base_url", "http://me:secret@house.local"),
+			},
+		}, nil))
+		got := f.find(t.Context())
+		want := admin.Found{
+			Wyoming: []admin.FoundServer{{Name: "faster-whisper", URL: "tcp://127.0.0.2:10300"},
+				{Name: "<b>bold</b>[2J" + strings.Repeat("x", 86), URL: "tcp://127.0.0.3:10200"}, {Name: "in six", URL: "tcp://[fd00::7]:10300"}},
+			Ollama: []admin.FoundModels{{URL: "http://127.0.0.1" + port, Models: []string{"qwen3:4b", "<img src=x onerror=alert(1)>"}},
+				{URL: "http://127.0.0.2" + port, Models: []string{}}},
+			HomeAssistant: []admin.FoundServer{{Name: "Our house", URL: "http://house.local:8123"}, {Name: "script", URL: "http://127.0.0.4:8124"}},
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("found is\n%+v\nwant\n%+v", got, want)
+		}
+		reached := []string{"127.0.0.1" + port, "127.0.0.2" + port, "127.0.0.3" + port, "127.0.0.4" + port, "[fd00::7]" + port}
+		if all := asked(); !slices.Equal(all, reached) {
+			t.Errorf("asked are %q, want %q", all, reached)
+		}
 	})
-	var mu sync.Mutex
-	var asked []string
-	f := testFinder(port, func(address string) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, address)
-	}, announces(map[string][]mdns.Found{
-		mdns.Wyoming: {
-			server("faster-whisper", "127.0.0.2:10300"),
-			server("<b>bold</b>\x1b[2J"+strings.Repeat("x", 300), "127.0.0.3:10200"),
-			server("of another network", "203.0.113.7:10300"),
-			server("of another interface", "[fe80::1%eth0]:10300"),
-			server("in six", "[fd00::7]:10300"),
-		},
-		mdns.HomeAssistant: {
-			server("x", "127.0.0.4:8123", "location_name", "Our house", "internal_url", "http://house.local:8123/"),
-			server("script", "127.0.0.4:8124", "internal_url", "javascript:alert(1)", "base_url", "http://me:secret@house.local"),
-		},
-	}, nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	got := f.find(ctx)
-	want := admin.Found{
-		Wyoming: []admin.FoundServer{{Name: "faster-whisper", URL: "tcp://127.0.0.2:10300"},
-			{Name: "<b>bold</b>[2J" + strings.Repeat("x", 86), URL: "tcp://127.0.0.3:10200"}, {Name: "in six", URL: "tcp://[fd00::7]:10300"}},
-		Ollama: []admin.FoundModels{{URL: "http://127.0.0.1:" + port, Models: []string{"qwen3:4b", "<img src=x onerror=alert(1)>"}},
-			{URL: "http://127.0.0.2:" + port, Models: []string{}}},
-		HomeAssistant: []admin.FoundServer{{Name: "Our house", URL: "http://house.local:8123"}, {Name: "script", URL: "http://127.0.0.4:8124"}},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("found is\n%+v\nwant\n%+v", got, want)
-	}
-	slices.Sort(asked)
-	reached := []string{"127.0.0.1:" + port, "127.0.0.2:" + port, "127.0.0.3:" + port, "127.0.0.4:" + port, "[fd00::7]:" + port}
-	if !slices.Equal(asked, reached) {
-		t.Errorf("asked are %q, want %q", asked, reached)
-	}
 }
 
 // TestNothingFound: none is lists without anything, and a server that hangs, one that
@@ -137,13 +130,19 @@ func TestNothingFound(t *testing.T) {
 			_, _ = io.WriteString(w, `{"models":[]}`)
 		},
 	} {
-		f := testFinder(ollama(t, "127.0.0.1:0", answer), func(string) {}, announces(nil, errors.New("no interface is up")))
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		got, err := json.Marshal(f.find(ctx))
-		cancel()
-		if took := time.Since(began); err != nil || string(got) != `{"wyoming":[],"ollama":[],"homeassistant":[]}` || took > 3*time.Second {
-			t.Errorf("%s: after %s %s, %v", name, took, got, err)
+		for _, within := range []time.Duration{modelsWithin / 2, 3 * modelsWithin} {
+			synctest.Test(t, func(t *testing.T) {
+				here := map[string]http.HandlerFunc{"127.0.0.1:" + ollamaPort: answer}
+				f, _ := testFinder(t, here, announces(nil, errors.New("no interface is up")))
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				began := time.Now()
+				got, err := json.Marshal(f.find(ctx))
+				took := time.Since(began)
+				if err != nil || string(got) != `{"wyoming":[],"ollama":[],"homeassistant":[]}` || took > min(within, modelsWithin) {
+					t.Errorf("%s: after %s %s, %v", name, took, got, err)
+				}
+			})
 		}
 	}
 }
