@@ -24,7 +24,8 @@ func TestRelayCommands(t *testing.T) {
 	}
 	h := open(t, c, t.TempDir())
 	h.Eventually("it is connected", func() bool { return h.Part("relay warudo").OK })
-	for name, note := range map[string]string{"closed": "nothing listens at", "other": "something else than the program answers"} {
+	for name, note := range map[string]string{"closed": "nothing listens at", "other": "something else than the program answers",
+		"obs": "what listens at"} {
 		h.Eventually(name+" says what is wrong", func() bool { return strings.Contains(h.Part("relay "+name).Note, note) })
 	}
 	out := h.command("relay list", 0, "warudo           Warudo               ok    ws://"+works.Address,

@@ -186,7 +186,8 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
-		if !r.Showed("The washing is done.") || !r.Showed("Somebody is at the door.") || r.Stats().Turns[0].Length > 3*time.Second {
+		if !r.Showed("The washing is done.") || !r.Showed("Somebody is at the door.") ||
+			r.Showed("Ask me to remember where your keys are.") { // the end of the answer, which the doorbell cuts off
 			t.Errorf("it was told %+v", r.Stats().Turns)
 		}
 	})

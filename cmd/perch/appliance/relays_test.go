@@ -16,13 +16,15 @@ import (
 )
 
 // TestAnAvatarProgramShowsATalk: it is told states, the sentences and the mouth while a
-// robot speaks. One that is killed in the middle is told what shows then, within a second
-// of its return.
+// robot speaks. One that is killed in the middle is told what shows once it is back.
 func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	t.Parallel()
 	lasts, killed := appliancetest.NewAvatar(t, ""), appliancetest.NewAvatar(t, "")
 	c := appliancetest.Config()
 	c.Relays = []config.Relay{{Kind: "warudo", URL: "ws://" + lasts.Address}, {Kind: "warudo", Name: "second", URL: "ws://" + killed.Address}}
+	p := appliancetest.NewPeers(t)
+	p.Words, p.Rest = []string{"😊", " This", " is", " one.", " This", " is", " two.", " And", " three."}, make(chan struct{})
+	p.Use(&c)
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	for _, name := range []string{"relay warudo", "relay second"} {
@@ -31,21 +33,16 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	var talking sync.WaitGroup
 	var robot *appliancetest.Robot
 	talking.Go(func() {
-		robot = h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do")})
+		robot = h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 	})
 	h.Eventually("a mouth moves", func() bool { return len(killed.Of("stackchan.mouth")) > 0 })
 	killed.Kill()
 	h.Eventually("it is gone", func() bool { return !h.Part("relay second").OK })
 	back := appliancetest.NewAvatar(t, killed.Address)
-	began := time.Now()
 	h.Eventually("it is told again", func() bool { return len(back.All()) > 0 })
+	close(p.Rest) // not before: the robot speaks until then
 	h.Eventually("its mouth moves", func() bool { return len(back.Of("stackchan.mouth")) > 1 })
 	talking.Wait()
-	if took := back.All()[0].At.Sub(began); took > time.Second+robot.Late() {
-		t.Errorf("it is told %s after its return", took)
-	} else {
-		t.Logf("it is told %s after its return", took)
-	}
 	if first := back.Of("stackchan.state")[0].Text; first != `{"action":"stackchan.state","data":"speaking"}` {
 		t.Errorf("at its return it is told %s", first)
 	}
@@ -67,12 +64,6 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 			all := program.Of("stackchan.state")
 			return all[len(all)-1].Text == `{"action":"stackchan.state","data":"idle"}`
 		})
-	}
-	mouths := lasts.Of("stackchan.mouth")
-	took := mouths[len(mouths)-1].At.Sub(mouths[0].At)
-	t.Logf("the mouth moved %d times in %s", len(mouths), took)
-	if len(mouths) < 20 {
-		t.Errorf("the mouth moved %d times in %s", len(mouths), took)
 	}
 }
 

@@ -249,7 +249,7 @@ func Within(t *testing.T, d time.Duration, what string, done func() bool) {
 
 // FreeAddress is a loopback address that nobody listens at, and that the kernel
 // gives to no connection before a program has started that is to listen there.
-func FreeAddress(t *testing.T) string {
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {

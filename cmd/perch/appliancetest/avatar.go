@@ -1,8 +1,6 @@
 package appliancetest
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -33,8 +31,7 @@ type Told struct {
 }
 
 // NewAvatar starts one at an address, or anywhere where that is empty. It ends with the
-// test. Once it was killed, its address is free for it to be started there again: it is
-// below those that the system gives to whoever asks for any.
+// test. Once it was killed, its address is free for it to be started there again.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
 	return AnsweringAvatar(t, address, func(string) string { return "" })
@@ -43,16 +40,12 @@ func NewAvatar(t testing.TB, address string) *Avatar {
 // AnsweringAvatar starts one that answers.
 func AnsweringAvatar(t testing.TB, address string, answer func(text string) string) *Avatar {
 	t.Helper()
-	var l net.Listener
-	for tries := 0; l == nil; tries++ {
-		at := address
-		if at == "" {
-			at = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
-		}
-		var err error
-		if l, err = net.Listen("tcp", at); err != nil && (address != "" || tries > 1000) {
-			t.Fatal(err)
-		}
+	if address == "" {
+		address = FreeAddress(t)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
 	}
 	a := &Avatar{Address: l.Addr().String(), answer: answer}
 	a.server = &http.Server{Handler: http.HandlerFunc(a.serve)}

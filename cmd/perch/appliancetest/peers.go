@@ -24,6 +24,7 @@ type Peers struct {
 	Words []string      // of the model's answer
 	Calls string        // the tools it calls first, as deltas hold them; "" is none
 	Every time.Duration // between two of them; 0 is all at once
+	Rest  chan struct{} // closed when those after the first sentence may come; nil is at once
 	// Holds is a stage that never comes to an end by itself: "recognizing",
 	// "first token", "in a tool" or "speaking".
 	Holds   func() string
@@ -217,6 +218,13 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
 			whole = true
 			p.note(&p.at.sentence)
+			if p.Rest != nil {
+				select {
+				case <-p.Rest:
+				case <-r.Context().Done():
+					return
+				}
+			}
 		}
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
