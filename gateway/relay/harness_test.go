@@ -63,8 +63,14 @@ func (h *harness) name(id device.ID, name string) {
 // newHarness runs relays until the test ends.
 func newHarness(t testing.TB, targets ...Target) *harness {
 	t.Helper()
+	return changedHarness(t, slog.DiscardHandler, func(*Relays) {}, targets...)
+}
+
+// changedHarness runs relays that a test has changed before.
+func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets ...Target) *harness {
+	t.Helper()
 	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(to)
 	names, err := agent.NewWords(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +82,7 @@ func newHarness(t testing.TB, targets ...Target) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(h.relays)
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	h.stop = func() {

@@ -23,6 +23,9 @@ const (
 	firstWait  = 700 * time.Millisecond
 	longWait   = time.Minute
 	patientFor = 20 // tries before the wait grows
+	// worksFrom is for how long a program is connected that works. One that ends each
+	// connection sooner is none, or none that wants us.
+	worksFrom = 5 * time.Second
 )
 
 // Bounds of one call to a program.
@@ -42,6 +45,8 @@ type relay struct {
 	tries   chan *try
 	busy    map[string]feed.State // sessions that the program was told are at work, by place
 	noticed []string              // notifications that it was told, the latest last
+	brief   bool                  // its latest connection ended before it had worked, and that was logged
+	failed  string                // why it was tried in vain, as it was logged last
 
 	mu    sync.Mutex
 	state struct {
@@ -74,17 +79,27 @@ func (r *relay) shown() Shown {
 // run shows until ctx ends. It gives up nothing.
 func (r *relay) run(ctx context.Context) {
 	for tries := 0; ctx.Err() == nil; tries++ {
-		opened, err := r.connect(ctx)
+		began := time.Now()
+		end, err := r.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if opened {
+		if end == hasWorked {
 			tries = 0
 		}
-		r.closed(err)
-		r.wait(ctx, waitAfter(tries))
+		r.closed(end, err)
+		r.wait(ctx, began, waitAfter(tries))
 	}
 }
+
+// ending is how a try to show by a program has ended.
+type ending int
+
+const (
+	inVain    ending = iota // it could not be reached
+	wasBrief                // it was connected for less than worksFrom
+	hasWorked               // it was connected for longer
+)
 
 // waitAfter is the wait after so many tries in vain.
 func waitAfter(tries int) time.Duration {
@@ -94,8 +109,9 @@ func waitAfter(tries int) time.Duration {
 	return min(firstWait<<min(tries-patientFor+1, 10), longWait)
 }
 
-// wait waits, but no longer than a second once an agent begins to work.
-func (r *relay) wait(ctx context.Context, longest time.Duration) {
+// wait waits, but no longer than a second once an agent begins to work: one that was at work
+// when the latest try began has not brought the program back.
+func (r *relay) wait(ctx context.Context, tried time.Time, longest time.Duration) {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	began := time.Now()
@@ -104,7 +120,7 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	for {
 		select {
 		case <-viewer.News():
-			if working(viewer) {
+			if working(viewer, tried) {
 				timer.Reset(max(0, firstWait-time.Since(began)))
 			}
 		case t := <-r.tries:
@@ -117,14 +133,14 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// working reports whether an agent is at work, of what waits for a viewer.
-func working(v *feed.Viewer) (at bool) {
+// working reports whether an agent has begun to work since then, of what waits for a viewer.
+func working(v *feed.Viewer, since time.Time) (at bool) {
 	for {
 		f, _ := v.Take()
 		if f == nil {
 			return at
 		}
-		if s, is := f.Body.(feed.State); is && s.State != agent.Idle && s.State != agent.Sleeping {
+		if s, is := f.Body.(feed.State); is && (Scene{State: s.State}).busy() && s.TS >= since.Unix() {
 			at = true
 		}
 	}
@@ -144,22 +160,23 @@ func (r *relay) sessions() []string {
 }
 
 // connect opens the link and shows by it until it ends.
-func (r *relay) connect(ctx context.Context) (opened bool, err error) {
+func (r *relay) connect(ctx context.Context) (ending, error) {
 	opening, cancel := context.WithTimeout(ctx, openWithin)
 	link, err := r.program.open(opening, func(note string) { r.note(note) })
 	cancel()
 	if err != nil {
-		return false, err
+		return inVain, err
 	}
 	defer link.close()
 	r.opened(link.note())
-	c := &connection{relay: r, link: link, lips: newLips()}
+	c := &connection{relay: r, link: link, lips: newLips(), end: wasBrief}
 	ctx, cancel = context.WithCancel(ctx)
 	var moving sync.WaitGroup
 	moving.Go(func() { c.lips.run(ctx) })
 	defer moving.Wait()
 	defer cancel()
-	return true, c.run(ctx)
+	err = c.run(ctx)
+	return c.end, err
 }
 
 func (r *relay) note(note string) {
@@ -172,14 +189,37 @@ func (r *relay) note(note string) {
 	}
 }
 
+// opened notes that the program is connected, and logs it; after one that was so only
+// briefly, not before it works.
 func (r *relay) opened(note string) {
-	r.log.Info("an avatar program is connected", "kind", r.kind.name, "url", r.target.address())
+	if !r.brief {
+		r.logConnected()
+	}
 	r.set(true, note)
 }
 
-// closed notes that the program is not there, and logs it once.
-func (r *relay) closed(err error) {
-	if was := r.shown(); was.OK || was.Note != err.Error() {
+func (r *relay) logConnected() {
+	r.log.Info("an avatar program is connected", "kind", r.kind.name, "url", r.target.address())
+}
+
+// works notes that the program was connected long enough to work.
+func (c *connection) works() {
+	if c.brief {
+		c.logConnected()
+	}
+	c.end, c.brief, c.failed = hasWorked, false, ""
+}
+
+// closed notes that the program is not there, and logs it once until it has worked again.
+func (r *relay) closed(end ending, err error) {
+	news := true
+	switch end {
+	case inVain:
+		news, r.failed = r.failed != err.Error(), err.Error()
+	case wasBrief:
+		news, r.brief = !r.brief, true
+	}
+	if news {
 		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.name, "url", r.target.address(), "err", err)
 	}
 	r.set(false, err.Error())
@@ -211,6 +251,7 @@ type connection struct {
 	told   Scene   // what was told last
 	open   float64 // how far its mouth was told to be open
 	lips   *lips   // where nobody has the sound
+	end    ending  // how it ends, as far as is known
 	try    *try    // instead of what there is to show; else nil
 }
 
@@ -224,6 +265,8 @@ func (c *connection) run(ctx context.Context) error {
 	keep, look := newTicker(c.link.every()), newTicker(c.looks())
 	defer keep.stop()
 	defer look.stop()
+	worked := time.NewTimer(worksFrom)
+	defer worked.Stop()
 	// What there is waits already: a program that comes back is not shown at rest first.
 	if err := c.begin(ctx); err != nil && !errors.Is(err, errLate) {
 		return err
@@ -253,6 +296,8 @@ func (c *connection) run(ctx context.Context) error {
 				c.noteName(now)
 				err = c.anew(ctx, filter)
 			}
+		case <-worked.C:
+			c.works()
 		case <-c.try.next():
 			if err = c.step(ctx); err == nil && c.try == nil {
 				err = c.anew(ctx, filter) // what has happened meanwhile was not told

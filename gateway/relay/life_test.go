@@ -1,0 +1,171 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent/feed"
+	"perch/event"
+)
+
+// stage is a program in memory, so that the life of its connections is seen on a clock of
+// the test's own.
+type stage struct {
+	play func() (link, error)
+
+	mu    sync.Mutex
+	opens []time.Time // when it was reached, or tried in vain
+}
+
+func (s *stage) open(context.Context, func(string)) (link, error) {
+	s.mu.Lock()
+	s.opens = append(s.opens, time.Now())
+	s.mu.Unlock()
+	return s.play()
+}
+
+// opened is how often it was tried, and when that was last.
+func (s *stage) opened() (n int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n = len(s.opens); n > 0 {
+		last = s.opens[n-1]
+	}
+	return n, last
+}
+
+// staged is a link of its own.
+type staged struct {
+	quiet
+	over chan error
+	take func(*feed.Frame) error // nil takes all
+}
+
+func (l *staged) ended() <-chan error { return l.over }
+
+func (l *staged) frame(_ context.Context, f *feed.Frame, _ Scene) error {
+	if l.take == nil {
+		return nil
+	}
+	return l.take(f)
+}
+
+// staging runs a relay to a program in memory. logged is what was logged so far.
+func staging(t *testing.T, s *stage) (h *harness, logged func() string) {
+	t.Helper()
+	var text bytes.Buffer // which the handler locks
+	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.all[0].program = s }, Target{Kind: "warudo"})
+	return h, func() string {
+		synctest.Wait()
+		return text.String()
+	}
+}
+
+// TestAProgramThatClosesAtOnce whatever reaches it is left alone for longer and longer,
+// also while an agent is at work, and the log does not fill.
+func TestAProgramThatClosesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{play: func() (link, error) {
+			l := &staged{over: make(chan error, 1)}
+			l.over <- errors.New("it has closed the connection")
+			return l, nil
+		}}
+		h, logged := staging(t, s)
+		h.happens(robotA, "s", event.RobotOnline{}, event.SpeakingStarted{})
+		time.Sleep(time.Hour)
+		// Twenty times at first, then seven while the wait grows to a minute.
+		if n, _ := s.opened(); n > patientFor+7+60+1 {
+			t.Errorf("it is reached %d times in an hour", n)
+		}
+		if n := strings.Count(logged(), "\n"); n != 2 {
+			t.Errorf("%d lines are logged, first\n%.900s", n, logged())
+		}
+		// Each time the page is told that it is there and that it is gone.
+		if n, _ := s.opened(); h.bus.Seq() > uint64(2*n+3) {
+			t.Errorf("%d events of %d connections", h.bus.Seq(), n)
+		}
+	})
+}
+
+// TestAProgramIsBackWithinASecond that has worked, however long it was away before; and
+// one that is away when an agent begins to work. The log says each once.
+func TestAProgramIsBackWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("nothing listens there")
+		is := make(chan *staged, 1) // the program, while it is there
+		s := &stage{play: func() (link, error) {
+			select {
+			case l := <-is:
+				return l, nil
+			default:
+				return nil, away
+			}
+		}}
+		start := func() *staged {
+			l := &staged{over: make(chan error, 1)}
+			is <- l
+			return l
+		}
+		h, logged := staging(t, s)
+		time.Sleep(time.Hour)
+		program := start()
+		time.Sleep(longWait)
+		if !h.relays.List()[0].OK {
+			t.Fatalf("it is not connected a minute after it came: %+v", h.relays.List())
+		}
+		time.Sleep(worksFrom)
+		program.over <- errors.New("it has gone")
+		synctest.Wait()
+		gone := time.Now()
+		time.Sleep(time.Nanosecond)
+		program = start()
+		h.eventually("it is back", func() bool { return h.relays.List()[0].OK })
+		if _, last := s.opened(); last.Sub(gone) != firstWait || firstWait >= time.Second {
+			t.Errorf("it is tried again after %s", last.Sub(gone))
+		}
+		program.over <- errors.New("it has gone") // before it has worked, but after one that has
+		synctest.Wait()
+		gone = time.Now()
+		start()
+		h.eventually("it is back again", func() bool { return h.relays.List()[0].OK })
+		if _, last := s.opened(); last.Sub(gone) != firstWait {
+			t.Errorf("it is tried again after %s", last.Sub(gone))
+		}
+		time.Sleep(worksFrom)
+		var lines []string
+		for line := range strings.Lines(logged()) {
+			_, line, _ = strings.Cut(line, "msg=\"an avatar program is ")
+			lines = append(lines, strings.SplitN(line, "\"", 2)[0])
+		}
+		const here, not = "connected", "not connected; it is tried again"
+		if want := []string{not, here, not, here, not, here}; !slices.Equal(lines, want) {
+			t.Errorf("it is logged %q", lines)
+		}
+	})
+}
+
+// TestAnAgentThatBeginsToWork has a program tried at once that is away for long.
+func TestAnAgentThatBeginsToWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{play: func() (link, error) { return nil, errors.New("nothing listens there") }}
+		h, _ := staging(t, s)
+		h.happens(robotA, "s", event.RobotOnline{})
+		time.Sleep(time.Hour)
+		before, last := s.opened()
+		time.Sleep(last.Add(longWait / 2).Sub(time.Now()))
+		h.happens(robotA, "s", event.ListeningStarted{})
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		if n, _ := s.opened(); n != before+1 {
+			t.Errorf("it is tried %d times", n-before)
+		}
+	})
+}
