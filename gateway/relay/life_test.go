@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
 )
@@ -134,19 +135,21 @@ func TestAProgramIsBackWithinASecond(t *testing.T) {
 		program.over <- errors.New("it has gone") // before it has worked, but after one that has
 		synctest.Wait()
 		gone = time.Now()
-		start()
+		program = start()
 		h.eventually("it is back again", func() bool { return h.relays.List()[0].OK })
 		if _, last := s.opened(); last.Sub(gone) != firstWait {
 			t.Errorf("it is tried again after %s", last.Sub(gone))
 		}
 		time.Sleep(worksFrom)
+		program.over <- errors.New("it has gone")
+		time.Sleep(time.Minute)
 		var lines []string
 		for line := range strings.Lines(logged()) {
 			_, line, _ = strings.Cut(line, "msg=\"an avatar program is ")
 			lines = append(lines, strings.SplitN(line, "\"", 2)[0])
 		}
 		const here, not = "connected", "not connected; it is tried again"
-		if want := []string{not, here, not, here, not, here}; !slices.Equal(lines, want) {
+		if want := []string{not, here, not, here, not, here, not, not}; !slices.Equal(lines, want) {
 			t.Errorf("it is logged %q", lines)
 		}
 	})
@@ -166,6 +169,45 @@ func TestAnAgentThatBeginsToWork(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		if n, _ := s.opened(); n != before+1 {
 			t.Errorf("it is tried %d times", n-before)
+		}
+	})
+}
+
+// TestASessionThatEndsIsNotForgotten where the program goes again and again before it is told.
+func TestASessionThatEndsIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		fails := ""
+		s := &stage{play: func() (link, error) {
+			return &staged{take: func(f *feed.Frame) error {
+				s, is := f.Body.(feed.State)
+				if is && s.Session == fails {
+					return errors.New("it has gone")
+				} else if is {
+					told = append(told, s.Session+" "+string(s.State))
+				}
+				return nil
+			}}, nil
+		}}
+		h, _ := staging(t, &stage{play: func() (link, error) { return nil, errors.New("nothing listens there") }})
+		h.happens("", "still", event.ThinkingStarted{})
+		synctest.Wait()
+		c := &connection{relay: h.relays.all[0], lips: newLips()}
+		h.stop()
+		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
+		for _, fails = range []string{"still", "over", "still", ""} {
+			c.link, _ = s.play()
+			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, All: true}), scenes{}, nil
+			if err := c.begin(t.Context()); (err == nil) != (fails == "") {
+				t.Errorf("%s fails: %v", fails, err)
+			}
+			c.viewer.Leave()
+		}
+		if !slices.Equal(told, []string{"still thinking", "over idle"}) {
+			t.Errorf("it is told %q", told)
+		}
+		if len(c.busy) != 1 || c.busy["still"].State != agent.Thinking {
+			t.Errorf("%v count as told at work", c.busy)
 		}
 	})
 }

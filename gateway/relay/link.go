@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -252,7 +253,9 @@ type connection struct {
 	open   float64 // how far its mouth was told to be open
 	lips   *lips   // where nobody has the sound
 	end    ending  // how it ends, as far as is known
-	try    *try    // instead of what there is to show; else nil
+	// unsaid are those of busy that the program was told nothing of since the viewer joined.
+	unsaid map[string]feed.State
+	try    *try // instead of what there is to show; else nil
 }
 
 // run shows until ctx or the link ends.
@@ -343,23 +346,20 @@ func (c *connection) anew(ctx context.Context, filter feed.Filter) error {
 }
 
 // begin tells what there is when a viewer has joined, and that sessions have ended that
-// the program was told are at work.
+// the program was told are at work. One that it cannot be told of is kept for later.
 func (c *connection) begin(ctx context.Context) error {
-	before := c.busy
-	c.busy = map[string]feed.State{}
+	c.unsaid = maps.Clone(c.busy)
 	if err := c.take(ctx); err != nil {
 		return err
 	}
-	for place, s := range before {
-		if _, still := c.busy[place]; still {
-			continue
-		}
+	for place, s := range c.unsaid {
 		s.State, s.Detail = agent.Idle, nil
 		ended := feed.NewFrame(feed.KindState, s)
 		ended.Robot, ended.Session = s.Robot, s.Session
 		if err := c.frame(ctx, ended, c.scenes.front()); err != nil && !errors.Is(err, errUntold) {
 			return err
 		}
+		delete(c.busy, place)
 	}
 	return nil
 }
@@ -382,6 +382,7 @@ func (c *connection) known(f *feed.Frame) (notification string, known bool) {
 func (c *connection) noteTold(f *feed.Frame, notification string) {
 	if s, is := f.Body.(feed.State); is {
 		place := cmp.Or(string(s.Robot), s.Session)
+		delete(c.unsaid, place)
 		if delete(c.busy, place); (Scene{State: s.State}).busy() && len(c.busy) < mostScenes {
 			c.busy[place] = s
 		}

@@ -130,7 +130,8 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), tries: make(chan *try)}
+	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), tries: make(chan *try),
+		busy: map[string]feed.State{}}
 	r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.title, err)
