@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +24,15 @@ func TestRelayCommands(t *testing.T) {
 		{Kind: "warudo", Name: "other", URL: strings.Replace(other.URL("/"), "http", "ws", 1)},
 		{Kind: "obs", URL: "ws://" + works.Address, Key: "a secret of OBS"},
 	}
-	h := open(t, c, t.TempDir())
+	data := t.TempDir()
+	gestures := filepath.Join(data, "gestures", "mine.json")
+	if err := os.MkdirAll(filepath.Dir(gestures), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gestures, []byte(`{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, c, data)
 	h.Eventually("it is connected", func() bool { return h.Part("relay warudo").OK })
 	for name, note := range map[string]string{"closed": "nothing listens at", "other": "something else than the program answers",
 		"obs": "what listens at"} {
@@ -39,7 +49,7 @@ func TestRelayCommands(t *testing.T) {
 		list[0].Since.IsZero() {
 		t.Errorf("as JSON: %+v %v", list, err)
 	}
-	h.command("relay try warudo --each 100ms", 0, "state thinking", "face happy", "gesture wave", "mouth 100 %", "notification", "rest")
+	h.command("relay try warudo --each 100ms", 0, "state thinking", "face happy", "gesture wave", "gesture twirl", "mouth 100 %", "notification", "rest")
 	for _, want := range []string{`"ponders"`, `{"action":"stackchan.gesture","data":"dance"}`, `{"action":"stackchan.mouth","data":1}`} {
 		if len(works.Of(want)) == 0 {
 			t.Errorf("%s was not told", want)

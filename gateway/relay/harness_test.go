@@ -78,7 +78,7 @@ func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets
 	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
 	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
-		Tokens: &storetest.Table[string]{}, Home: h.home, Name: "Perch", Log: log})
+		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,9 +56,10 @@ type Options struct {
 	Find   func(robot string) (device.ID, error)
 	Voice  loudness
 	Tokens tokens
-	Home   string // the directory in which programs of this machine leave their addresses
-	Name   string // the appliance's, as programs show it
-	Log    *slog.Logger
+	Gestures []string // the names of those that there are, for Try
+	Home     string   // the directory in which programs of this machine leave their addresses
+	Name     string   // the appliance's, as programs show it
+	Log      *slog.Logger
 }
 
 // Relays are all programs that show the agents.

@@ -76,7 +76,7 @@ func TestATry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"state idle", "face happy",
-		"feeling curiosity", "gesture dance", "sentence", "mouth 100 %", "notification", "question"} {
+		"feeling curiosity", "gesture dance", "gesture twirl", "sentence", "mouth 100 %", "notification", "question"} {
 		if !strings.Contains(fmt.Sprint(shown), want) {
 			t.Errorf("%s was not tried", want)
 		}

@@ -21,11 +21,6 @@ var (
 	errAnother = errors.New("somebody else tries the same program")
 )
 
-// gestures are those that are tried: the ones that are built in.
-func gestures() []string {
-	return []string{"wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"}
-}
-
 // Try walks a program through everything that it can show, each for so long, and calls
 // report before each. It returns when all was shown, or with the error that ended it.
 func (r *Relays) Try(ctx context.Context, name string, each time.Duration, report func(what string) error) error {
@@ -103,7 +98,7 @@ func (r *relay) steps() (all []step) {
 		add("moods", "feeling "+feeling, func(s *Scene) { s.Mood = moodOf(feeling) },
 			feed.NewFrame(feed.KindMood, feed.Mood{Type: feed.KindMood, Session: "try", Mood: moodOf(feeling)}), 0)
 	}
-	for _, name := range gestures() {
+	for _, name := range r.o.Gestures {
 		add("gestures", "gesture "+name, nil, feed.NewFrame(feed.KindGesture, feed.Gesture{Type: feed.KindGesture, Name: name, By: event.ByOwner}), 0)
 	}
 	sentence := "This is " + r.o.Name + ", trying its words."

@@ -14,7 +14,7 @@ import (
 // newRelays makes what shows the agents in avatar programs.
 func (a *Appliance) newRelays() error {
 	o := relay.Options{Feed: a.feed, Bus: a.Bus, Words: a.words, Find: a.Robots.Find, Voice: &a.loudness,
-		Tokens: store.NewTable[string](a.DB, "relay-tokens"), Name: a.Config.Name, Log: a.Log}
+		Tokens: store.NewTable[string](a.DB, "relay-tokens"), Gestures: a.gestures.Names(), Name: a.Config.Name, Log: a.Log}
 	if home, err := os.UserHomeDir(); err == nil {
 		o.Home = home // a service may have none; then addresses have to be configured
 	}
