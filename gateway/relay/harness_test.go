@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -105,14 +107,30 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 	}
 }
 
-// eventually waits for something, at most ten seconds.
+// eventually waits for something.
 func (h *harness) eventually(what string, is func() bool) {
 	h.t.Helper()
-	for until := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	if !await(is) {
+		h.t.Fatalf("%s: not within a minute; %+v", what, h.relays.List())
+	}
+}
+
+// eventually waits for something.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	if !await(is) {
+		t.Fatalf("%s: not within a minute", what)
+	}
+}
+
+// await waits for so long that what is not there then never comes.
+func await(is func() bool) bool {
+	for until := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			h.t.Fatalf("%s: not within ten seconds; %+v", what, h.relays.List())
+			return false
 		}
 	}
+	return true
 }
 
 // voiceLevel is the loudness of one robot.
@@ -189,16 +207,36 @@ func greetingFake(t testing.TB, address string, greet func() any, answer func([]
 	return f
 }
 
-// anywhere is an address at which the system chooses the port.
+// anywhere is any address of this machine.
 const anywhere = "127.0.0.1:0"
 
-// listen listens at an address.
-func listen(t testing.TB, address string) net.Listener {
+// somewhere has listen listen at an address. Where that is anywhere it is one whose port is
+// below those that the kernel gives to connections: a program that was stopped finds it free.
+func somewhere(t testing.TB, address string, listen func(address string) error) (at string) {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
+	if address != anywhere {
+		if err := listen(address); err != nil {
+			t.Fatal(err)
+		}
+		return address
 	}
+	for range 100 {
+		at = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if listen(at) == nil {
+			return at
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// listen listens at an address.
+func listen(t testing.TB, address string) (l net.Listener) {
+	t.Helper()
+	somewhere(t, address, func(at string) (err error) {
+		l, err = net.Listen("tcp", at)
+		return err
+	})
 	return l
 }
 

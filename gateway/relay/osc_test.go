@@ -93,11 +93,11 @@ func newListener(t testing.TB, address string) *listener {
 // again starts it, or one that was stopped, where it was. It has been told nothing yet.
 func (l *listener) again() {
 	l.t.Helper()
-	conn, err := net.ListenPacket("udp", l.address)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.conn, l.address, l.told = conn, conn.LocalAddr().String(), nil
+	l.address = somewhere(l.t, l.address, func(at string) (err error) {
+		l.conn, err = net.ListenPacket("udp", at)
+		return err
+	})
+	l.told = nil
 	l.serving.Go(l.serve)
 }
 

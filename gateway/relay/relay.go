@@ -53,9 +53,9 @@ type Options struct {
 	Bus     *event.Bus
 	Words   *agent.Words
 	// Find is the robot that is meant by a MAC address or a name.
-	Find   func(robot string) (device.ID, error)
-	Voice  loudness
-	Tokens tokens
+	Find     func(robot string) (device.ID, error)
+	Voice    loudness
+	Tokens   tokens
 	Gestures []string // the names of those that there are, for Try
 	Home     string   // the directory in which programs of this machine leave their addresses
 	Name     string   // the appliance's, as programs show it

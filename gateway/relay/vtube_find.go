@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -14,14 +16,15 @@ const (
 	mostBroadcast = 4 << 10 // bytes
 )
 
-// findVTube waits for VTube Studio to say in the local network where it is, and returns
-// its address, or nothing. Another program may have the port; then nothing is heard.
-func findVTube(ctx context.Context, broadcasts string) (url string) {
+// findVTube waits for VTube Studio to say where it is, and returns its address where it is
+// on this machine, or else where another machine of the network says that it is with it, or
+// nothing. Another program may have the port; then nothing is heard.
+func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (found, elsewhere string) {
 	ctx, cancel := context.WithTimeout(ctx, listenFor)
 	defer cancel()
 	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", broadcasts)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
@@ -29,14 +32,41 @@ func findVTube(ctx context.Context, broadcasts string) (url string) {
 	for {
 		n, from, err := conn.ReadFrom(packet)
 		if err != nil {
-			return ""
+			return "", elsewhere
 		}
-		if sender, is := from.(*net.UDPAddr); is {
-			if url := vtubeAt(packet[:n], sender.IP); url != "" {
-				return url
-			}
+		sender, is := from.(*net.UDPAddr)
+		if !is {
+			continue
+		}
+		at := vtubeAt(packet[:n], sender.IP)
+		switch {
+		case at != "" && here(sender.IP):
+			return at, ""
+		case at != "" && (elsewhere == "" || at < elsewhere): // the same of several each time
+			elsewhere = at
 		}
 	}
+}
+
+// ofThisMachine reports whether an address is one of this machine, as it has them now.
+func ofThisMachine(ip net.IP) bool {
+	if ip.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		network, is := a.(*net.IPNet)
+		return is && network.IP.Equal(ip)
+	})
+}
+
+// hostOf is the IP address that a URL names, or nil.
+func hostOf(address string) net.IP {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	return net.ParseIP(u.Hostname())
 }
 
 // leastPort is the first port that a program of a user listens at.
@@ -44,7 +74,7 @@ const leastPort = 1024
 
 // vtubeAt is where a broadcast says that VTube Studio listens: at the machine that has sent
 // it, which is one of this network. It says nothing if its user has switched its API off.
-func vtubeAt(packet []byte, sender net.IP) (url string) {
+func vtubeAt(packet []byte, sender net.IP) (at string) {
 	var m struct {
 		API  string `json:"apiName"`
 		Type string `json:"messageType"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -18,11 +19,12 @@ import (
 // the model that is loaded; parameters are what a face tracker would say.
 type vtubeStudio struct {
 	*own
-	usual      string    // where it is looked for first
-	last       string    // where a broadcast said that it is, and it has let us in
-	broadcasts string    // where it says each two seconds where it is, for UDP
-	denied     time.Time // when somebody denied access in the popup
-	denier     string    // where that was
+	usual      string            // where it is looked for first
+	last       string            // where a broadcast said that it is, and it has let us in
+	broadcasts string            // where it says each two seconds where it is, for UDP
+	here       func(net.IP) bool // an address is of this machine
+	denied     time.Time         // when somebody denied access in the popup
+	denier     string            // where that was
 }
 
 const (
@@ -38,7 +40,7 @@ func vtubeStudioKind() kind {
 		name: "vtube_studio", title: "VTube Studio", url: vtubeURL, finds: true,
 		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
 		make: func(o *own) (program, error) {
-			p := &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts}
+			p := &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}
 			if o.URL == "" {
 				return p, nil
 			}
@@ -68,21 +70,27 @@ func (p *vtubeStudio) open(ctx context.Context, note func(string)) (link, error)
 }
 
 // reach connects to where the program is configured to be, or else to where it usually is,
-// or else to where it was found last, or else to where it says it is.
+// or else to where it was found last, or else to where it says it is. Any machine of the
+// network could say that, and would be told what the agents do: unless its owner has named
+// it, only this one is believed.
 func (l *vtubeLink) reach(ctx context.Context) error {
 	p := l.program
 	if p.URL != "" {
 		return l.dial(ctx, p.URL)
 	}
 	err := l.dial(ctx, p.usual)
-	if err == nil || p.last != "" && l.dial(ctx, p.last) == nil {
+	if err == nil || p.last != "" && p.here(hostOf(p.last)) && l.dial(ctx, p.last) == nil {
 		return nil
 	}
-	url := findVTube(ctx, p.broadcasts)
-	if url == "" {
-		return fmt.Errorf("%w; nor does VTube Studio say in this network where it is", err)
+	found, elsewhere := findVTube(ctx, p.broadcasts, p.here)
+	if found != "" {
+		return l.dial(ctx, found)
 	}
-	return l.dial(ctx, url)
+	if elsewhere != "" {
+		return fmt.Errorf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
+			p.usual, elsewhere, elsewhere)
+	}
+	return fmt.Errorf("%w; nor does VTube Studio say on this machine where it is", err)
 }
 
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
