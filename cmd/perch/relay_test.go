@@ -49,7 +49,8 @@ func TestRelayCommands(t *testing.T) {
 		list[0].Since.IsZero() {
 		t.Errorf("as JSON: %+v %v", list, err)
 	}
-	h.command("relay try warudo --each 100ms", 0, "state thinking", "face happy", "gesture wave", "gesture twirl", "mouth 100 %", "notification", "rest")
+	h.command("relay try warudo --each 100ms", 0, "state thinking", "face happy", "gesture wave", "gesture twirl", "mouth 100 %", "notification",
+		"rest")
 	for _, want := range []string{`"ponders"`, `{"action":"stackchan.gesture","data":"dance"}`, `{"action":"stackchan.mouth","data":1}`} {
 		if len(works.Of(want)) == 0 {
 			t.Errorf("%s was not told", want)
