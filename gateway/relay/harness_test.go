@@ -272,30 +272,6 @@ func kill(s *httptest.Server) {
 	s.Close()
 }
 
-// lateness is for how long this machine kept a goroutine waiting until it is asked, in all.
-func lateness(t testing.TB) func() time.Duration {
-	var watch sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	late := time.Duration(0)
-	watch.Go(func() {
-		const every = 10 * time.Millisecond
-		for ctx.Err() == nil {
-			began := time.Now()
-			time.Sleep(every)
-			if over := time.Since(began) - every; over > every/2 {
-				late += over
-			}
-		}
-	})
-	stop := func() time.Duration {
-		cancel()
-		watch.Wait()
-		return late
-	}
-	t.Cleanup(func() { stop() })
-	return stop
-}
-
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 20, Subprotocols: []string{"obswebsocket.json"}})
 	if err != nil {
@@ -386,6 +362,27 @@ func (f *fake) last(part string) string {
 		}
 	}
 	return ""
+}
+
+// wrongProgram answers the first message as it does, and counts as no program: why is said. One
+// that answers nothing is waited for until it has that message.
+func wrongProgram(t *testing.T, answers []any, want string, of func(url string) program) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it
+	defer cancel()
+	f := newFake(t, "", func([]byte) []any {
+		if answers == nil {
+			cancel()
+		}
+		return answers
+	})
+	l, err := of("ws://"+f.address).open(ctx, func(string) {})
+	if err == nil {
+		l.close()
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, and not %s", err, want)
+	}
 }
 
 // turn is a spoken turn from its beginning to the first sentence.

@@ -17,24 +17,24 @@ import (
 	"perch/event"
 )
 
-// stage is a program in memory, so that the life of its connections is seen on a clock of
+// fakeProgram is a program in memory, so that the life of its connections is seen on a clock of
 // the test's own.
-type stage struct {
-	play func() (link, error)
+type fakeProgram struct {
+	connect func() (link, error)
 
 	mu    sync.Mutex
 	opens []time.Time // when it was reached, or tried in vain
 }
 
-func (s *stage) open(context.Context, func(string)) (link, error) {
+func (s *fakeProgram) open(context.Context, func(string)) (link, error) {
 	s.mu.Lock()
 	s.opens = append(s.opens, time.Now())
 	s.mu.Unlock()
-	return s.play()
+	return s.connect()
 }
 
 // opened is how often it was tried, and when that was last.
-func (s *stage) opened() (n int, last time.Time) {
+func (s *fakeProgram) opened() (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n = len(s.opens); n > 0 {
@@ -43,24 +43,24 @@ func (s *stage) opened() (n int, last time.Time) {
 	return n, last
 }
 
-// staged is a link of its own.
-type staged struct {
+// fakeLink is a link of its own.
+type fakeLink struct {
 	quiet
 	over chan error
 	take func(*feed.Frame) error // nil takes all
 }
 
-func (l *staged) ended() <-chan error { return l.over }
+func (l *fakeLink) ended() <-chan error { return l.over }
 
-func (l *staged) frame(_ context.Context, f *feed.Frame, _ Scene) error {
+func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	if l.take == nil {
 		return nil
 	}
 	return l.take(f)
 }
 
-// staging runs a relay to a program in memory. logged is what was logged so far.
-func staging(t *testing.T, s *stage) (h *harness, logged func() string) {
+// runFake runs a relay to a program in memory. logged is what was logged so far.
+func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	t.Helper()
 	var text bytes.Buffer // which the handler locks
 	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.all[0].program = s }, Target{Kind: "warudo"})
@@ -74,12 +74,12 @@ func staging(t *testing.T, s *stage) (h *harness, logged func() string) {
 // also while an agent is at work, and the log does not fill.
 func TestAProgramThatClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{play: func() (link, error) {
-			l := &staged{over: make(chan error, 1)}
+		s := &fakeProgram{connect: func() (link, error) {
+			l := &fakeLink{over: make(chan error, 1)}
 			l.over <- errors.New("it has closed the connection")
 			return l, nil
 		}}
-		h, logged := staging(t, s)
+		h, logged := runFake(t, s)
 		h.happens(robotA, "s", event.RobotOnline{}, event.SpeakingStarted{})
 		time.Sleep(time.Hour)
 		// Twenty times at first, then seven while the wait grows to a minute.
@@ -101,8 +101,8 @@ func TestAProgramThatClosesAtOnce(t *testing.T) {
 func TestAProgramIsBackWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("nothing listens there")
-		is := make(chan *staged, 1) // the program, while it is there
-		s := &stage{play: func() (link, error) {
+		is := make(chan *fakeLink, 1) // the program, while it is there
+		s := &fakeProgram{connect: func() (link, error) {
 			select {
 			case l := <-is:
 				return l, nil
@@ -110,12 +110,12 @@ func TestAProgramIsBackWithinASecond(t *testing.T) {
 				return nil, away
 			}
 		}}
-		start := func() *staged {
-			l := &staged{over: make(chan error, 1)}
+		start := func() *fakeLink {
+			l := &fakeLink{over: make(chan error, 1)}
 			is <- l
 			return l
 		}
-		h, logged := staging(t, s)
+		h, logged := runFake(t, s)
 		time.Sleep(time.Hour)
 		program := start()
 		time.Sleep(longWait)
@@ -158,8 +158,8 @@ func TestAProgramIsBackWithinASecond(t *testing.T) {
 // TestAnAgentThatBeginsToWork has a program tried at once that is away for long.
 func TestAnAgentThatBeginsToWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{play: func() (link, error) { return nil, errors.New("nothing listens there") }}
-		h, _ := staging(t, s)
+		s := &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }}
+		h, _ := runFake(t, s)
 		h.happens(robotA, "s", event.RobotOnline{})
 		time.Sleep(time.Hour)
 		before, last := s.opened()
@@ -178,8 +178,8 @@ func TestASessionThatEndsIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		fails := ""
-		s := &stage{play: func() (link, error) {
-			return &staged{take: func(f *feed.Frame) error {
+		s := &fakeProgram{connect: func() (link, error) {
+			return &fakeLink{take: func(f *feed.Frame) error {
 				s, is := f.Body.(feed.State)
 				if is && s.Session == fails {
 					return errors.New("it has gone")
@@ -189,14 +189,14 @@ func TestASessionThatEndsIsNotForgotten(t *testing.T) {
 				return nil
 			}}, nil
 		}}
-		h, _ := staging(t, &stage{play: func() (link, error) { return nil, errors.New("nothing listens there") }})
+		h, _ := runFake(t, &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }})
 		h.happens("", "still", event.ThinkingStarted{})
 		synctest.Wait()
 		c := &connection{relay: h.relays.all[0], lips: newLips()}
 		h.stop()
 		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
 		for _, fails = range []string{"still", "over", "still", ""} {
-			c.link, _ = s.play()
+			c.link, _ = s.connect()
 			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, All: true}), scenes{}, nil
 			if err := c.begin(t.Context()); (err == nil) != (fails == "") {
 				t.Errorf("%s fails: %v", fails, err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"perch/agent"
 	"perch/event"
@@ -233,8 +232,12 @@ func TestNizimaForgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := strings.Count(f.all(), "RegisterPlugin")
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // nobody switches on what is new
-		l, err := p.open(ctx, func(string) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		l, err := p.open(ctx, func(note string) {
+			if strings.Contains(note, "to switch Perch on") {
+				cancel() // nobody does that for what is new
+			}
+		})
 		cancel()
 		if err == nil {
 			l.close()
@@ -247,21 +250,20 @@ func TestNizimaForgets(t *testing.T) {
 
 // TestWhatIsNotNizima costs nothing.
 func TestWhatIsNotNizima(t *testing.T) {
-	for name, answers := range map[string][]any{
-		"nothing":  nil,
-		"garbage":  {7, rawText("{"), map[string]any{"Id": 1}},
-		"no token": {map[string]any{"Id": "1", "Type": "Response", "Method": "RegisterPlugin", "Data": map[string]any{}}},
-		"another":  {map[string]any{"Id": "1", "Type": "Response", "Method": "Hello"}},
+	no := map[string]any{"Id": "1", "Type": "Response", "Method": "RegisterPlugin", "Data": map[string]any{}}
+	for name, c := range map[string]struct {
+		answers []any
+		want    string
+	}{
+		"nothing":  {nil, "does not answer: context canceled"},
+		"garbage":  {[]any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}, "does not answer: it has closed the connection"},
+		"no token": {[]any{no}, "a token that is none"},
+		"another":  {[]any{map[string]any{"Id": "1", "Type": "Response", "Method": "Hello"}}, "something else than nizima LIVE answers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, "", func([]byte) []any { return answers })
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			p := nizima{&own{Target: Target{URL: "ws://" + f.address}, tokens: &storetest.Table[string]{}}}
-			if l, err := p.open(ctx, func(string) {}); err == nil {
-				l.close()
-				t.Error("it counts as nizima LIVE")
-			}
+			wrongProgram(t, c.answers, c.want, func(url string) program {
+				return nizima{&own{Target: Target{URL: url}, tokens: &storetest.Table[string]{}}}
+			})
 		})
 	}
 }

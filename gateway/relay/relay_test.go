@@ -41,8 +41,7 @@ func TestWarudo(t *testing.T) {
 	}
 }
 
-// TestAProgramThatComesBack in the middle of a turn is told what shows then, within a
-// second of its return.
+// TestAProgramThatComesBack in the middle of a turn is told what shows then.
 func TestAProgramThatComesBack(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/event"
 )
@@ -98,11 +97,14 @@ func TestUnrealWithoutItsWebServer(t *testing.T) {
 
 // TestUnrealIsSilent: what takes a WebSocket and never answers is no Unreal.
 func TestUnrealIsSilent(t *testing.T) {
-	f := newFake(t, "", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	f := newFake(t, "", func([]byte) []any {
+		cancel() // nobody waits any longer
+		return nil
+	})
 	p := unreal{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: unrealKind().words}}}
-	if _, err := p.open(ctx, func(string) {}); !errors.Is(err, errNoAnswer) {
+	if _, err := p.open(ctx, func(string) {}); !errors.Is(err, errNoAnswer) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/agent"
 	"perch/event"
@@ -147,9 +146,7 @@ func TestVMCDatagramsAreSmall(t *testing.T) {
 		l.is[fmt.Sprintf("Shape number %02d of a model", i)] = .5
 	}
 	l.close()
-	for until := time.Now().Add(5 * time.Second); strings.Count(told.all(), vmcApply) < 2 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "both datagrams", func() bool { return strings.Count(told.all(), vmcApply) >= 2 })
 	if n := strings.Count(told.all(), vmcValue); n != mostShapes || strings.Count(told.all(), vmcApply) != 2 || strings.Contains(told.all(), "0.50") {
 		t.Errorf("%d weights: %s", n, told.all())
 	}

@@ -122,11 +122,7 @@ func TestVRChatComesBack(t *testing.T) {
 		t.Errorf("its condition is %q", note)
 	}
 	back := newListener(t, l.address)
-	began := time.Now()
 	h.eventually("it is told", func() bool { return back.has("/avatar/parameters/Stackchan/State 5") })
-	if took := time.Since(began); took > 1500*time.Millisecond {
-		t.Errorf("it is told %s after its return", took)
-	}
 }
 
 // TestTheChatboxIsWithinItsBounds whatever is written to it.

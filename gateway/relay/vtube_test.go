@@ -333,29 +333,45 @@ func TestVTubeStudio(t *testing.T) {
 // nothing is said when none are.
 func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
-	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	time.Sleep(3 * movesEvery)
-	if n := f.injections(); n != 0 {
-		t.Errorf("%d injections at rest", n)
+	table, err := newWords(vtubeStudioKind(), plainWords(t), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	h.happens(robotA, "s", event.RobotOnline{}, moodFrame("curiosity"))
-	h.eventually("it is repeated", func() bool { return f.injections() >= 6 })
-	f.mu.Lock()
-	for i := 2; i < len(f.injected); i += 2 { // two in each round: set and add
-		if gap := f.injected[i].Sub(f.injected[i-2]); gap > time.Second {
-			t.Errorf("nothing was said for %s, and VTube Studio takes the parameter back after 1 s", gap)
+	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
+		tokens: &storetest.Table[string]{}}}
+	opened, err := p.open(t.Context(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.close()
+	l := opened.(*vtubeLink)
+	keep := func(times int, is Scene) (injected int) {
+		before := f.injections()
+		for range times {
+			l.set.told, l.add.told = l.set.told.Add(-holdsEvery), l.add.told.Add(-holdsEvery) // that time has passed
+			if err := l.keep(t.Context(), is); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f.injections() - before
+	}
+	rest, curious := Scene{State: agent.Idle}, Scene{State: agent.Idle, Mood: moodOf("curiosity")}
+	for _, c := range []struct {
+		what  string
+		times int
+		is    Scene
+		want  int
+	}{{"at rest", 3, rest, 0}, {"held", 5, curious, 10}, {"handed back", 1, rest, 2}, {"at rest again", 5, rest, 0}} {
+		if n := keep(c.times, c.is); n != c.want { // two each time: set and add
+			t.Errorf("%s: %d injections and not %d", c.what, n, c.want)
 		}
 	}
-	f.mu.Unlock()
-	h.happens(robotA, "s", event.Mood{Dominant: "neutral", Face: "neutral"})
-	h.eventually("it is handed back", func() bool { return f.at("StackchanCuriosity") == 0 && f.at("BrowLeftY") == 0 })
-	time.Sleep(2 * movesEvery)
-	n := f.injections()
-	time.Sleep(holdsEvery + 2*movesEvery)
-	if again := f.injections(); again != n {
-		t.Errorf("%d injections after all was handed back", again-n)
+	if f.at("StackchanCuriosity") != 0 || f.at("BrowLeftY") != 0 {
+		t.Error("a parameter is not handed back")
 	}
+	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
+	h.happens(robotA, "s", event.RobotOnline{}, moodFrame("curiosity"))
+	h.eventually("a relay repeats it", func() bool { return f.injections() >= 12+6 })
 }
 
 // TestVTubeStudioKnowsAgain by the token that it has given, and asks anew where it is
@@ -452,26 +468,24 @@ func TestARefusalIsOver(t *testing.T) {
 
 // TestWhatIsNotVTubeStudio costs nothing: it never answers, or answers something else.
 func TestWhatIsNotVTubeStudio(t *testing.T) {
-	for name, answer := range map[string]func([]byte) []any{
-		"nothing": nil,
-		"garbage": func([]byte) []any { return []any{7, []int{}, map[string]any{"requestID": 3}} },
-		"another": func([]byte) []any { return []any{map[string]any{"requestID": "1", "messageType": "Hello"}} },
-		"no token": func([]byte) []any {
-			return []any{map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": map[string]any{}}}
-		},
-		"no object": func([]byte) []any {
-			return []any{map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": 7}}
-		},
+	token := func(data any) map[string]any {
+		return map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": data}
+	}
+	const gone = "does not answer: it has closed the connection"
+	for name, c := range map[string]struct {
+		answers []any
+		want    string
+	}{
+		"nothing":   {nil, "does not answer: context canceled"},
+		"garbage":   {[]any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}, gone},
+		"another":   {[]any{map[string]any{"requestID": "1", "messageType": "Hello"}}, "something else than VTube Studio answers"},
+		"no token":  {[]any{token(map[string]any{})}, "a token that is none"},
+		"no object": {[]any{token(7), hangUp{}}, gone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, "", answer)
-			p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, tokens: &storetest.Table[string]{}}}
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			if l, err := p.open(ctx, func(string) {}); err == nil {
-				l.close()
-				t.Error("it counts as VTube Studio")
-			}
+			wrongProgram(t, c.answers, c.want, func(url string) program {
+				return &vtubeStudio{own: &own{Target: Target{Name: "v", URL: url}, tokens: &storetest.Table[string]{}}}
+			})
 		})
 	}
 }
@@ -714,6 +728,22 @@ func TestHeld(t *testing.T) {
 		if got := fmt.Sprint(h.due(c.values, at)); got != c.want {
 			t.Errorf("%d: %s and not %s", i, got, c.want)
 		}
+	}
+}
+
+// TestHeldIsRepeatedInTime: VTube Studio takes a parameter back of which nothing was said for
+// a second, nizima LIVE after half of one.
+func TestHeldIsRepeatedInTime(t *testing.T) {
+	var h held
+	told, now := time.Unix(0, 0), time.Unix(0, 0)
+	for range 1000 { // each as late as a tick may be
+		if len(h.due([]value{{"A", 1}}, now)) > 0 {
+			if gap := now.Sub(told); gap >= 500*time.Millisecond {
+				t.Fatalf("nothing is said for %s", gap)
+			}
+			told = now
+		}
+		now = now.Add(movesEvery - time.Millisecond)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,15 +183,25 @@ func TestWebhookThatHangs(t *testing.T) {
 		t.Skip("waits for four seconds")
 	}
 	hang := make(chan struct{})
-	r := newReceiver(t, func(string) int { <-hang; return http.StatusOK })
+	var asked atomic.Int32
+	r := newReceiver(t, func(string) int {
+		asked.Add(1)
+		<-hang
+		return http.StatusOK
+	})
 	defer close(hang)
-	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
+	other := newFake(t, "", nil)
 	began := time.Now()
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL}, Target{Kind: "warudo", URL: "ws://" + other.address})
+	h.eventually("it is asked", func() bool { return asked.Load() > 0 })
 	for range 1000 {
 		h.happens(robotA, "s", turn()...)
 	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("events took %s", took)
+	h.happens(robotA, "s", event.Said{Text: "The end."})
+	h.eventually("another program is told the end", func() bool { return other.last("The end.") != "" })
+	// It is asked again only when a call's time is over, however many events there are.
+	if n, most := asked.Load(), 1+int32(time.Since(began)/postWithin); n > most {
+		t.Errorf("it is asked %d times meanwhile, and not %d", n, most)
 	}
 	h.eventually("the note", func() bool { return h.relays.List()[0].Note != "" })
 }
