@@ -80,8 +80,14 @@ func TestAProgramThatClosesAtOnce(t *testing.T) {
 			return l, nil
 		}}
 		h, logged := runFake(t, s)
-		h.happens(robotA, "s", event.RobotOnline{}, event.SpeakingStarted{})
-		time.Sleep(time.Hour)
+		h.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
+		const tools = 60 * 30
+		for range tools { // for an hour, with a tool each two seconds
+			for _, is := range []string{event.ToolRunning, event.ToolDone} {
+				h.happens(robotA, "s", event.ToolStatus{ID: "1", Name: "weather", Status: is})
+				time.Sleep(time.Second)
+			}
+		}
 		// Twenty times at first, then seven while the wait grows to a minute.
 		if n, _ := s.opened(); n > patientFor+7+60+1 {
 			t.Errorf("it is reached %d times in an hour", n)
@@ -90,8 +96,8 @@ func TestAProgramThatClosesAtOnce(t *testing.T) {
 			t.Errorf("%d lines are logged, first\n%.900s", n, logged())
 		}
 		// Each time the page is told that it is there and that it is gone.
-		if n, _ := s.opened(); h.bus.Seq() > uint64(2*n+3) {
-			t.Errorf("%d events of %d connections", h.bus.Seq(), n)
+		if n, _ := s.opened(); h.bus.Seq() > uint64(2*(n+tools)+3) {
+			t.Errorf("%d events of %d connections and %d tools", h.bus.Seq(), n, tools)
 		}
 	})
 }

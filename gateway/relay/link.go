@@ -46,6 +46,7 @@ type relay struct {
 	tries   chan *try
 	busy    map[string]feed.State // sessions that the program was told are at work, by place
 	noticed []string              // notifications that it was told, the latest last
+	working map[string]bool       // who was at work when it was waited for last, by place
 	brief   bool                  // its latest connection ended before it had worked, and that was logged
 	failed  string                // why it was tried in vain, as it was logged last
 
@@ -80,7 +81,6 @@ func (r *relay) shown() Shown {
 // run shows until ctx ends. It gives up nothing.
 func (r *relay) run(ctx context.Context) {
 	for tries := 0; ctx.Err() == nil; tries++ {
-		began := time.Now()
 		end, err := r.connect(ctx)
 		if ctx.Err() != nil {
 			return
@@ -89,7 +89,7 @@ func (r *relay) run(ctx context.Context) {
 			tries = 0
 		}
 		r.closed(end, err)
-		r.wait(ctx, began, waitAfter(tries))
+		r.wait(ctx, waitAfter(tries))
 	}
 }
 
@@ -110,18 +110,20 @@ func waitAfter(tries int) time.Duration {
 	return min(firstWait<<min(tries-patientFor+1, 10), longWait)
 }
 
-// wait waits, but no longer than a second once an agent begins to work: one that was at work
-// when the latest try began has not brought the program back.
-func (r *relay) wait(ctx context.Context, tried time.Time, longest time.Duration) {
+// wait waits, but no longer than a second once an agent begins to work. One that was at work
+// in the wait before has not brought the program back.
+func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	began := time.Now()
 	viewer := r.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, Sessions: r.sessions(), All: true})
 	defer viewer.Leave()
+	before := r.working
+	r.working = map[string]bool{}
 	for {
 		select {
 		case <-viewer.News():
-			if working(viewer, tried) {
+			if r.begins(viewer, before) {
 				timer.Reset(max(0, firstWait-time.Since(began)))
 			}
 		case t := <-r.tries:
@@ -134,16 +136,26 @@ func (r *relay) wait(ctx context.Context, tried time.Time, longest time.Duration
 	}
 }
 
-// working reports whether an agent has begun to work since then, of what waits for a viewer.
-func working(v *feed.Viewer, since time.Time) (at bool) {
+// begins notes who is at work, of what waits for a viewer, and reports whether somebody is
+// that was not before.
+func (r *relay) begins(v *feed.Viewer, before map[string]bool) (news bool) {
 	for {
 		f, _ := v.Take()
 		if f == nil {
-			return at
+			return news
 		}
-		if s, is := f.Body.(feed.State); is && (Scene{State: s.State}).busy() && s.TS >= since.Unix() {
-			at = true
+		s, is := f.Body.(feed.State)
+		if !is {
+			continue
 		}
+		place := cmp.Or(string(s.Robot), s.Session)
+		if !(Scene{State: s.State}).busy() {
+			delete(before, place)
+			delete(r.working, place)
+			continue
+		}
+		news = news || !before[place] && !r.working[place]
+		r.working[place] = true
 	}
 }
 
