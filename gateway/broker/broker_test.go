@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/gateway/door"
@@ -42,34 +43,64 @@ func serving(t testing.TB, l net.Listener) *broker {
 
 func (b *broker) address() string { return b.listener.Addr().String() }
 
+// pipes is a listener in virtual time, where there is no network.
+type pipes struct {
+	calls chan net.Conn
+	once  sync.Once
+}
+
+func (l *pipes) dial() net.Conn {
+	client, server := net.Pipe()
+	l.calls <- server
+	return client
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	conn, open := <-l.calls
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (l *pipes) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 // TestGuessingAPasswordTakesTime: each answer to a wrong one is waited for, the
 // longer the more are tried at once; a client that knows it waits for none of them, not
 // even on the same machine.
 func TestGuessingAPasswordTakesTime(t *testing.T) {
-	b := started(t)
-	began := time.Now()
-	var guesses sync.WaitGroup
-	for n := range 3 {
-		guesses.Go(func() {
-			if _, err := loginWith(b.address(), 4, string(rune('a'+n)), "a-wrong-one"); err == nil {
-				t.Error("a wrong password opens")
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{calls: make(chan net.Conn)}
+		b := serving(t, l)
+		defer b.close()
+		began := time.Now()
+		refused := make(chan time.Duration, 3)
+		for n := range 3 {
+			go func() {
+				if _, err := loginOn(l.dial(), 4, string(rune('a'+n)), "a-wrong-one"); err == nil {
+					t.Error("a wrong password opens")
+				}
+				refused <- time.Since(began)
+			}()
+		}
+		synctest.Wait()
+		c, err := loginOn(l.dial(), 4, "home-assistant", password)
+		if took := time.Since(began); err != nil || took > 0 {
+			t.Fatalf("the right password: %v after %v", err, took)
+		}
+		for n := range time.Duration(3) {
+			if took := <-refused; took != (n+1)*refuseAfter {
+				t.Errorf("of three guesses at once, one is refused after %v", took)
 			}
-		})
-	}
-	c, err := login(b.address(), 4, "home-assistant")
-	if took := time.Since(began); err != nil || took >= 3*refuseAfter {
-		t.Fatalf("the right password: %v after %v", err, took)
-	}
-	guesses.Wait()
-	if took := time.Since(began); took < 3*refuseAfter-200*time.Millisecond {
-		t.Errorf("three guesses at once took %v", took)
-	}
-	_ = c.Close()
-	b.authentication.mu.Lock()
-	defer b.authentication.mu.Unlock()
-	if len(b.authentication.refusing) != 0 {
-		t.Errorf("of those that have gone is kept: %v", b.authentication.refusing)
-	}
+		}
+		_ = c.Close()
+		b.authentication.mu.Lock()
+		defer b.authentication.mu.Unlock()
+		if len(b.authentication.refusing) != 0 {
+			t.Errorf("of those that have gone is kept: %v", b.authentication.refusing)
+		}
+	})
 }
 
 // TestOneMachineDoesNotFillTheBroker, also with connections that say nothing.

@@ -42,13 +42,18 @@ func loginWith(address string, version byte, id, password string) (*client, erro
 	if err != nil {
 		return nil, err
 	}
+	return loginOn(conn, version, id, password)
+}
+
+// loginOn logs in over a connection, which it closes where that is refused.
+func loginOn(conn net.Conn, version byte, id, password string) (*client, error) {
 	c := &client{conn, bufio.NewReader(conn)}
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	head := []byte{version, 0xc2, 0, 60}
 	if version == 5 {
 		head = append(head, 0)
 	}
-	_, err = conn.Write(packet(0x10, text("MQTT"), head, text(id), text("perch"), text(password)))
+	_, err := conn.Write(packet(0x10, text("MQTT"), head, text(id), text("perch"), text(password)))
 	var kind byte
 	var body []byte
 	if err == nil {
