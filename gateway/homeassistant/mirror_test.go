@@ -227,7 +227,8 @@ func TestOverWebsocket(t *testing.T) {
 }
 
 // TestStoppedMosquitto: a broker that does not run any more holds up neither
-// the hub nor its end, and gets the present states once it runs again.
+// the hub nor its end, and gets the present states once it runs again. How long either
+// takes is TestStoppedBroker's and TestTheGoodbyeOfAStoppedBroker's.
 func TestStoppedMosquitto(t *testing.T) {
 	b := newMosquittoAlone(t).start()
 	h := over(b)
@@ -236,8 +237,7 @@ func TestStoppedMosquitto(t *testing.T) {
 	_, end := h.run(t)
 	e.await("perch/a0b1c2d3e4f4/state", has(`"connected":true`))
 	_ = b.process.Process.Signal(syscall.SIGSTOP)
-	// More than the network holds: were it waited for, this would not return before the broker goes on.
-	for range 20_000 {
+	for range 20_000 { // more than the network holds
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
 	}
 	h.happens(chan1, "s1", event.TurnEnded{End: event.EndSleep}, event.Emotion{Name: "happy"})
@@ -247,12 +247,7 @@ func TestStoppedMosquitto(t *testing.T) {
 	for range 20_000 {
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
 	}
-	began := time.Now()
 	end()
-	// Without a limit it would wait until the broker is found dead, longer than aliveEvery.
-	if took := time.Since(began); took > goodbyeIn+8*time.Second {
-		t.Errorf("the end took %s", took)
-	}
 }
 
 // TestNoDeviceAfterAway: a component that went while the broker was away is

@@ -73,7 +73,7 @@ func newMosquitto(t *testing.T, settings ...string) *mosquitto {
 	return newMosquittoAlone(t, settings...)
 }
 
-// newMosquittoAlone is for a test that measures how long something takes.
+// newMosquittoAlone is for a test that leaves others little of the machine.
 func newMosquittoAlone(t *testing.T, settings ...string) *mosquitto {
 	t.Helper()
 	needMosquitto(t)

@@ -232,13 +232,18 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 	})
 }
 
+// stops are the ways in which a broker stops, and goes on.
+func stops() map[string]func(s *script, on bool) {
+	return map[string]func(*script, bool){
+		"confirms nothing": func(s *script, on bool) { s.stuck = on },
+		"takes nothing":    func(s *script, on bool) { s.stall = on },
+	}
+}
+
 // TestStoppedBroker: one that takes nothing any more delays no other, and gets the
 // present states once it is back.
 func TestStoppedBroker(t *testing.T) {
-	for name, stop := range map[string]func(*script, bool){
-		"confirms nothing": func(s *script, on bool) { s.stuck = on },
-		"takes nothing":    func(s *script, on bool) { s.stall = on },
-	} {
+	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 				h.hello(chan1, "s1")
@@ -262,6 +267,35 @@ func TestStoppedBroker(t *testing.T) {
 				}
 				if n := len(s.on("perch/bridge/notification")); n < 1 || n > 3 {
 					t.Errorf("the notification came %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestTheGoodbyeOfAStoppedBroker is waited for no longer than it may take.
+func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
+	for name, stop := range stops() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, s := newHarness(), &script{}
+				m := must(New(h.options))
+				m.connect.dialer = s
+				end := h.start(t, m)
+				h.hello(chan1, "s1")
+				time.Sleep(10 * time.Second)
+				s.set(func() { stop(s, true) })
+				for range mostInFlight {
+					h.happens(chan1, "s1", event.ListeningStarted{}, event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
+				}
+				synctest.Wait()
+				if !m.Status().Connected {
+					t.Error("it is not connected")
+				}
+				began := time.Now()
+				end()
+				if took := time.Since(began); took != goodbyeIn {
+					t.Errorf("the end took %s", took)
 				}
 			})
 		})
