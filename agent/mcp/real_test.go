@@ -274,7 +274,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
-	s, _ := child(t, "real", mcp.Options{})
+	s, _ := child(t, "real", mcp.Options{CallWithin: time.Hour})
 	pid, err := strconv.Atoi(call(t, s, "it.offspring", `{"text":""}`))
 	if err != nil {
 		t.Fatal(err)
@@ -286,12 +286,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		ended <- err
 	}()
 	until(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
-	begun := time.Now()
-	if err := s.Close(); err != nil {
+	if err := s.Close(); err != nil { // which does not wait for the call
 		t.Error(err)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("Close took %v", took)
 	}
 	if err := <-ended; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("the call that ran ended with %v", err)

@@ -315,11 +315,7 @@ func TestClose(t *testing.T) {
 		said := bufio.NewReader(p)
 		_, child := line(t, said)
 		_, own := line(t, said)
-		began := time.Now()
-		p.Close()
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("it took %v", took)
-		}
+		p.Close() // which would not return before both have ended by themselves
 		ended(t, p, "signal: killed", true)
 		if child == 0 || own == 0 || !dead(child) || !dead(own) {
 			t.Errorf("%d or %d is still there", child, own)

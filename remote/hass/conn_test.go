@@ -144,16 +144,13 @@ func silent(t *testing.T, gone bool) string {
 }
 
 func TestDialHasADeadline(t *testing.T) {
-	began := time.Now()
+	// Neither answers ever: without the deadline, Dial would not return.
 	_, err := client(t, "http://"+silent(t, false), Options{ConnectWithin: 50 * time.Millisecond}).Dial(t.Context())
 	sentence(t, err, "cannot be connected to within 50ms")
 	c := serve(t, func(p *peer) { p.text(`{"type":"auth_required"}`); p.hangUp() })
 	c.o.ConnectWithin, c.ConnectWithin = 50*time.Millisecond, 50*time.Millisecond
 	_, err = c.Dial(t.Context())
 	sentence(t, err, "cannot be connected to within 50ms")
-	if took := time.Since(began); took > soon {
-		t.Error(took)
-	}
 }
 
 func TestDialEndsWithItsContextAndItsClient(t *testing.T) {
@@ -269,6 +266,7 @@ func TestOneThatReadsNothing(t *testing.T) {
 	stop := make(chan struct{})
 	c := serve(t, func(p *peer) { p.greet(); <-stop })
 	defer close(stop)
+	c.o.ConnectWithin = time.Hour // and so what is sent may take as long
 	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageSpeech, To: StageSpeech, Rate: 16000})
 	if err != nil {
@@ -282,12 +280,8 @@ func TestOneThatReadsNothing(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	began := time.Now()
 	run.Close()
-	conn.Close()
-	if took := time.Since(began); took > soon {
-		t.Errorf("closing took %s", took)
-	}
+	conn.Close() // waits for nothing that is being sent
 }
 
 func TestCallsSideBySide(t *testing.T) {
