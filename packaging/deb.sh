@@ -59,11 +59,12 @@ gateway/web/bundle.sh >&2
 
 # build PROGRAM PACKAGE puts a program into $stage. A foreign compiler would make it
 # position-independent, which Go's code is not: the loader would have to write into it.
+# The linker's own build id would name the folder in which this is.
 build() {
 	step "compiles $1 for $arch"
 	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
 		PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig \
-		go build -trimpath -ldflags "$ldflags '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
+		go build -trimpath -ldflags "$ldflags -buildid=$1_${version}_$arch '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
 		-o "$stage/usr/bin/$1" "$2"
 }
 
