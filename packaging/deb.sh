@@ -57,6 +57,9 @@ sysroot() {
 
 gateway/web/bundle.sh >&2
 
+# As in the Makefile, for whoever does not come from there.
+export GOFLAGS="${GOFLAGS:--tags=nolibopusfile}"
+
 # build PROGRAM PACKAGE puts a program into $stage. A foreign compiler would make it
 # position-independent, which Go's code is not: the loader would have to write into it.
 # The linker's own build id would name the folder in which this is.
