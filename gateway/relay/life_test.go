@@ -169,7 +169,7 @@ func TestAnAgentThatBeginsToWork(t *testing.T) {
 		h.happens(robotA, "s", event.RobotOnline{})
 		time.Sleep(time.Hour)
 		before, last := s.opened()
-		time.Sleep(last.Add(longWait / 2).Sub(time.Now()))
+		time.Sleep(time.Until(last.Add(longWait / 2)))
 		h.happens(robotA, "s", event.ListeningStarted{})
 		synctest.Wait()
 		time.Sleep(time.Millisecond)

@@ -52,7 +52,7 @@ func run(args []string) error {
 	}
 	o.epoch = time.Unix(seconds, 0).UTC()
 	if *out == "" || o.version == "" || f.NArg() == 0 {
-		return errors.New("usage: layout -o FILE -version VERSION ARCHITECTURE=FOLDER...")
+		return errors.New("usage: layout -o FILE -version VERSION ARCHITECTURE=FOLDER [ARCHITECTURE=FOLDER]")
 	}
 	return write(*out, f.Args(), o)
 }
