@@ -7,6 +7,11 @@
 # programs of Debian 13 in a folder of their own, so that the bytes are the same on
 # whichever Debian this runs; nothing is mounted and no loop device is taken. The
 # maintainer scripts of the packages are arm64's and run emulated, which takes minutes.
+#
+# The same commit and the same packages give the same bytes. packages.lock says which
+# packages those were; the versions in it are taken where the mirror still has them, and
+# what differs is told. PERCH_LOCK=write writes the file anew, PERCH_LOCK=strict takes
+# nothing else, and PERCH_MIRROR names another mirror, or a file of apt's sources.
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/rootfs.sh
@@ -50,6 +55,12 @@ in_tools() {
 	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount --rbind /proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
+lock=packaging/image/packages.lock
+: >"$work/pins"
+if [ "${PERCH_LOCK:-}" != write ]; then
+	awk '{printf "Package: %s\nPin: version %s\nPin-Priority: 1001\n\n", $1, $2}' "$lock" >"$work/pins"
+fi
+
 root=$work/root
 step "installs Debian $suite for arm64; the first time takes many minutes"
 packages=$(sed 's/#.*//' packaging/image/packages | tr -s '\n ' ',' | sed 's/^,//; s/,$//')
@@ -59,6 +70,7 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-f
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-include=/usr/share/doc/perch/*' \
 	--setup-hook='sed -n "s/ '"$suite"' / '"$suite"'-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"' \
 	--setup-hook='mkdir -p "$1/boot/firmware" && cp -r packaging/image/root/. "$1"' \
+	--setup-hook="cp '$work/pins' \"\$1/etc/apt/preferences.d/locked\"" \
 	--include="$packages" \
 	--customize-hook="cp '$perch' \"\$1/tmp/perch.deb\"" \
 	--customize-hook='chroot "$1" apt-get install -y --no-install-recommends /tmp/perch.deb' \
@@ -67,7 +79,8 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-f
 	--customize-hook="install -m 755 '$work/perch-portal' \"\$1/usr/lib/perch/perch-portal\"" \
 	--customize-hook='chroot "$1" systemctl enable perch-grow.service perch-firstboot.service perch.service perch-portal.service' \
 	--customize-hook='chroot "$1" systemctl disable ssh.service' \
-	"$suite" "$root" >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
+	--customize-hook='rm "$1/etc/apt/preferences.d/locked"' \
+	"$suite" "$root" ${PERCH_MIRROR:+"$PERCH_MIRROR"} >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
 
 # What differs from build to build, or belongs to one machine.
 rm -rf "$root"/etc/ssh/ssh_host_* "$root"/var/log/* "$root"/var/cache/* "$root"/var/lib/apt/lists/* "$root"/tmp/* "$root"/etc/resolv.conf
@@ -75,7 +88,15 @@ rm -f "$root"/etc/machine-id "$root"/var/lib/dbus/machine-id "$root"/var/lib/sys
 : >"$root/etc/machine-id"
 mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-chroot "$root" dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' >"$work/packages" 2>/dev/null || true
+dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package} ${Version} ${Architecture}\n' | LC_ALL=C sort >"$work/packages"
+grep -v '^perch ' "$work/packages" >"$work/lock"
+if [ "${PERCH_LOCK:-}" = write ]; then
+	cp "$work/lock" "$lock"
+elif ! diff "$lock" "$work/lock" >"$work/lock.diff"; then
+	step "these packages are others than in $lock (<), so that the bytes are others than whoever wrote it has:"
+	grep '^[<>]' "$work/lock.diff" >&2
+	[ "${PERCH_LOCK:-}" != strict ] || exit 1
+fi
 go run ./packaging/spdx -name perch-pi -version "$version" "$root" >"$out/perch-pi_$version.spdx.json"
 
 mv "$root/boot/firmware" "$work/boot"
@@ -98,7 +119,8 @@ uuid=50455243-4850-4900-8000-000000000001
 in_tools sh -euc '
 	export SOURCE_DATE_EPOCH=$1
 	sfdisk -q /image/img </image/table
-	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /image/img "$(($3 * 1024))" >/dev/null
+	# It warns that the image goes on after this part.
+	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /image/img "$(($3 * 1024))" >/image/vfat.log 2>&1 || { cat /image/vfat.log >&2; exit 1; }
 	export MTOOLS_SKIP_CHECK=1
 	for f in /image/boot/* ; do mcopy -m -s -i "/image/img@@$(($2 * 512))" "$f" ::/; done
 	mkfs.ext4 -q -L PERCHROOT -U "$5" -E "offset=$(($4 * 512)),hash_seed=$5" -O ^metadata_csum_seed -d /image/root /image/img "$(($6 * 1024))k"
@@ -111,5 +133,5 @@ xz -T0 --block-size=16MiB -${PERCH_XZ:-6} -kf "$image"
 cp "$work/packages" "$out/perch-pi_$version.packages"
 # What Raspberry Pi Imager wants to know; without the place of a download, where it is here.
 packaging/image/manifest.py "$image" "${PERCH_DOWNLOAD:-file://$out}" "$SOURCE_DATE_EPOCH" >"$out/perch-pi_$version.rpi-imager-manifest"
-(cd "$out" && sha256sum "$(basename "$image").xz" "perch-pi_$version.bmap" "perch-pi_$version.packages" >SHA256SUMS)
+(cd "$out" && sha256sum "$(basename "$image").xz" "perch-pi_$version.bmap" "perch-pi_$version.packages" "perch-pi_$version.spdx.json" >SHA256SUMS)
 echo "$image.xz"
