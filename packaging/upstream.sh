@@ -10,7 +10,7 @@ echo "Maintainer: ${DEBFULLNAME:-$(git log -1 --format=%aN)} <${DEBEMAIL:-$(git 
 
 # Only the host and the path are told: an address may have a password in it.
 page=$(echo "${PERCH_HOMEPAGE:-$(git remote get-url origin 2>/dev/null || true)}" | sed -nE '
-	s#^(https?|ssh|git)://([^/]*@)?([^/:@]+\.[^/:@]+)(:[0-9]+)?/(.*)$#https://\3/\5#p; t
+	s#^(https?|ssh|git)://([^/]*@)?([^/:@]+\.[^/:@]+)(:[0-9]+)?(/.*)?$#https://\3\5#p; t
 	s#^([^/:@]+@)?([^/:@]+\.[^/:@]+):([^/].*)$#https://\2/\3#p' | sed 's#\.git/*$##')
 if [ -n "$page" ]; then
 	echo "Homepage: $page"

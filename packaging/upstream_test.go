@@ -41,6 +41,9 @@ func TestUpstream(t *testing.T) {
 		script); got != "Maintainer: Bob <bob@example.org>\nHomepage: https://perch.example/\n" {
 		t.Errorf("named: %q", got)
 	}
+	if got := run([]string{"PERCH_HOMEPAGE=https://perch.example"}, script); got != author+"Homepage: https://perch.example\n" {
+		t.Errorf("named without a path: %q", got)
+	}
 	run(nil, "git", "remote", "add", "origin", "x")
 	for origin, want := range map[string]string{
 		"https://git.example.org/perch/perch.git":            "https://git.example.org/perch/perch",
