@@ -19,13 +19,11 @@ func (tick) step(s *stepper) {
 		s.utteranceOver()
 	case s.question.waits() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
 		s.question.until = time.Time{}
-		switch s.phase {
-		case hearing:
-			s.utteranceOver() // too late, but its recognizer must end
-		case speaking:
+		if s.phase == speaking {
 			s.do(cutQuestion{}) // it cannot be answered any more
 		}
 		s.do(answerQuestion{agent.Answer{Outcome: agent.AnswerExpired}})
+		s.utteranceOver() // told second: what its end cuts off is no answer, however soon it is recognized
 	}
 	s.expire()
 	if idle := s.idleAt(); !idle.IsZero() && !s.now.Before(idle) {

@@ -81,6 +81,7 @@ var histories = []situation{
 	{"news put off", "news to begin", "listen manual; listen stop; transcript; starts; sounds; finished"},
 	{"fire instead", "news", "urgent; starts; sounds; finished"},
 	{"playing after abort", "quiet", "abort; play; starts"},
+	{"answering late", "answer awaited", "9s; speech began"},
 	{"inquiry waits", "speaking", "ask"},
 	{"inquiry put", "inquiry sounds", "inquiry put"},
 	{"inquiry put off", "inquiry to sound", "abort"},

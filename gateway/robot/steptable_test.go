@@ -290,6 +290,7 @@ timer           | news to begin                              | 55s =           |
 timer           | asked, asked (realtime), answer awaited    | 10s =           | answerQuestion expired
 timer           | answer recognizing                         | 10s =           | answerQuestion expired
 timer           | answering                                  | 1.2s thinking, asked | finishUtterance
+timer           | answering late                             | 1s thinking, asked   | answerQuestion expired, finishUtterance
 timer           | inquiry to sound, inquiry sounds           | 58s quiet       | endInquiry expired, cancel
 timer           | inquiry                                    | 58s =           | answerQuestion expired
 timer           | sound waits                                | 2s thinking -1  | beginTurn song
