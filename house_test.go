@@ -23,6 +23,7 @@ import (
 // name that ends in /* stands for every folder below.
 var arrows = map[string][]string{
 	"device":                {},
+	"language":              {}, // all that is said and shown
 	"device/xiaozhi":        {},
 	"ota/espimage":          {},
 	"voice":                 {},
@@ -43,7 +44,7 @@ var arrows = map[string][]string{
 
 	"agent/notice":  {"agent", "device", "event"},
 	"agent/thinker": {"agent", "device", "event"},
-	"agent/*":       {"agent", "agent/thinker", "device", "event", "remote", "socket"}, // drivers
+	"agent/*":       {"agent", "agent/thinker", "device", "event", "language", "remote", "socket"}, // drivers
 	"agent/assist":  {"agent", "agent/thinker", "device", "event", "remote", "remote/hass", "socket"},
 	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
@@ -130,7 +131,8 @@ var owners = map[string][]string{
 	"github.com/pion/rtp":                    {"gateway/robot"},
 	"github.com/pion/webrtc/v4":              {"gateway/robot"},
 	"github.com/pelletier/go-toml/v2":        {"packaging/image/firstboot"},
-	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*"},
+	"go.yaml.in/yaml/v3":                     {"cmd/perch", "cmd/perch/config", "cmd/perch/appliance", "agent", "agent/*", "language"},
+	"golang.org/x/text":                      {"language"},
 	"github.com/modelcontextprotocol/go-sdk": {"agent/mcp", "gateway/vccp"},
 	"github.com/anthropics/anthropic-sdk-go": {"agent/anthropic"},
 	"golang.org/x/time":                      {"gateway/door"},

@@ -46,17 +46,17 @@ func actions() map[string]action {
 func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.turn.Body == nil {
-			return c.brain.book.phrases["no_tool"], nil
+			return c.brain.book.Phrase("no_tool"), nil
 		}
 		tool, ok := find(c.turn.Body.Tools())
 		if !ok {
-			return c.brain.book.phrases["no_tool"], nil
+			return c.brain.book.Phrase("no_tool"), nil
 		}
 		if err := act(ctx, c, tool); err != nil {
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return c.brain.book.phrases["tool_failed"], nil
+			return c.brain.book.Phrase("tool_failed"), nil
 		}
 		return c.intent.Answer, nil
 	}
@@ -169,7 +169,7 @@ func lights(ctx context.Context, c *command, t bodyTool) error {
 
 func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
-		return c.brain.book.phrases["no_tool"], nil
+		return c.brain.book.Phrase("no_tool"), nil
 	}
 	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }

@@ -20,6 +20,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/language"
 )
 
 //go:embed language/*.yaml
@@ -28,16 +30,13 @@ var languages embed.FS
 // Book is the sentences that a reflex brain understands, and its answers, in one
 // language.
 type Book struct {
-	language   string
-	intents    []intent
-	answers    []answer
-	lists      map[string]list
-	numbers    string
-	weekdays   []string
-	months     []string
-	timeFormat string
-	dateFormat string
-	phrases    map[string]string
+	language string
+	words    *language.Words
+	intents  []intent
+	answers  []answer
+	lists    map[string]list
+	numbers  string
+	phrases  map[string]string // the owner's own
 }
 
 type intent struct {
@@ -84,13 +83,13 @@ func Languages() []string {
 
 // Load reads the book of a language ("en", "en-GB") and, if own is not empty, a
 // file of the owner's own. Errors name all faults with file and line.
-func Load(language, own string) (*Book, error) {
-	base, _, _ := strings.Cut(language, "-")
+func Load(tag, own string) (*Book, error) {
+	base, _, _ := strings.Cut(tag, "-")
 	text, err := languages.ReadFile(path.Join("language", base+".yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", language, strings.Join(Languages(), ", "))
+		return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, strings.Join(Languages(), ", "))
 	}
-	b := &Book{lists: map[string]list{}, phrases: map[string]string{}}
+	b := &Book{words: new(language.Catalogue).In(tag), lists: map[string]list{}, phrases: map[string]string{}}
 	if err := b.add(base+".yaml", text); err != nil {
 		return nil, err
 	}
@@ -119,8 +118,14 @@ func readOwn(name string) ([]byte, error) {
 	return text, err
 }
 
-// Phrase is a sentence that the appliance says by itself, such as "misheard".
-func (b *Book) Phrase(name string) string { return b.phrases[name] }
+// Phrase is a sentence that the appliance says by itself, such as "misheard": the
+// owner's own, or that of the language.
+func (b *Book) Phrase(name string) string {
+	if own := b.phrases[name]; own != "" {
+		return own
+	}
+	return b.words.Say("phrases." + name)
+}
 
 // add reads one file into the book.
 func (b *Book) add(name string, text []byte) error {
@@ -132,14 +137,6 @@ func (b *Book) add(name string, text []byte) error {
 	}
 	b.language = cmp.Or(f.Language, b.language)
 	b.numbers = cmp.Or(f.Numbers, b.numbers)
-	b.timeFormat = cmp.Or(f.Formats.Time, b.timeFormat)
-	b.dateFormat = cmp.Or(f.Formats.Date, b.dateFormat)
-	if len(f.Weekdays) > 0 {
-		b.weekdays = f.Weekdays
-	}
-	if len(f.Months) > 0 {
-		b.months = f.Months
-	}
 	maps.Copy(b.phrases, f.Phrases)
 	for listName, l := range f.Lists {
 		b.addList(listName, l, source(name, l.line))

@@ -2,7 +2,6 @@ package reflex
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -73,7 +72,7 @@ func (b *Book) Understands(text string) bool {
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	u, ok := b.book.understand(t.Text)
 	if !ok {
-		return say(out, b.book.phrases["unknown"], agent.Continue)
+		return say(out, b.book.Phrase("unknown"), agent.Continue)
 	}
 	c := &command{brain: b, turn: t, out: out, recognized: u}
 	answer, err := actions()[u.intent.Action](ctx, c)
@@ -119,9 +118,11 @@ func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
 		case "time":
-			return c.turn.Now.Format(c.brain.book.timeFormat)
+			return c.brain.book.words.Time(c.turn.Now)
+		case "clock":
+			return c.brain.book.words.Clock(c.turn.Now)
 		case "date":
-			return c.date()
+			return c.brain.book.words.Date(c.turn.Now)
 		case "name":
 			if own := c.turn.Persona; own != nil && own.Name != "" {
 				return own.Name
@@ -138,12 +139,6 @@ func (c *command) fill(text string) string {
 			return c.taken[name].spoken
 		}
 	})
-}
-
-func (c *command) date() string {
-	b, now := c.brain.book, c.turn.Now
-	return strings.NewReplacer("{weekday}", b.weekdays[now.Weekday()], "{month}", b.months[now.Month()-1],
-		"{day}", strconv.Itoa(now.Day())).Replace(b.dateFormat)
 }
 
 // value is the value for the action: of a slot, or of the intent.

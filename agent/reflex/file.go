@@ -11,9 +11,6 @@ type file struct {
 	Language string
 	Lists    map[string]fileList
 	Numbers  string
-	Weekdays []string
-	Months   []string
-	Formats  struct{ Time, Date string }
 	Phrases  map[string]string
 	Answers  struct{ Yes, No, Neither []fileSentence }
 	Intents  fileIntents

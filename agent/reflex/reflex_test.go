@@ -325,7 +325,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		"colours: [red]":                "line 1: field colours not found",
 		"lists: {thing: 5}":             "line 1: a list is a sequence or a map",
 		"lists: {thing: [\"r2 d2\"]}":   `"r2 d2" is not words`,
-		"weekdays: [Sunday]":            "a week has 7 weekdays",
+		"weekdays: [Sunday]":            "field weekdays not found",
 		"{":                             "own.yaml",
 		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 16 deep",
 	} {

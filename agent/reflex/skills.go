@@ -72,9 +72,9 @@ func (b *Book) addition(source, text string) (sentence, error) {
 
 // skill performs a skill, and answers with what it says.
 func skill(ctx context.Context, c *command) (string, error) {
-	phrases := c.brain.book.phrases
+	book := c.brain.book
 	if c.brain.skills == nil {
-		return phrases["unknown"], nil
+		return book.Phrase("unknown"), nil
 	}
 	args, err := c.arguments()
 	if err != nil {
@@ -89,11 +89,11 @@ func skill(ctx context.Context, c *command) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case failure != nil:
-		return phrases["tool_failed"], nil
+		return book.Phrase("tool_failed"), nil
 	case !has:
-		return phrases["unknown"], nil
+		return book.Phrase("unknown"), nil
 	case c.body == "":
-		return phrases["done"], nil
+		return book.Phrase("done"), nil
 	}
 	return c.intent.Answer, nil
 }

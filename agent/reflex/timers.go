@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"perch/agent"
@@ -23,7 +22,7 @@ const (
 func withTimers(act action) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.brain.timers == nil || c.turn.Untrusted {
-			return c.brain.book.phrases["no_tool"], nil
+			return c.brain.book.Phrase("no_tool"), nil
 		}
 		return act(ctx, c)
 	}
@@ -38,17 +37,17 @@ func setTimer(reminder bool) action {
 		if err != nil {
 			return "", err
 		}
-		c.left = b.length(length)
+		c.left = b.words.Duration(length)
 		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.Body), Length: length, Reminder: reminder}
 		if t.Length == 0 {
-			return b.phrases["bad_timer"], nil
+			return b.Phrase("bad_timer"), nil
 		}
 		_, err = c.brain.timers.Set(ctx, c.robot(), t, c.turn.Now)
 		switch {
 		case errors.Is(err, agent.ErrTooManyTimers):
-			return b.phrases["timers_full"], nil
+			return b.Phrase("timers_full"), nil
 		case errors.Is(err, agent.ErrTimer):
-			return b.phrases["bad_timer"], nil
+			return b.Phrase("bad_timer"), nil
 		}
 		return c.intent.Answer, err
 	}
@@ -82,7 +81,7 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 		return c.intent.Missing, nil
 	}
 	next := pending[max(slices.IndexFunc(pending, func(t agent.Timer) bool { return !t.Reminder }), 0)]
-	c.left = c.brain.book.length(max(next.Due.Sub(c.turn.Now), time.Second))
+	c.left = c.brain.book.words.Duration(next.Due.Sub(c.turn.Now))
 	return c.intent.Answer, nil
 }
 
@@ -104,43 +103,8 @@ func cancelTimers(reminders bool) action {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return c.brain.book.phrases["tool_failed"], nil
+			return c.brain.book.Phrase("tool_failed"), nil
 		}
 		return c.intent.Answer, nil
 	}
-}
-
-// length writes a time in its two largest units: "1 hour and 5 minutes".
-func (b *Book) length(left time.Duration) string {
-	seconds := int(left.Round(time.Second) / time.Second)
-	var parts []string
-	for _, of := range b.units() {
-		if n := seconds / of; n > 0 && len(parts) < 2 {
-			parts = append(parts, strconv.Itoa(n)+" "+b.unit(n, of))
-			seconds -= n * of
-		}
-	}
-	return strings.Join(parts, " "+b.phrases["and"]+" ")
-}
-
-// units are the lengths of the units that have words, the largest first.
-func (b *Book) units() []int {
-	var all []int
-	for _, it := range b.lists[unitsList].items {
-		if n, err := strconv.Atoi(it.value); err == nil && n > 0 {
-			all = append(all, n)
-		}
-	}
-	slices.Sort(all)
-	slices.Reverse(all)
-	return slices.Compact(all)
-}
-
-// unit is the word for n units of a length.
-func (b *Book) unit(n, of int) string {
-	words := b.lists[unitsList].items
-	if n == 1 {
-		words = append(slices.Clone(b.lists[unitList].items), words...)
-	}
-	return words[slices.IndexFunc(words, func(it item) bool { return it.value == strconv.Itoa(of) })].spoken
 }

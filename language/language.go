@@ -1,0 +1,108 @@
+// Package language has the words of the appliance in each language: what it says by
+// itself, what it shows, and how a time, a date and a duration are spoken. A
+// catalogue is a folder named for its BCP 47 tag:
+//
+//   - spoken.yaml is what robots say, as people speak; an emoji for the face may
+//     come first
+//   - shown.yaml is what programs show
+//
+// In a message, {name} is a value, and {n, one: a minute, other: # minutes} is the
+// form that belongs to a number by the plural rules of CLDR, in which # is the
+// number. Messages are whole sentences, never parts to be put together. Every
+// catalogue has every message, with the same values; a test holds that.
+package language
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/language"
+)
+
+// Tag is the BCP 47 tag of a language that has a catalogue, such as "zh-Hans".
+type Tag string
+
+// The languages with a catalogue.
+const (
+	English  Tag = "en"
+	German   Tag = "de"
+	Japanese Tag = "ja"
+	Chinese  Tag = "zh-Hans"
+	Spanish  Tag = "es"
+	French   Tag = "fr"
+)
+
+// All lists the languages with a catalogue, English first.
+func All() []Tag { return []Tag{English, German, Japanese, Chinese, Spanish, French} }
+
+// Match finds the catalogue for the first of some tags that has one: "de-AT" is
+// German, and so is "gsw"; "zh" and "zh-CN" are "zh-Hans". Unknown tags such as "xx"
+// match nothing.
+func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
+
+// Among finds the language of a list for the first of some tags that fits one, as
+// the list writes it.
+func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
+	var known []language.Tag
+	for _, t := range list {
+		known = append(known, language.Make(string(t)))
+	}
+	matcher := language.NewMatcher(known)
+	for _, tag := range tags {
+		if len(tag) > longestTag {
+			continue
+		}
+		if wanted, err := language.Parse(tag); err == nil && wanted != language.Und {
+			if _, i, sure := matcher.Match(wanted); sure > language.No {
+				return list[i], true
+			}
+		}
+	}
+	return "", false
+}
+
+// Bounds of what a stranger's header is read of: bytes of it and of each tag, and
+// languages.
+const (
+	longestHeader = 512
+	longestTag    = 35
+	mostAccepted  = 10
+)
+
+// Accepted lists the tags of an Accept-Language header, the most wanted first.
+// Entries that are no tags are left out, and so is what follows the first 512 bytes
+// or ten entries.
+func Accepted(header string) (tags []string) {
+	if len(header) > longestHeader {
+		header = header[:strings.LastIndexByte(header[:longestHeader], ',')+1]
+	}
+	type wish struct {
+		tag    string
+		weight float32
+	}
+	var wishes []wish
+	for i, entry := range strings.SplitN(header, ",", mostAccepted+1) {
+		if i == mostAccepted {
+			break
+		}
+		if tag, weight, err := language.ParseAcceptLanguage(entry); err == nil && len(tag) == 1 {
+			wishes = append(wishes, wish{tag[0].String(), weight[0]})
+		}
+	}
+	slices.SortStableFunc(wishes, func(a, b wish) int {
+		switch {
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return 0
+	})
+	for _, w := range wishes {
+		tags = append(tags, w.tag)
+	}
+	return tags
+}
+
+// FromHeader finds the catalogue that an Accept-Language header asks for.
+func FromHeader(header string) (Tag, bool) { return Match(Accepted(header)...) }

@@ -1,0 +1,276 @@
+package language
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+	"unicode"
+)
+
+// TestCataloguesAreWhole: every language has every message of English, with the
+// same values and the same face, and no other.
+func TestCataloguesAreWhole(t *testing.T) {
+	english, err := load(catalogues, English)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range All() {
+		w, err := load(catalogues, tag)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, fault := range differences(english, w) {
+			t.Errorf("%s: %s", tag, fault)
+		}
+	}
+}
+
+// differences are the faults of a catalogue beside the English one.
+func differences(english, w *Words) (faults []string) {
+	for _, key := range english.keys() {
+		if !w.Has(key) {
+			faults = append(faults, key+" is missing")
+			continue
+		}
+		said := w.messages[key]
+		switch group, _, _ := strings.Cut(key, "."); {
+		case group == "time" || group == "date": // languages count hours and days in several ways
+			for _, v := range said.values() {
+				if !slices.Contains([]string{"hour", "hour11", "hour12", "minute", "minute2", "part", "time", "weekday", "day", "month"}, v) {
+					faults = append(faults, key+" has a value {"+v+"}, which nobody fills")
+				}
+			}
+		case !slices.Equal(said.values(), english.values(key)):
+			faults = append(faults, key+" has the values "+strings.Join(said.values(), " ")+"; English has "+strings.Join(english.values(key), " "))
+		}
+		if face(said) != face(english.messages[key]) {
+			faults = append(faults, key+" has another face than in English")
+		}
+	}
+	for _, key := range w.keys() {
+		if !english.Has(key) {
+			faults = append(faults, key+" is unknown in English")
+		}
+	}
+	return faults
+}
+
+// face is the emoji that a message begins with.
+func face(m message) string {
+	first, _, _ := strings.Cut(m[0].text, " ")
+	if strings.ContainsFunc(first, func(r rune) bool { return unicode.Is(unicode.So, r) }) {
+		return first
+	}
+	return ""
+}
+
+// TestFaultsOfACatalogue: a missing key, a wrong plural and the like are found, each
+// by name.
+func TestFaultsOfACatalogue(t *testing.T) {
+	const calendar = "calendar: {weekdays: [a, b, c, d, e, f, g], months: [a, b, c, d, e, f, g, h, i, j, k, l], parts: {0: ''}}\n"
+	of := func(tag Tag, text string) (*Words, error) {
+		return load(fstest.MapFS{string(tag) + "/spoken.yaml": {Data: []byte(calendar + text)},
+			string(tag) + "/shown.yaml": {Data: []byte("{}")}}, tag)
+	}
+	for text, want := range map[string]string{
+		`g: {k: "{n, other: # Stunden}"}`:         `lacks the form "one"`,
+		`g: {k: "{n, one: a, few: b, other: c}"}`: `has the form "few", which de does not have`,
+		`g: {k: "{n, one: a, one: b, other: c}"}`: "twice",
+		`g: {k: "{n, single: a, other: b}"}`:      "none of the forms",
+		`g: {k: "{n, one: {m}, other: b}"}`:       "no } of its own",
+		`g: {k: "a } b"}`:                         "has no {",
+		`g: {k: "{A b}"}`:                         "no name of a value",
+		"g: {k: {l: m}}":                          "cannot unmarshal",
+		"calendar: {weekdays: [a]}":               "already defined",
+		"g: {k: a}\ng: {l: b}":                    "already defined",
+	} {
+		if _, err := of(German, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := of(Japanese, `g: {k: "{n, one: 一時間, other: #時間}"}`); err == nil || !strings.Contains(err.Error(), "ja does not have") {
+		t.Errorf("a Japanese plural: %v", err)
+	}
+	english, err := of(English, `g: {k: "😊 a {x}", l: b}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	german, err := of(German, `g: {k: "a {y}", m: b}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(differences(english, german), "; "); got != "g.k has the values y; English has x; g.k has another face than in English; "+
+		"g.l is missing; g.m is unknown in English" {
+		t.Error(got)
+	}
+	if w, err := load(fstest.MapFS{"de/spoken.yaml": {Data: []byte("g: {}")}}, German); err == nil {
+		t.Errorf("without a calendar: %v", w)
+	}
+}
+
+// TestMessagesAreUsed: every message is named by some program, and every message
+// that one names is there.
+func TestMessagesAreUsed(t *testing.T) {
+	named, said := literals(t)
+	if len(named) < 1000 {
+		t.Fatalf("only %d texts were found in the programs", len(named))
+	}
+	words := new(Catalogue).In("en")
+	for _, key := range words.keys() {
+		name := strings.TrimPrefix(key, "phrases.") // as those who ask for one of the phrases name it
+		if !named[key] && !named[name] {
+			t.Errorf("no program says %s", key)
+		}
+	}
+	for key, where := range said {
+		if !words.Has(key) {
+			t.Errorf("%s says %s, which no catalogue has", where, key)
+		}
+	}
+}
+
+// literals are the texts in the programs, and those of them that are given to Say.
+func literals(t *testing.T) (named map[string]bool, said map[string]string) {
+	t.Helper()
+	named, said = map[string]bool{}, map[string]string{}
+	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		others := []string{"node_modules", "testdata", "dist", "bin"}
+		if d.IsDir() && (name != ".." && strings.HasPrefix(d.Name(), ".") || slices.Contains(others, d.Name())) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+					named[text] = true
+				}
+			case *ast.CallExpr:
+				called, method := n.Fun.(*ast.SelectorExpr)
+				if !method || called.Sel.Name != "Say" || len(n.Args) == 0 {
+					break
+				}
+				if key, literal := n.Args[0].(*ast.BasicLit); literal {
+					if text, err := strconv.Unquote(key.Value); err == nil && isKey.MatchString(text) {
+						said[text] = name
+					}
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named, said
+}
+
+func TestMatch(t *testing.T) {
+	for tags, want := range map[string]Tag{
+		"de-AT": German, "gsw": German, "zh": Chinese, "zh-CN": Chinese, "zh-TW": Chinese, "ja-JP": Japanese, "es-419": Spanish,
+		"fr_CA": French, "en-GB": English, "xx,fr": French, "pt,de": German,
+		"xx": "", "": "", "pt": "", "und": "", "no tag": "", "de-" + strings.Repeat("x", 40): "", "\xff": "",
+	} {
+		if got, found := Match(strings.Split(tags, ",")...); got != want || found != (want != "") {
+			t.Errorf("Match(%q) is %q, %v", tags, got, found)
+		}
+	}
+	if got, _ := Among([]string{"it", "zh-CN"}, "xx", "zh-Hans"); got != "zh-CN" {
+		t.Errorf("among others it is %q", got)
+	}
+	if got, found := Among[Tag](nil, "en"); found {
+		t.Errorf("among none it is %q", got)
+	}
+}
+
+func TestFromHeader(t *testing.T) {
+	for header, want := range map[string]Tag{
+		"zh-CN": Chinese, "de-DE,de;q=0.9,en;q=0.8": German, "en;q=0.2,ja;q=0.7": Japanese, "xx": "", "xx,fr;q=0.5": French, "*": "", "": "",
+		"de;q=0, es": Spanish, ";;;,,,q=,de": German, "\x00\xff": "", "it, pt;q=0.5": "",
+		strings.Repeat("xx,", 2000) + "de": "", strings.Repeat("-", 1<<20): "", strings.Repeat("a-", 300) + ",de": "",
+	} {
+		if got, found := FromHeader(header); got != want || found != (want != "") {
+			t.Errorf("FromHeader(%.40q) is %q, %v", header, got, found)
+		}
+	}
+}
+
+// FuzzFromHeader: a stranger's header is read in bounds, and never fails.
+func FuzzFromHeader(f *testing.F) {
+	f.Add("de-DE,de;q=0.9,en;q=0.8")
+	f.Add("xx;q=1.5,*;q=-1")
+	f.Fuzz(func(t *testing.T, header string) {
+		if tags := Accepted(header); len(tags) > mostAccepted {
+			t.Errorf("%d languages", len(tags))
+		}
+		if tag, found := FromHeader(header); found != slices.Contains(All(), tag) {
+			t.Errorf("%q, %v", tag, found)
+		}
+	})
+}
+
+func TestSay(t *testing.T) {
+	c := new(Catalogue)
+	if got := c.In("xx").Say("phrases.awake"); got != "😊 Yes?" {
+		t.Errorf("in an unknown language it says %q", got)
+	}
+	if got := c.In("de-AT").Say("phrases.nothing"); got != "phrases.nothing" {
+		t.Errorf("an unknown message is %q", got)
+	}
+	if got := c.In("es").Say("duration.two", "first", "{second}"); got != "{second} y {second}" {
+		t.Errorf("a value that is not given, and one with braces: %q", got)
+	}
+	if c.In("de") != c.In("de-CH") {
+		t.Error("a catalogue is read twice")
+	}
+	for _, tag := range All() {
+		if c.In(string(tag)).Name() == "language.name" {
+			t.Errorf("%s has no name", tag)
+		}
+	}
+}
+
+func TestSpoken(t *testing.T) {
+	type spoken struct{ clock, half, one, date, first, long, short, single string }
+	at := func(hour, minute, day int) time.Time { return time.Date(2026, 1, day, hour, minute, 0, 0, time.UTC) }
+	for tag, want := range map[Tag]spoken{
+		English: {"It is 3:04 PM.", "12:30 AM", "It is 1:00 PM.", "Sunday, January 25", "Thursday, January 1",
+			"2 hours and 5 minutes", "1 minute and 3 seconds", "1 second"},
+		German: {"Es ist 15 Uhr 4.", "0 Uhr 30", "Es ist 13 Uhr.", "Sonntag, der 25. Januar", "Donnerstag, der 1. Januar",
+			"2 Stunden und 5 Minuten", "eine Minute und 3 Sekunden", "eine Sekunde"},
+		Japanese: {"午後3時4分です。", "午前0時半", "午後1時です。", "1月25日、日曜日", "1月1日、木曜日", "2時間5分", "1分3秒", "1秒"},
+		Chinese:  {"现在是下午3点04分。", "凌晨12点半", "现在是下午1点。", "1月25日，星期日", "1月1日，星期四", "2小时5分钟", "1分钟3秒", "1秒"},
+		Spanish: {"Son las 3 y 4 de la tarde.", "las 12 y media de la noche", "Es la una de la tarde.", "domingo, 25 de enero", "jueves, 1 de enero",
+			"2 horas y 5 minutos", "un minuto y 3 segundos", "un segundo"},
+		French: {"Il est 15 heures 4.", "0 heure 30", "Il est 13 heures.", "dimanche 25 janvier", "jeudi 1er janvier",
+			"2 heures et 5 minutes", "une minute et 3 secondes", "une seconde"},
+	} {
+		w := new(Catalogue).In(string(tag))
+		got := spoken{w.Clock(at(15, 4, 25)), w.Time(at(0, 30, 25)), w.Clock(at(13, 0, 25)), w.Date(at(9, 0, 25)), w.Date(at(9, 0, 1)),
+			w.Duration(2*time.Hour + 5*time.Minute + 7*time.Second), w.Duration(63*time.Second + 400*time.Millisecond), w.Duration(0)}
+		if got != want {
+			t.Errorf("%s:\n%+v, want\n%+v", tag, got, want)
+		}
+	}
+}
