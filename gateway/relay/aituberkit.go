@@ -185,8 +185,12 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error 
 		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == is.place() {
 			l.answer = "" // the next sentence is of another answer
 		}
+	case feed.Face:
+		if is.Session == trial { // it wears none without words
+			return l.speak(ctx, "sentence", b.Tag, is)
+		}
 	case feed.Said:
-		if cmp.Or(string(b.Robot), b.Session) == is.place() || is.Session == "try" {
+		if cmp.Or(string(b.Robot), b.Session) == is.place() {
 			return l.speak(ctx, "sentence", b.Text, is)
 		}
 	case feed.Notice:

@@ -187,7 +187,8 @@ func TestWhatNoAITuberKitCanBe(t *testing.T) {
 	}
 }
 
-// TestAITuberKitIsTried twice, and speaks everything both times.
+// TestAITuberKitIsTried twice, and speaks everything both times: each face's name, a sentence,
+// a notification and a question.
 func TestAITuberKitIsTried(t *testing.T) {
 	f := newFakeAITuber(t)
 	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
@@ -200,7 +201,7 @@ func TestAITuberKitIsTried(t *testing.T) {
 		told := slices.Clone(f.told)
 		f.told = nil
 		f.mu.Unlock()
-		if len(told) != 3 {
+		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"happy","emotion":"happy"`) {
 			t.Errorf("it spoke %d times: %v", len(told), told)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perch/agent"
 	"perch/agent/feed"
@@ -161,6 +162,20 @@ func TestClawdIsFound(t *testing.T) {
 	second := startFakeClawd(t, free[0])
 	h.happens(robotA, "s", event.SpeakingStarted{})
 	h.eventually("it is told at its other port", func() bool { return strings.Contains(second.all(), `"working"`) })
+}
+
+// TestClawdIsTried with a notification and a question too, in a session that is over at the end.
+func TestClawdIsTried(t *testing.T) {
+	c := newFakeClawd(t, anywhere)
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	if err := h.relays.Try(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	told := c.all()
+	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
+		t.Errorf("%d notifications are shown:\n%s", n, told)
+	}
 }
 
 // TestClawdTakesNothing of an agent that is switched off there, or of a state that it does

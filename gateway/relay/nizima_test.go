@@ -182,6 +182,7 @@ func (f *fakeNizima) is(what func() bool) func() bool {
 // TestNizima waits to be switched on, shows a turn, and waits again where it is switched
 // off.
 func TestNizima(t *testing.T) {
+	t.Parallel()
 	f := newFakeNizima(t)
 	h := newHarness(t, Target{Kind: "nizima", URL: "ws://" + f.address})
 	h.eventually("it waits", func() bool { return strings.Contains(h.relays.List()[0].Note, "plugin manager") })

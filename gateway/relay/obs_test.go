@@ -186,6 +186,7 @@ func TestOBSRefuses(t *testing.T) {
 
 // TestOBSWithoutItsSources says which are missing, and shows what there is once they come.
 func TestOBSWithoutItsSources(t *testing.T) {
+	t.Parallel()
 	o := newFakeOBS("")
 	o.inputs, o.scenes["Talk"] = map[string]string{}, nil
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -208,6 +209,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 
 // TestOBSChangesItsScene while the agent speaks: the item is seen in the scene on air.
 func TestOBSChangesItsScene(t *testing.T) {
+	t.Parallel()
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)
 	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address})
@@ -220,6 +222,7 @@ func TestOBSChangesItsScene(t *testing.T) {
 
 // TestOBSThatIsBusy is told again once it is not.
 func TestOBSThatIsBusy(t *testing.T) {
+	t.Parallel()
 	o := newFakeOBS("")
 	o.busy = true
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -233,6 +236,7 @@ func TestOBSThatIsBusy(t *testing.T) {
 
 // TestWhatIsNotOBS is said to be something else.
 func TestWhatIsNotOBS(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for five seconds")
 	}

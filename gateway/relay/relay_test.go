@@ -191,6 +191,7 @@ func TestANotificationNobodySawWaits(t *testing.T) {
 // TestARobotIsMeantByItsName, also where it is adopted, or the name goes to another,
 // while the program is connected.
 func TestARobotIsMeantByItsName(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Robot: "ann"})
 	h.eventually("it says that there is none", func() bool { return strings.Contains(h.relays.List()[0].Note, `no robot is called "ann"`) })

@@ -61,18 +61,21 @@ type try struct {
 
 // step is one thing that is shown.
 type step struct {
-	what  string
-	scene Scene
-	frame *feed.Frame // what happens besides; nil is nothing
-	mouth float64     // 0 is left alone
+	what   string
+	scene  Scene
+	frames []*feed.Frame // what happens besides
+	mouth  float64       // 0 is left alone
 }
 
-func restful() Scene { return Scene{Session: "try", State: agent.Idle} }
+// trial is the session that is shown in a try.
+const trial = "try"
+
+func restful() Scene { return Scene{Session: trial, State: agent.Idle} }
 
 // steps are all that this program can show.
 func (r *relay) steps() (all []step) {
 	id, now := "try-"+rand.Text(), time.Now().Unix() // a notification of a later try is another one
-	add := func(show, what string, change func(*Scene), frame *feed.Frame, mouth float64) {
+	add := func(show, what string, change func(*Scene), mouth float64, frames ...*feed.Frame) {
 		if !r.kind.can(show) {
 			return
 		}
@@ -80,7 +83,10 @@ func (r *relay) steps() (all []step) {
 		if change != nil {
 			change(&s)
 		}
-		all = append(all, step{what, s, frame, mouth})
+		all = append(all, step{what, s, frames, mouth})
+	}
+	stateOf := func(state agent.Shown) *feed.Frame {
+		return feed.NewFrame(feed.KindState, feed.State{Type: feed.KindState, Session: trial, State: state})
 	}
 	for _, state := range states() {
 		add("states", "state "+string(state), func(s *Scene) {
@@ -88,32 +94,32 @@ func (r *relay) steps() (all []step) {
 			if state == agent.Working || state == agent.Juggling {
 				s.Tool = "look"
 			}
-		}, feed.NewFrame(feed.KindState, feed.State{Type: feed.KindState, Session: "try", State: state}), 0)
+		}, 0, stateOf(state))
 	}
 	for _, e := range agent.Emotions() {
-		add("faces", "face "+e.Name, func(s *Scene) { s.State, s.Face = agent.Speaking, e.Name },
-			feed.NewFrame(feed.KindFace, feed.Face{Type: feed.KindFace, Session: "try", Tag: e.Name, Intensity: 1}), 0)
+		add("faces", "face "+e.Name, func(s *Scene) { s.State, s.Face = agent.Speaking, e.Name }, 0,
+			feed.NewFrame(feed.KindFace, feed.Face{Type: feed.KindFace, Session: trial, Tag: e.Name, Intensity: 1}))
 	}
 	for _, feeling := range feelings()[1:] {
-		add("moods", "feeling "+feeling, func(s *Scene) { s.Mood = moodOf(feeling) },
-			feed.NewFrame(feed.KindMood, feed.Mood{Type: feed.KindMood, Session: "try", Mood: moodOf(feeling)}), 0)
+		add("moods", "feeling "+feeling, func(s *Scene) { s.Mood = moodOf(feeling) }, 0,
+			feed.NewFrame(feed.KindMood, feed.Mood{Type: feed.KindMood, Session: trial, Mood: moodOf(feeling)}))
 	}
 	for _, name := range r.o.Gestures {
-		add("gestures", "gesture "+name, nil, feed.NewFrame(feed.KindGesture, feed.Gesture{Type: feed.KindGesture, Name: name, By: event.ByOwner}), 0)
+		add("gestures", "gesture "+name, nil, 0, feed.NewFrame(feed.KindGesture, feed.Gesture{Type: feed.KindGesture, Name: name, By: event.ByOwner}))
 	}
 	sentence := "This is " + r.o.Name + ", trying its words."
-	add("speech", "sentence", func(s *Scene) { s.State, s.Said = agent.Speaking, sentence },
-		feed.NewFrame(feed.KindSaid, feed.Said{Type: feed.KindSaid, Session: "try", Text: sentence}), 0)
+	add("speech", "sentence", func(s *Scene) { s.State, s.Said = agent.Speaking, sentence }, 0,
+		feed.NewFrame(feed.KindSaid, feed.Said{Type: feed.KindSaid, Session: trial, Text: sentence}))
 	for _, open := range []float64{0.3, 1, 0.6, 0.05} {
-		add("mouth", fmt.Sprintf("mouth %.0f %%", 100*open), func(s *Scene) { s.State = agent.Speaking }, nil, open)
+		add("mouth", fmt.Sprintf("mouth %.0f %%", 100*open), func(s *Scene) { s.State = agent.Speaking }, open)
 	}
-	add("notifications", "notification", nil, feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now,
-		ID: id, Text: "This is a notification.", Urgency: "normal"}), 0)
+	add("notifications", "notification", nil, 0, feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now,
+		ID: id, Text: "This is a notification.", Urgency: "normal"}))
 	question := "May I open the window?"
-	add("questions", "question", func(s *Scene) { s.State, s.Question = agent.Notification, question },
-		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: "try",
-			Text: question, Urgency: "normal", Question: id}), 0)
-	return append(all, step{"rest", restful(), nil, 0})
+	add("questions", "question", func(s *Scene) { s.State, s.Question = agent.Notification, question }, 0, stateOf(agent.Notification),
+		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: trial,
+			Text: question, Urgency: "normal", Question: id}))
+	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) // the session is over
 }
 
 // moodOf is a mood in which one feeling is all there is.
@@ -177,8 +183,8 @@ func (c *connection) step(ctx context.Context) error {
 	}
 	t.timer.Reset(t.each)
 	t.scene = next.scene
-	if next.frame != nil {
-		if err := c.frame(ctx, next.frame, t.scene); err != nil && !errors.Is(err, errUntold) {
+	for _, f := range next.frames {
+		if err := c.frame(ctx, f, t.scene); err != nil && !errors.Is(err, errUntold) {
 			return err
 		}
 	}

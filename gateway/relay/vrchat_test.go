@@ -59,6 +59,7 @@ func plainWords(t testing.TB) *agent.Words {
 
 // TestVRChat is told a spoken turn, and what lasts again and again.
 func TestVRChat(t *testing.T) {
+	t.Parallel()
 	l := newListener(t, "")
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address, Words: map[string]string{"face.happy": "Smile", "gesture.nod": "2"}})
 	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })

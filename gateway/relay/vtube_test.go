@@ -332,6 +332,7 @@ func TestVTubeStudio(t *testing.T) {
 // TestVTubeStudioHoldsAndHandsBack: parameters are repeated while they are held, and
 // nothing is said when none are.
 func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
+	t.Parallel()
 	f := newFakeVTube(t, "").allowed()
 	table, err := newWords(vtubeStudioKind(), plainWords(t), nil)
 	if err != nil {
@@ -634,6 +635,7 @@ func TestOfThisMachine(t *testing.T) {
 
 // TestFindVTube in the network: by what it broadcasts, and by nothing else.
 func TestFindVTube(t *testing.T) {
+	t.Parallel()
 	address, stop := broadcasts(t, "garbage", vtubeSays(false, 8002), vtubeSays(true, 0), vtubeSays(true, 80),
 		`{"data":{"active":true,"port":8003}}`, vtubeSays(true, 8005), vtubeSays(true, 8004), vtubeSays(true, 8006))
 	find := func(ctx context.Context, here bool) string {

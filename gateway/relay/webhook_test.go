@@ -179,6 +179,7 @@ func TestWebhookAnswers(t *testing.T) {
 
 // TestWebhookThatHangs costs its own calls their time, and nothing else.
 func TestWebhookThatHangs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for four seconds")
 	}
