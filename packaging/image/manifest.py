@@ -4,7 +4,8 @@
 usage: manifest.py IMAGE URL EPOCH
 
 The packed image lies beside IMAGE. URL is the folder that both are downloaded from. The
-keys are those of doc/os_list_schema of raspberrypi/rpi-imager, all that it requires.
+keys are those of doc/json-schema of raspberrypi/rpi-imager, all that it requires. Without
+the boards Imager's first page has none to choose, and no button that leads on.
 """
 import hashlib
 import json
@@ -21,7 +22,16 @@ def digest(path):
 
 
 name = os.path.basename(image)
-json.dump({"os_list": [{
+# Each with the tags by which Imager knows it. Imager has none of its own for a Zero 2 W.
+boards = [
+    ("Raspberry Pi 5", "Model B", ["pi5-64bit"]),
+    ("Raspberry Pi 4", "Model B and 400", ["pi4-64bit"]),
+    ("Raspberry Pi Zero 2 W", "Not the first Zero W", ["pi3-64bit"]),
+    ("Raspberry Pi 3", "Models A+, B and B+", ["pi3-64bit"]),
+]
+json.dump({"imager": {"devices": [
+    {"name": board, "description": models, "tags": tags, "matching_type": "exclusive", "architecture": "armv8"} for board, models, tags in boards
+]}, "os_list": [{
     "name": "Perch",
     "description": "A voice server for Stack-chan robots, on Debian 13",
     "icon": "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 40 40'><rect width='40' height='40' rx='6'/>"
@@ -33,7 +43,7 @@ json.dump({"os_list": [{
     "image_download_size": os.path.getsize(image + ".xz"),
     "image_download_sha256": digest(image + ".xz"),
     "release_date": time.strftime("%Y-%m-%d", time.gmtime(epoch)),
-    "devices": ["pi3-64bit", "pi4-64bit", "pi5-64bit"],
+    "devices": sorted({tag for _, _, tags in boards for tag in tags}),
     "architecture": "armv8",
     "init_format": "rpi-preseed",
 }]}, sys.stdout, indent=2)

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -228,6 +230,57 @@ func TestBadPreseeds(t *testing.T) {
 		if len(c.runs) > 0 || !c.has(preseedFile) {
 			t.Errorf("%.60q: it ran %q", text, c.runs)
 		}
+	}
+}
+
+// TestAShellInEveryField is refused by the field's name, or kept to the letter where a name
+// or a password may hold anything. Nothing of it is an argument of a program.
+func TestAShellInEveryField(t *testing.T) {
+	const shell = "$(reboot);`reboot`|reboot>/x&'"
+	kept := map[string]string{ // and where
+		"wlan.ssid":     "36;40;114;101;98;111;111;116;41;",
+		"wlan.password": "\npsk=" + shell + "\n",
+		"user.password": "chpasswd <ann:" + shell, // its standard input
+	}
+	fields := 0
+	for _, section := range reflect.VisibleFields(reflect.TypeFor[preseed]()) {
+		if section.Type.Kind() != reflect.Struct {
+			continue
+		}
+		for _, field := range reflect.VisibleFields(section.Type) {
+			name := section.Tag.Get("toml") + "." + field.Tag.Get("toml")
+			value := map[reflect.Kind]string{reflect.String: shell, reflect.Slice: "[" + strconv.Quote(shell) + "]"}[field.Type.Kind()]
+			if value == "" {
+				continue // it is true or false
+			}
+			if fields++; field.Type.Kind() == reflect.String {
+				value = strconv.Quote(shell)
+			}
+			c := newCard(t)
+			all := map[string]string{"user.name": `"ann"`, "wlan.ssid": `"a"`, name: value}
+			var text strings.Builder
+			for key, value := range all {
+				fmt.Fprintf(&text, "%s = %s\n", key, value)
+			}
+			err := c.boots(text.String())
+			if where, is := kept[name]; is {
+				connection, _ := os.ReadFile(filepath.Join(c.root, "etc/NetworkManager/system-connections/preseed.nmconnection"))
+				if err != nil || !strings.Contains(string(connection)+strings.Join(c.runs, "\n"), where) {
+					t.Errorf("%s: %v; %s", name, err, connection)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), name+" is to be") || strings.Contains(err.Error(), "reboot") || len(c.runs) > 0 {
+				t.Errorf("%s: %v; it ran %q", name, err, c.runs)
+			}
+			if i := slices.IndexFunc(c.runs, func(run string) bool {
+				before, _, _ := strings.Cut(run, "<")
+				return strings.Contains(before, "reboot")
+			}); i >= 0 {
+				t.Errorf("%s: it ran %s", name, c.runs[i])
+			}
+		}
+	}
+	if fields != 11 {
+		t.Errorf("%d fields hold text", fields)
 	}
 }
 
