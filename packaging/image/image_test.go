@@ -125,7 +125,8 @@ func (c *card) boots() *machine {
 func (c *card) bootsFrom(disk ...string) *machine {
 	c.t.Helper()
 	m := &machine{card: c, web: freePort(c.t), ssh: freePort(c.t), began: time.Now()}
-	m.qemu = exec.Command("qemu-system-aarch64", append(disk, "-M", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "2048", "-nographic", "-no-reboot",
+	m.qemu = exec.Command("qemu-system-aarch64", append(disk,
+		"-M", "virt", "-cpu", "cortex-a72", "-smp", "2", "-m", "2048", "-nographic", "-no-reboot",
 		"-kernel", filepath.Join(c.dir, "vmlinuz"), "-initrd", filepath.Join(c.dir, "initrd.img"),
 		"-append", "console=ttyAMA0 root=LABEL=PERCHROOT rootwait fsck.repair=yes",
 		"-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:"+m.web+"-:8003,hostfwd=tcp:127.0.0.1:"+m.ssh+"-:22",
