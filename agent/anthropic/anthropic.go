@@ -74,6 +74,7 @@ const (
 	defaultFirst  = 30 * time.Second
 	defaultIdle   = 20 * time.Second
 	defaultTokens = 4096
+	highest       = 1 // temperature
 )
 
 // New returns the engine. It asks the server nothing.
@@ -133,7 +134,7 @@ func (o Options) Check() error {
 		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
 	case strings.ContainsAny(o.Key, "\r\n"):
 		return errors.New("the key (brains[..].key) has more than one line")
-	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 1):
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
 		return fmt.Errorf("temperature is 0 to 1, not %g", *o.Temperature)
 	case o.MaxTokens < 0:
 		return errors.New("max_tokens is not negative")
@@ -176,7 +177,7 @@ func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinke
 		if err == nil {
 			return stop, nil
 		}
-		if try < mostTries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, used) {
+		if try < mostTries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, used) {
 			continue
 		}
 		return "", e.explain(ctx, err)

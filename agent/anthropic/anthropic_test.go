@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perch/agent"
 	"perch/agent/anthropic"
 	"perch/agent/thinker"
 	"perch/device"
@@ -203,6 +204,33 @@ func FuzzMessages(f *testing.F) {
 			t.Errorf("whole %q\nsplit %q", whole, single)
 		}
 	})
+}
+
+// TestSettingsOfACharacter: what answers has its own temperature, as high as the API takes
+// one, and at most as many tokens as its owner allows.
+func TestSettingsOfACharacter(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	half, little, much := 0.5, 0.2, 1.5
+	for _, c := range []struct {
+		brain               agent.BrainOptions
+		temperature, tokens float64
+	}{
+		{agent.BrainOptions{}, 0.5, 4096},
+		{agent.BrainOptions{Model: "another", Temperature: &little, MaxTokens: 100}, 0.2, 100},
+		{agent.BrainOptions{Temperature: &much, MaxTokens: 5000}, 1, 4096},
+	} {
+		o := options(s.URL)
+		o.Temperature = &half
+		p := withTools()
+		p.Brain = c.brain
+		if got := listen(t, engine(t, o), p); got.Err != "" {
+			t.Fatal(got)
+		}
+		all := s.requests()
+		if got := all[len(all)-1].body; got["model"] != o.Model || got["temperature"] != c.temperature || got["max_tokens"] != c.tokens {
+			t.Errorf("%+v: %v", c.brain, got)
+		}
+	}
 }
 
 // TestRequest holds what is sent.

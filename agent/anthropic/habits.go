@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"perch/agent/thinker"
 	"perch/remote"
 )
 
@@ -12,7 +13,7 @@ type habits struct{ noTemperature, noEffort bool }
 
 // learn finds out of a refusal what to leave out, and says whether the request
 // is worth repeating. Each finding is logged once.
-func (e *Engine) learn(err error, used habits) bool {
+func (e *Engine) learn(err error, p thinker.Prompt, used habits) bool {
 	r, _, ok := refused(err)
 	if !ok || r.Status != http.StatusBadRequest {
 		return false
@@ -22,7 +23,7 @@ func (e *Engine) learn(err error, used habits) bool {
 	switch {
 	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.kept.forget():
 		return true // something before what was thought has changed; it goes on without
-	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature"):
+	case p.Temperature(e.o.Temperature, highest) != nil && !used.noTemperature && strings.Contains(reason, "temperature"):
 		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.Effort != "" && !used.noEffort && strings.Contains(reason, "effort"):
 		next.noEffort, what = true, "the model takes no such effort; it is left out from now on"

@@ -20,12 +20,12 @@ const (
 // encode is the request for a prompt. The tools and the system prompt, which
 // change least, are marked for the cache.
 func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
-	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(e.o.MaxTokens)}
+	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(p.MaxTokens(e.o.MaxTokens))}
 	if p.System != "" {
 		params.System = []sdk.TextBlockParam{{Text: p.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	}
-	if e.o.Temperature != nil && !used.noTemperature {
-		params.Temperature = param.NewOpt(*e.o.Temperature)
+	if t := p.Temperature(e.o.Temperature, highest); t != nil && !used.noTemperature {
+		params.Temperature = param.NewOpt(*t)
 	}
 	if e.o.Effort != "" && !used.noEffort {
 		params.OutputConfig.Effort = sdk.OutputConfigEffort(e.o.Effort)

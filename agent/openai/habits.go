@@ -71,7 +71,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 			}
 			continue
 		}
-		found, ok := e.suggested(r, used, len(p.Tools) > 0)
+		found, ok := e.suggested(r, p, used)
 		if !ok {
 			return stop, err
 		}
@@ -98,18 +98,18 @@ func (e *Engine) remember(findings []finding) {
 
 // suggested finds out of a refusal what to leave out, if the request is worth
 // repeating.
-func (e *Engine) suggested(r *refusal, used habits, tools bool) (finding, bool) {
+func (e *Engine) suggested(r *refusal, p thinker.Prompt, used habits) (finding, bool) {
 	if r.midway || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
 		return finding{}, false
 	}
 	reason := strings.ToLower(r.Reason)
 	f := finding{reason: r.Reason}
 	switch {
-	case tools && !used.noTools && aboutTools(reason):
+	case len(p.Tools) > 0 && !used.noTools && aboutTools(reason):
 		f.noTools, f.what = true, "the model cannot use tools; none are offered to it from now on"
-	case e.o.MaxTokens > 0 && !used.newLimit && strings.Contains(reason, "max_completion_tokens"):
+	case p.MaxTokens(e.o.MaxTokens) > 0 && !used.newLimit && strings.Contains(reason, "max_completion_tokens"):
 		f.newLimit, f.what = true, "the server calls max_tokens max_completion_tokens"
-	case e.o.Temperature != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
+	case p.Temperature(e.o.Temperature, highest) != nil && !used.noTemperature && strings.Contains(reason, "temperature") && !e.native:
 		f.noTemperature, f.what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.ReasoningEffort != "" && !used.noThinking && mentions(reason, "does not support thinking", "reasoning_effort", "think value"):
 		f.noThinking, f.what = true, "the model takes no reasoning effort; it is left out from now on"

@@ -33,6 +33,9 @@ import (
 	"perch/remote"
 )
 
+// highest is the temperature that the APIs take at most.
+const highest = 2
+
 // The dialects.
 const (
 	DialectOpenAI = "openai" // {url}/chat/completions, server-sent events
@@ -147,7 +150,7 @@ func (o Options) Check() error {
 		return err
 	case o.Model == "":
 		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
-	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > 2):
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
 		return fmt.Errorf("temperature is 0 to 2, not %g", *o.Temperature)
 	case o.MaxTokens < 0 || o.NumCtx < 0:
 		return errors.New("max_tokens and num_ctx are not negative")

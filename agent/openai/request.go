@@ -34,9 +34,9 @@ func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
 	if e.native {
-		e.nativeSettings(b, used)
+		e.nativeSettings(b, p, used)
 	} else {
-		e.chatSettings(b, used)
+		e.chatSettings(b, p, used)
 	}
 	if tools := offered(p.Tools); len(tools) > 0 && !used.noTools {
 		b["tools"] = tools
@@ -58,16 +58,16 @@ func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	return b
 }
 
-func (e *Engine) chatSettings(b body, used habits) {
-	if e.o.Temperature != nil && !used.noTemperature {
-		b["temperature"] = *e.o.Temperature
+func (e *Engine) chatSettings(b body, p thinker.Prompt, used habits) {
+	if t := p.Temperature(e.o.Temperature, highest); t != nil && !used.noTemperature {
+		b["temperature"] = *t
 	}
-	if e.o.MaxTokens > 0 {
+	if most := p.MaxTokens(e.o.MaxTokens); most > 0 {
 		name := "max_tokens"
 		if used.newLimit {
 			name = "max_completion_tokens"
 		}
-		b[name] = e.o.MaxTokens
+		b[name] = most
 	}
 	if e.o.ReasoningEffort != "" && !used.noThinking {
 		b["reasoning_effort"] = e.o.ReasoningEffort
@@ -130,16 +130,16 @@ func result(m thinker.Message) string {
 	return m.Text
 }
 
-func (e *Engine) nativeSettings(b body, used habits) {
+func (e *Engine) nativeSettings(b body, p thinker.Prompt, used habits) {
 	options := body{}
 	if e.o.NumCtx > 0 {
 		options["num_ctx"] = e.o.NumCtx
 	}
-	if e.o.Temperature != nil {
-		options["temperature"] = *e.o.Temperature
+	if t := p.Temperature(e.o.Temperature, highest); t != nil {
+		options["temperature"] = *t
 	}
-	if e.o.MaxTokens > 0 {
-		options["num_predict"] = e.o.MaxTokens
+	if most := p.MaxTokens(e.o.MaxTokens); most > 0 {
+		options["num_predict"] = most
 	}
 	b["options"] = options
 	if value, _ := keepAlive(e.o.KeepAlive); value != nil {

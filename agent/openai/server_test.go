@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,6 +125,54 @@ func TestNativeRequest(t *testing.T) {
 	}
 	if got := s.requests()[0]; got.path != "POST /api/chat" || !reflect.DeepEqual(got.body, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSettingsOfACharacter: what answers has its own temperature, and at most as many
+// tokens as its owner allows. A model that takes no temperature is asked without.
+func TestSettingsOfACharacter(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, path string, asked map[string]any) {
+		_, hot := asked["temperature"]
+		switch {
+		case strings.HasSuffix(path, "/api/chat"):
+			io.WriteString(w, `{"message":{"content":"Hi"},"done":true,"done_reason":"stop"}`+"\n")
+		case hot && asked["model"] == "cold":
+			w.WriteHeader(http.StatusBadRequest)
+			io.WriteString(w, `{"error":{"message":"Unsupported value: 'temperature' does not support 1.5 with this model."}}`)
+		default:
+			io.WriteString(w, ok)
+		}
+	})
+	half, much := 0.5, 1.5
+	own := agent.BrainOptions{Model: "another", Temperature: &much, MaxTokens: 100}
+	for name, c := range map[string]struct {
+		model, dialect string
+		brain          agent.BrainOptions
+		temperature    any
+		tokens         float64
+	}{
+		"none of its own": {brain: agent.BrainOptions{}, temperature: 0.5, tokens: 300},
+		"its own":         {brain: own, temperature: 1.5, tokens: 100},
+		"too many tokens": {brain: agent.BrainOptions{MaxTokens: 400}, temperature: 0.5, tokens: 300},
+		"of Ollama":       {dialect: openai.DialectOllama, brain: own, temperature: 1.5, tokens: 100},
+		"a model without": {model: "cold", brain: own, tokens: 100},
+	} {
+		o := options(s.URL + "/v1/")
+		o.Temperature, o.MaxTokens, o.Dialect, o.Model = &half, 300, c.dialect, cmp.Or(c.model, o.Model)
+		p := conversation()
+		p.Brain = c.brain
+		if got := listen(engine(t, o), p); got.text() != "Hi" {
+			t.Fatal(name, got)
+		}
+		all := s.requests()
+		got := all[len(all)-1].body
+		tokens := got["max_tokens"]
+		if inner, native := got["options"].(map[string]any); native {
+			got["temperature"], tokens = inner["temperature"], inner["num_predict"]
+		}
+		if got["model"] != o.Model || got["temperature"] != c.temperature || tokens != c.tokens {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -100,6 +100,9 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language)), left: k.ModelWithin}
 	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
+	if t.Persona != nil {
+		p.Brain = t.Persona.Brain
+	}
 	for round := 0; ctx.Err() == nil; round++ {
 		if round == mostRounds {
 			p.Tools = nil

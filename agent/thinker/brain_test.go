@@ -181,6 +181,22 @@ func TestTheModelReadsAToolsError(t *testing.T) {
 	}
 }
 
+// TestACharactersBrain: the model is asked with the settings of who answers.
+func TestACharactersBrain(t *testing.T) {
+	much := 1.2
+	m := &model{script: []message{{texts: []string{"Hi."}}}}
+	k := thinker.New(thinker.Options{Model: m, Persona: agent.Persona{Brain: agent.BrainOptions{MaxTokens: 5}}})
+	own := agent.BrainOptions{Temperature: &much, MaxTokens: 99}
+	for _, persona := range []*agent.Persona{{ID: "leo", Brain: own}, nil} {
+		if err := k.Think(t.Context(), agent.Turn{Text: "hi", Persona: persona, Now: noon}, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := []agent.BrainOptions{m.asked[0].Brain, m.asked[1].Brain}; got[0] != own || got[1] != (agent.BrainOptions{}) {
+		t.Errorf("it is asked with %+v", got)
+	}
+}
+
 func TestEightRoundsAndAnAnswer(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Again."}, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 	body := &arm{}

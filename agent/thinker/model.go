@@ -29,6 +29,26 @@ type Prompt struct {
 	System   string
 	Messages []Message // oldest first; the last one is the user's or a tool's
 	Tools    []Tool
+	Brain    agent.BrainOptions // of the character that answers; a driver has a model of its own
+}
+
+// Temperature is what a model is asked with, up to the highest that its API takes:
+// the character's, or else the model's own. Nil leaves it to the server.
+func (p Prompt) Temperature(own *float64, highest float64) *float64 {
+	if p.Brain.Temperature == nil {
+		return own
+	}
+	t := min(*p.Brain.Temperature, highest)
+	return &t
+}
+
+// MaxTokens is how many tokens a message may have: the character's, and never more than
+// the model's own, which bound what it costs. 0 leaves it to the server.
+func (p Prompt) MaxTokens(own int) int {
+	if own == 0 || p.Brain.MaxTokens > 0 && p.Brain.MaxTokens < own {
+		return p.Brain.MaxTokens
+	}
+	return own
 }
 
 // Role is the author of a message.

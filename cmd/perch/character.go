@@ -202,9 +202,8 @@ func checkCharacterCommand() *cobra.Command {
 			for _, s := range m.Skills {
 				l.Skills = append(l.Skills, s.URI)
 			}
-			if b := m.Brain; b.Model != "" || b.Temperature != nil || b.MaxTokens > 0 {
-				l.Remarks = append(l.Remarks, "model, temperature and maxTokens of this manifest are not used: they are those of a brain of the "+
-					"appliance. The model only chooses among several brains of the provider.")
+			if m.Brain.Model != "" {
+				l.Remarks = append(l.Remarks, "The model of this manifest only chooses among several brains of the provider.")
 			}
 			return o.print(c, l, func(out io.Writer) { l.write(out) })
 		},

@@ -33,7 +33,7 @@ func TestCharacters(t *testing.T) {
 	h.command("character import "+leo+" --name still", 1, "configuration file has a character")
 	var out, faults strings.Builder
 	if code := run(t.Context(), []string{"character", "check", leo}, &out, &faults); code != 0 || !strings.Contains(out.String(), "wave, lookAt") ||
-		!strings.Contains(out.String(), "temperature and maxTokens of this manifest are not used") {
+		strings.Contains(out.String(), "temperature") {
 		t.Errorf("checked: %d %s%s", code, out.String(), faults.String())
 	}
 	h.command("character list", 0, "coach-leo", "still")
@@ -48,7 +48,8 @@ func TestCharacters(t *testing.T) {
 	h.Stop()
 	h = open(t, c, data)
 	own := h.Characters.Of("a0b1c2d3e4f5")
-	if own.Persona == nil || own.Persona.ID != "coach-leo" || own.Persona.MemoryTokens != 8192 || !slices.Contains(own.Persona.Tools, "lookAt") {
+	if own.Persona == nil || own.Persona.ID != "coach-leo" || own.Persona.MemoryTokens != 8192 ||
+		*own.Persona.Brain.Temperature != 0.8 || !slices.Contains(own.Persona.Tools, "lookAt") {
 		t.Fatalf("after a restart it is %+v", own)
 	}
 	h.command("character use kitchen still", 0)

@@ -262,7 +262,7 @@ func (k *characters) Of(id device.ID) robot.Character {
 	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, own.First)
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice)}
 	if !has {
-		own.Persona = k.persona
+		own.Persona, own.Brain = k.persona, agent.BrainOptions{} // which its brains have been given
 	}
 	if has || s.Language != "" {
 		own.Language = cmp.Or(s.Language, own.Language)
@@ -320,7 +320,7 @@ func (k *characters) Known(name string) bool {
 func (k *characters) Play(t *agent.Turn, name, system string) {
 	own, has := k.named(name)
 	if !has {
-		own.Persona = k.persona
+		own.Persona, own.Brain = k.persona, agent.BrainOptions{} // which its brains have been given
 	}
 	k.enter(t.Session, own.ID)
 	if system != "" {

@@ -68,7 +68,8 @@ type Cast struct {
 
 // Cast gives a character the engines of this appliance.
 func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, try PartCheck) Cast {
-	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens},
+	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens,
+		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
 		Remarks: slices.Clone(m.Remarks)}
 	say := func(format string, args ...any) { cast.Remarks = append(cast.Remarks, fmt.Sprintf(format, args...)) }
 	if cast.Text == "" {
@@ -108,8 +109,8 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 		return
 	}
 	if b.Provider == "" {
-		if b.Model != "" || b.Temperature != nil || b.MaxTokens > 0 {
-			say("model, temperature and maxTokens of this manifest are not used: it names no provider, and has the household's brains as they are.")
+		if b.Model != "" {
+			say("model %s of this manifest is not used: it names no provider, and has the household's brains.", b.Model)
 		}
 		return
 	}
@@ -130,9 +131,6 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 	own := c.Brains[best]
 	if b.Model != "" && own.Kind != "reflex" && own.Model != b.Model {
 		say("model %s of this manifest is not used: the brain %s of this appliance has another.", b.Model, cast.First)
-	}
-	if b.Temperature != nil || b.MaxTokens > 0 {
-		say("temperature and maxTokens of this manifest are not used: they are those of the brain %s of this appliance, which all share.", cast.First)
 	}
 }
 
