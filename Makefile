@@ -5,10 +5,9 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 BUILT   := $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
 
-# hraban/opus without the part that needs libopusfile: nothing here reads Ogg with
-# it, and the package need not depend on it. make deps has its headers, so that
-# go build and go test work without the tag too.
-export GOFLAGS := -tags=nolibopusfile
+# What is left out of libraries, everywhere alike; see docs/dependencies.md. make deps
+# has the headers that go build and go test need without the tags.
+export GOFLAGS := -tags=$(shell cat packaging/tags)
 export CGO_ENABLED := 1
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -37,7 +36,7 @@ page: deps ## bundles the page for browsers, where its sources have changed
 build: page ## builds bin/perch and bin/perch-tools
 	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
 	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
-	@go build -ldflags '$(LDFLAGS)' -o bin/perch ./cmd/perch
+	@go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/perch ./cmd/perch
 	@go build -o bin/perch-tools ./firmware-tools
 
 run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the page is at http://127.0.0.1:8004/
@@ -61,11 +60,12 @@ LONG := TestWhatIsUnderstood|TestFigures|TestAnswers|TestOurVoiceNeverInterrupts
 quick: ## runs most tests, without the race detector, for daily work
 	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')
 
-check: page ## formatting, vet, staticcheck, tidy modules, types of the page
+check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+	packaging/methods.sh
 	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
 	GOFLAGS= go build ./voice
 

@@ -58,7 +58,8 @@ sysroot() {
 gateway/web/bundle.sh >&2
 
 # As in the Makefile, for whoever does not come from there.
-export GOFLAGS="${GOFLAGS:--tags=nolibopusfile}"
+GOFLAGS="-tags=$(cat packaging/tags)"
+export GOFLAGS
 
 # build PROGRAM PACKAGE puts a program into $stage. A foreign compiler would make it
 # position-independent, which Go's code is not: the loader would have to write into it.

@@ -46,7 +46,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
 	defer w.Stop()
 	w.Begin()
-	stream := e.sdk.Messages.NewStreaming(context.WithValue(w.Context(), watchKey{}, w), params, e.extra...)
+	stream := e.messages.NewStreaming(context.WithValue(w.Context(), watchKey{}, w), params, e.extra...)
 	defer stream.Close()
 	for stream.Next() {
 		if a.ended {

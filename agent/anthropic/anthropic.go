@@ -61,9 +61,11 @@ type Engine struct {
 	base   *url.URL
 	http   *http.Client
 	server remote.Server
-	sdk    sdk.Client
-	extra  []option.RequestOption
-	kept   kept
+	// Of the SDK's client these two services alone: all of it is 1 MB more of program.
+	messages sdk.MessageService
+	models   sdk.ModelService
+	extra    []option.RequestOption
+	kept     kept
 
 	mu     sync.Mutex
 	habits habits
@@ -102,7 +104,7 @@ func New(o Options) (*Engine, error) {
 	if o.Key != "" {
 		settings = append(settings, option.WithAPIKey(o.Key))
 	}
-	e.sdk = sdk.NewClient(settings...)
+	e.messages, e.models = sdk.NewMessageService(settings...), sdk.NewModelService(settings...)
 	for key, value := range o.Extra {
 		e.extra = append(e.extra, option.WithJSONSet(key, value))
 	}

@@ -20,7 +20,7 @@ const checkWithin = 5 * time.Second
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	_, err := e.sdk.Models.Get(within, e.o.Model, sdk.ModelGetParams{})
+	_, err := e.models.Get(within, e.o.Model, sdk.ModelGetParams{})
 	if err == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 	}
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	page, err := e.sdk.Models.List(within, sdk.ModelListParams{})
+	page, err := e.models.List(within, sdk.ModelListParams{})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
