@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"remote":                {"socket"},
 	"remote/*":              {"remote", "socket"},
 	"event":                 {"device"},
-	"agent":                 {"device", "event"},
+	"agent":                 {"device", "event", "language"},
 	"ota":                   {"device", "event", "ota/espimage"},
 	"perception":            {"device", "event"},
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"perch/language"
 )
 
 // What an entry is worth. Its salience is from 0 to 1; its score is the salience, of
@@ -106,8 +108,11 @@ func (e Entry) Score(now time.Time) float64 {
 type Query struct {
 	Type string
 	Tags []string // an entry has all of them
-	Text string   // an entry contains each of the words, at most 16 of 500 bytes in all
-	N    int      // of the best; 0 is all
+	// Text is at most 16 words of 500 bytes in all. An entry contains each of them. Of a
+	// script without spaces, such as Chinese, it contains the text as it is; if none
+	// does, those are found that have most of its parts.
+	Text string
+	N    int // of the best; 0 is all
 }
 
 // Ranked is an entry with its score.
@@ -176,8 +181,9 @@ type index struct {
 // It does not change once it is made.
 type indexed struct {
 	Entry
-	text string
-	rank float64
+	text    string
+	letters letterSet
+	rank    float64
 }
 
 func newIndexed(e Entry) *indexed {
@@ -186,7 +192,8 @@ func newIndexed(e Entry) *indexed {
 	if e.Name != e.Body {
 		parts = append(parts, e.Name)
 	}
-	return &indexed{e, strings.ToLower(strings.Join(parts, " ")), e.rank()}
+	text := language.Fold(strings.Join(parts, " "))
+	return &indexed{e, text, lettersOf(text), e.rank()}
 }
 
 // rank is the logarithm of the score but for a part that is the same for all entries
@@ -275,13 +282,20 @@ func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	words := strings.Fields(strings.ToLower(q.Text))
-	for _, e := range x.entries(kept) {
-		if !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags) && e.holds(words) {
+	words := strings.Fields(language.Fold(q.Text))
+	fits := func(e *indexed) bool {
+		return !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags)
+	}
+	all := x.entries(kept)
+	for _, e := range all {
+		if fits(e) && e.holds(words) {
 			if found = append(found, e); len(found) == q.N {
 				break
 			}
 		}
+	}
+	if whole, parts := partsOf(words); len(found) == 0 && len(parts) > 0 {
+		found = mostOf(all, parts, q.N, func(e *indexed) bool { return fits(e) && e.holds(whole) })
 	}
 	return found
 }

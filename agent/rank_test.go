@@ -363,3 +363,70 @@ func BenchmarkMemory(b *testing.B) {
 		})
 	}
 }
+
+// TestFactsWithoutSpaces: facts in Japanese and Chinese are found by questions, by what
+// they have in common, and facts of other scripts as before.
+func TestFactsWithoutSpaces(t *testing.T) {
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	for _, body := range []string{"玄関に鍵があります。", "アンは緑茶が好きです。", "ベンはコーヒーが大好き。", "妹の誕生日は三月五日です。", "毎朝七時に起きる。",
+		"你的手机在厨房里。", "安娜喜欢绿茶。", "妈妈的生日是五月三号。", "他每天早上七点起床。", "Ann likes green tea.", "วันเกิดของแม่คือวันที่ห้า"} {
+		if _, err := m.Remember(agent.Entry{Body: body}, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{
+		"鍵": "玄関に鍵があります。", "鍵はどこですか": "玄関に鍵があります。", "私の鍵の場所": "玄関に鍵があります。",
+		"アンの好きな飲み物は何": "アンは緑茶が好きです。", "緑茶": "アンは緑茶が好きです。", "アン 緑茶": "アンは緑茶が好きです。",
+		"ｺｰﾋｰを飲むのは誰": "ベンはコーヒーが大好き。", "妹の誕生日はいつ？": "妹の誕生日は三月五日です。", "起きる": "毎朝七時に起きる。",
+		"我的手机在哪里": "你的手机在厨房里。", "你知道我的手机在哪里吗": "你的手机在厨房里。", "手机": "你的手机在厨房里。",
+		"安娜喜欢什么": "安娜喜欢绿茶。", "妈妈什么时候过生日": "妈妈的生日是五月三号。", "几点起床": "他每天早上七点起床。",
+		"GREEN tea": "Ann likes green tea.", "green 緑茶": "", "財布はどこ": "", "今天天气怎么样": "", "What about green tea": "",
+		"วันเกิดแม่": "วันเกิดของแม่คือวันที่ห้า",
+	} {
+		found, err := m.Query(agent.Query{Text: asked}, noon)
+		var bodies []string
+		for _, e := range found {
+			bodies = append(bodies, e.Body)
+		}
+		if got := strings.Join(bodies, " "); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", asked, got, err, want)
+		}
+	}
+	if found, _ := m.Query(agent.Query{Text: "茶は好き？", N: 1, Type: agent.MemoryProject}, noon); len(found) > 0 {
+		t.Errorf("of another type: %+v", found)
+	}
+	if found, _ := m.Query(agent.Query{Text: "アンの大好きな緑茶", N: 1}, noon); len(found) != 1 || found[0].Body != "アンは緑茶が好きです。" {
+		t.Errorf("the one with the most parts: %+v", found)
+	}
+	if found, _ := m.Query(agent.Query{Text: "好きな茶", N: 1}, noon); len(found) != 1 {
+		t.Errorf("one of the best: %+v", found)
+	}
+}
+
+// BenchmarkMemoryWithoutSpaces asks ten thousand entries a long question in Japanese.
+func BenchmarkMemoryWithoutSpaces(b *testing.B) {
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	m.Bound(10_000)
+	for n := range 10_000 {
+		body := fmt.Sprintf("%d番目の話では、近所の人が猫を飼っていて、%sの好きな飲み物は%s緑茶です。", n, []string{"アン", "ベン", "花子"}[n%3], strings.Repeat("とても", n%20))
+		if _, err := m.Remember(agent.Entry{Body: body}, noon.Add(time.Duration(n)*time.Minute)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		text  string
+		found int
+	}{
+		"found":     {"花子の誕生日に近所の猫の好きな飲み物は何か知っていますか", 20},
+		"not found": {"冷蔵庫にある財布と自転車の鍵はどこに置いたか教えてください", 0},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if found, err := m.Query(agent.Query{Text: c.text, N: 20}, noon.Add(1000*time.Hour)); err != nil || len(found) != c.found {
+					b.Fatal(len(found), err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package language
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Fold is a text as texts are compared: in lower case, each letter in one form. Wide
+// digits are digits, narrow kana are kana, and a letter with an accent is one letter.
+// Accents stay: "si" and "sí" are two words.
+func Fold(text string) string {
+	return strings.ToLower(norm.NFKC.String(strings.ReplaceAll(text, "’", "'")))
+}
+
+// Split cuts a text into its words, folded. Where a script is written without spaces,
+// each of its characters is a word of its own, whatever spaces there are. A number in
+// digits of any script is one word of the digits 0 to 9. Punctuation, signs and
+// apostrophes around a word are no part of it.
+func Split(text string) []string {
+	c := splitter{}
+	for _, r := range Fold(text) {
+		c.add(r)
+	}
+	c.flush()
+	return c.words
+}
+
+// splitter cuts words out of a text that comes rune by rune.
+type splitter struct {
+	words  []string
+	word   []rune // the one that has begun
+	digits bool   // it is a number
+}
+
+func (c *splitter) add(r rune) {
+	switch {
+	case Spaceless(r):
+		c.flush()
+		c.words = append(c.words, string(r))
+	case unicode.Is(unicode.Nd, r):
+		c.begin(true, '0'+digit(r))
+	case unicode.IsLetter(r):
+		c.begin(false, r)
+	case unicode.IsMark(r):
+		c.mark(r)
+	case r == '\'' && len(c.word) > 0 && !c.digits:
+		c.word = append(c.word, r)
+	case unicode.Is(unicode.Cf, r): // joiners, and marks of direction
+	default:
+		c.flush()
+	}
+}
+
+// begin adds a rune to the word, or begins another if that is of the other kind.
+func (c *splitter) begin(digits bool, r rune) {
+	if digits != c.digits {
+		c.flush()
+	}
+	c.digits = digits
+	c.word = append(c.word, r)
+}
+
+// mark adds a mark to the letter before it, and leaves it out where there is none.
+func (c *splitter) mark(r rune) {
+	switch last := len(c.words) - 1; {
+	case len(c.word) > 0 && !c.digits:
+		c.word = append(c.word, r)
+	case len(c.word) == 0 && last >= 0 && unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
+		c.words[last] += string(r)
+	}
+}
+
+func (c *splitter) flush() {
+	if word := strings.TrimRight(string(c.word), "'"); word != "" {
+		c.words = append(c.words, word)
+	}
+	c.word = c.word[:0]
+}
+
+// digit is the value of a decimal digit: those of a script are ten in a row, from 0.
+func digit(r rune) rune {
+	for _, of := range unicode.Nd.R16 {
+		if r >= rune(of.Lo) && r <= rune(of.Hi) {
+			return (r - rune(of.Lo)) % 10
+		}
+	}
+	for _, of := range unicode.Nd.R32 {
+		if r >= rune(of.Lo) && r <= rune(of.Hi) {
+			return (r - rune(of.Lo)) % 10
+		}
+	}
+	return 0
+}
+
+// Spaceless reports whether a letter is of a script that is written without spaces
+// between words: Chinese, Japanese, and those around Thai.
+func Spaceless(r rune) bool {
+	const long = 'ー' // of Japanese, though Unicode counts it to no script
+	return r == long || r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.Is(unicode.M, r) && !unicode.Is(unicode.Nd, r)
+}
