@@ -54,7 +54,9 @@ type EndPointer struct {
 	tail     [pitchSpan]int16 // the latest sound
 	floor    float64
 	speaking bool
-	quiet    int // windows since voice was last heard
+	quiet    int    // windows since voice was last heard
+	asked    string // of the speech under way: the last text whether it is whole,
+	settled  bool   // and the answer
 }
 
 // NewEndPointer returns an end-pointer that waits for the given silence
@@ -81,6 +83,41 @@ func (e *EndPointer) Reset() {
 
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
+
+// Quiet is how long no voice has been heard, in speech or since it has ended.
+func (e *EndPointer) Quiet() time.Duration { return time.Duration(e.quiet) * 20 * time.Millisecond }
+
+// Who has said a whole sentence is not waited for as long as who may go on: it ends
+// the speech once it was quiet for settledSilence, if the recognizer has not changed its
+// mind for settledFor, and has heard all but settledBehind.
+const (
+	settledSilence = 240 * time.Millisecond
+	settledFor     = 100 * time.Millisecond
+	settledBehind  = 2 * FrameDuration
+)
+
+// Finished reports whether the speech under way is over before the silence that ends
+// it: u is that speech, and settled says of what its recognizer supposes whether nothing
+// can follow it that means something else. It is asked once for each text.
+func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool {
+	if !e.speaking || e.Quiet() < settledSilence {
+		return false
+	}
+	heard := u.Supposed()
+	if heard.Text == "" || heard.Stood < settledFor || heard.Behind > settledBehind {
+		return false
+	}
+	if heard.Text != e.asked {
+		e.asked, e.settled = heard.Text, settled(heard.Text)
+	}
+	if !e.settled {
+		return false
+	}
+	e.end()
+	return true
+}
+
+func (e *EndPointer) end() { e.speaking, e.recent, e.pitched = false, 0, 0 }
 
 // Voiced reports whether a voice was heard in the last 100 ms.
 func (e *EndPointer) Voiced() bool { return ones(e.recent, keepWindows) > 0 }
@@ -113,7 +150,7 @@ func (e *EndPointer) window(pcm []int16) Edge {
 		if ones(e.recent, beginWindows) < beginVoiced || ones(e.pitched, beginWindows) < beginPitched {
 			return NoEdge
 		}
-		e.speaking, e.quiet = true, 0
+		e.speaking, e.quiet, e.asked = true, 0, ""
 		return SpeechBegan
 	}
 	e.quiet++
@@ -123,7 +160,7 @@ func (e *EndPointer) window(pcm []int16) Edge {
 	if e.quiet < e.silence {
 		return NoEdge
 	}
-	e.speaking, e.recent, e.pitched = false, 0, 0
+	e.end()
 	return SpeechEnded
 }
 

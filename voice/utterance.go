@@ -16,7 +16,38 @@ type Utterance struct {
 	finished bool
 	dropped  bool
 	grown    chan struct{} // made by a reader that waits, closed by the next write
+
+	supposed string // what its recognizer takes it for, while it is spoken
+	from, to int    // samples: it has been taken for that since from, up to to
 }
+
+// Supposition is what a recognizer takes an utterance for that is still being
+// spoken.
+type Supposition struct {
+	Text   string        // empty: for nothing yet
+	Stood  time.Duration // of sound that has not changed it
+	Behind time.Duration // of sound that the recognizer has not heard yet
+}
+
+// Suppose notes what a recognizer takes the sound for so far, of which it has heard
+// so many samples. Recognizers that do not know before the end need not call it.
+func (u *Utterance) Suppose(text string, heard int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if text != u.supposed {
+		u.supposed, u.from = text, heard
+	}
+	u.to = heard
+}
+
+// Supposed returns what was supposed last.
+func (u *Utterance) Supposed() Supposition {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Supposition{u.supposed, lasts(u.to - u.from), lasts(len(u.pcm) - u.to)}
+}
+
+func lasts(samples int) time.Duration { return time.Duration(samples) * time.Second / MicRate }
 
 // NewUtterance returns an empty utterance.
 func NewUtterance() *Utterance {
@@ -71,7 +102,7 @@ func (u *Utterance) wake() {
 func (u *Utterance) Duration() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return time.Duration(len(u.pcm)) * time.Second / MicRate
+	return lasts(len(u.pcm))
 }
 
 // Read copies PCM that starts at sample offset into buf and returns how many

@@ -14,6 +14,7 @@ type matcher struct {
 	numbers list // its entries may be written as digits
 	taken   map[string]item
 	steps   int
+	goesOn  func() // the words have ended where the sentence has not; nil is nobody's business
 }
 
 // mostSteps bounds the work on one sentence, whatever its brackets.
@@ -44,6 +45,9 @@ func (m *matcher) matches(n node) bool {
 func (w word) match(m *matcher, at int, then func(int) bool) bool {
 	if m.steps++; m.steps > mostSteps {
 		return false
+	}
+	if at == len(m.words) && m.goesOn != nil {
+		m.goesOn()
 	}
 	return at < len(m.words) && (m.words[at] == string(w) || m.isDigits(m.words[at], string(w))) && then(at+1)
 }
@@ -80,6 +84,9 @@ func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 		return false
 	}
 	l := m.lists[string(s)]
+	if m.goesOn != nil && slices.ContainsFunc(l.items, func(it item) bool { return it.goesOn(m.words[at:]) }) {
+		m.goesOn()
+	}
 	before, had := m.taken[string(s)]
 	for _, it := range l.longestFirst {
 		if !it.begins(m.words[at:], l.numbers) {
@@ -112,6 +119,11 @@ func (it item) begins(words []string, numbers bool) bool {
 		return true
 	}
 	return len(words) >= len(it.words) && slices.Equal(words[:len(it.words)], it.words)
+}
+
+// goesOn reports whether the entry begins with the words, and has more.
+func (it item) goesOn(words []string) bool {
+	return len(it.words) > len(words) && slices.Equal(it.words[:len(words)], words)
 }
 
 func (it item) width(words []string, numbers bool) int {

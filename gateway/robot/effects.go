@@ -228,7 +228,7 @@ func (finishUtterance) perform(_ context.Context, l *loop) {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.mic.mode != xiaozhi.Manual {
-			ended = ended.Add(-l.audioIn.silenced) // which the end-pointer waited out
+			ended = ended.Add(-l.audioIn.pointer.Quiet()) // which was waited out
 		}
 		l.turn.clock.begin(ended)
 		l.turn.clock.mark(event.StageEndpoint)

@@ -210,6 +210,7 @@ type scriptedRecognizer struct {
 	atOnce      bool // fails without listening
 	delay       time.Duration
 	durations   []time.Duration
+	supposes    func(heard time.Duration) string // nil is nothing
 }
 
 func (*scriptedRecognizer) Name() string { return "scripted" }
@@ -228,6 +229,9 @@ func (s *scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, 
 			break
 		}
 		n += read
+		if s.supposes != nil {
+			u.Suppose(s.supposes(time.Duration(n)*time.Second/voice.MicRate), n)
+		}
 	}
 	time.Sleep(s.delay)
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package robot
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -12,15 +11,14 @@ import (
 // audioInput decodes a session's sound and finds utterances. A ring keeps the last
 // 2 s, so that the beginning of an utterance is not lost.
 type audioInput struct {
-	decoder  *voice.Decoder
-	pointer  *voice.EndPointer
-	ring     []int16
-	at       int // where the next sample goes
-	filled   int
-	speech   int // samples kept since speech was found
-	silenced time.Duration
-	echo     *voice.Echo // nil where the robot cancels its echo itself
-	nothing  []int16     // silence
+	decoder *voice.Decoder
+	pointer *voice.EndPointer
+	ring    []int16
+	at      int // where the next sample goes
+	filled  int
+	speech  int         // samples kept since speech was found
+	echo    *voice.Echo // nil where the robot cancels its echo itself
+	nothing []int16     // silence
 }
 
 const ringSamples = 2 * voice.MicRate
@@ -30,13 +28,12 @@ const ringSamples = 2 * voice.MicRate
 const preRoll = 500 * time.Millisecond
 
 func newAudioInput(silence time.Duration) (audioInput, error) {
-	silence = cmp.Or(silence, voice.DefaultSilence)
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
 		return audioInput{}, err
 	}
 	pointer, err := voice.NewEndPointer(silence)
-	return audioInput{decoder: decoder, pointer: pointer, silenced: silence}, err
+	return audioInput{decoder: decoder, pointer: pointer}, err
 }
 
 // reset drops the sound so far: it was before this listen start.
@@ -130,6 +127,9 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if l.state.listens() && (!ours || l.state.phase == hearing) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
+	if edge == voice.NoEdge && l.hasFinished() {
+		edge = voice.SpeechEnded
+	}
 	kind := "quiet"
 	if l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing {
 		kind = "speech"
@@ -141,6 +141,16 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	case voice.SpeechEnded:
 		l.input(ctx, speechEnded{})
 	}
+}
+
+// hasFinished reports whether the utterance under way is a whole sentence, and it is
+// quiet after that. In push to talk the button says when.
+func (l *loop) hasFinished() bool {
+	if l.state.phase != hearing || l.utterance == nil || l.Settled == nil || l.state.mic.mode == xiaozhi.Manual {
+		return false
+	}
+	answer := l.state.question.waits()
+	return l.audioIn.pointer.Finished(l.utterance, func(text string) bool { return l.Settled(text, answer) })
 }
 
 // decode returns the sound of a packet, or sound in place of one that was lost.

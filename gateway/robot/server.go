@@ -77,7 +77,10 @@ type Options struct {
 	Zone      *time.Location
 	Idle      time.Duration // of a channel before we hang up; 0 is never
 	Silence   time.Duration // that ends an utterance
-	Greet     bool          // wake words are answered
+	// Settled reports whether nothing can follow a text, or an answer to a question of yes
+	// or no, that means something else; nil is never. It does not block.
+	Settled func(text string, answer bool) bool
+	Greet   bool // wake words are answered
 	// Patience is how long an agent may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 

@@ -154,8 +154,9 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// result is the best sentence of the grammar, after end; "" where none fits
-// or there was nothing but silence.
+// result is the best sentence of the grammar, or after end the best whole one; ""
+// where none fits or there was nothing but silence. Before end it may be the
+// beginning of one.
 func (d *decoder) result() string {
 	return C.GoString(C.ps_get_hyp(d.ps, nil))
 }

@@ -100,17 +100,25 @@ func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard
 	}
 	err = errors.Join(p.commands.start(), p.phones.start())
 	if err == nil {
-		err = p.follow(ctx, u, buf[:block])
+		err = p.follow(ctx, u, buf[:block], most)
 	}
 	if err := errors.Join(err, p.commands.end(), p.phones.end()); err != nil {
 		return heard{}, err
 	}
+	return p.best(most), nil
+}
+
+// best is the sentence that fits best what was heard so far.
+func (p *pair) best(most float64) heard {
 	text := p.commands.result()
 	if text == "" {
-		return heard{}, nil
+		return heard{}
 	}
-	return heard{text, loss(p.commands.spans(), p.phones.spans()), most}, nil
+	return heard{text, loss(p.commands.spans(), p.phones.spans()), most}
 }
+
+// refused reports whether no sentence fits.
+func (h heard) refused() bool { return h.text == "" || h.loss > h.most }
 
 // fill reads u into buf until that is full or u is finished.
 func fill(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
@@ -140,8 +148,10 @@ func (p *pair) adapt(first []int16) error {
 	return err
 }
 
-// follow feeds u to both decoders, block by block, to its end.
-func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16) error {
+// follow feeds u to both decoders, block by block, to its end, and says what it has
+// been taken for since the block before.
+func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16, most float64) error {
+	before := ""
 	for offset := 0; ; {
 		n, err := u.Read(ctx, buf, offset)
 		if err != nil || n == 0 {
@@ -151,6 +161,13 @@ func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16) erro
 		if err := errors.Join(p.commands.feed(buf[:n]), p.phones.feed(buf[:n])); err != nil {
 			return err
 		}
+		text := p.commands.result()
+		if text != before || text != "" && p.best(most).refused() {
+			u.Suppose("", offset)
+		} else {
+			u.Suppose(text, offset)
+		}
+		before = text
 	}
 }
 

@@ -137,7 +137,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}
-	if heard.text == "" || heard.loss > heard.most {
+	if heard.refused() {
 		e.log.Debug("speech refused", "loss", heard.loss, "most", heard.most)
 		return voice.Transcript{Refused: true}, nil
 	}

@@ -154,6 +154,7 @@ func (a *Appliance) newRobots() error {
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
 		Phrases:  a.Engines.Book.Phrase,
+		Settled:  settled(a.Engines.Book),
 		Loudness: &a.loudness,
 		Quiet:    func(now time.Time) bool { return c.Behaviours.Quiet.Hours.Contains(now.In(a.zone)) },
 		Waits:    a.Notices.Waits,

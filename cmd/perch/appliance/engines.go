@@ -221,6 +221,16 @@ func TeachSkill(book *reflex.Book, s skill.Skill) error {
 	return book.AddSkill(s.Name, s.SentencesIn(book.Language()))
 }
 
+// settled says of what a recognizer supposes whether anything can follow it.
+func settled(book *reflex.Book) func(text string, answer bool) bool {
+	return func(text string, answer bool) bool {
+		if answer {
+			return book.SettledAnswer(text)
+		}
+		return book.Settled(text)
+	}
+}
+
 // grammar is what a book understands, in the recognizer's form.
 func grammar(book *reflex.Book) sphinx.Grammar {
 	var g sphinx.Grammar

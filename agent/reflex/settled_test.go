@@ -1,0 +1,36 @@
+package reflex
+
+import "testing"
+
+func TestSettled(t *testing.T) {
+	b, err := Load("en", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"what time is it":                      true,
+		"What time is it?":                     true,
+		"set the volume to forty percent":      true,
+		"set the volume to forty":              false, // two
+		"volume 40%":                           true,
+		"turn the volume up":                   true,
+		"speak louder":                         true, // please
+		"help":                                 true, // me please
+		"set the":                              false,
+		"":                                     false,
+		"tell me about cats":                   false,
+		"remember that my keys are in the car": true,
+	} {
+		if got := b.Settled(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	for text, want := range map[string]bool{
+		"yes": true, "no": true, "never mind": true, "you may": false, "go": false, "of course": false, "not": false, "perhaps": true, "": false,
+		"what time is it": false, "okay": true,
+	} {
+		if got := b.SettledAnswer(text); got != want {
+			t.Errorf("the answer %q: %v", text, got)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package appliance
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/config"
+	"perch/voice"
+)
+
+// BenchmarkPauses is what it costs not to wait for who has said a whole sentence: how
+// long it is quiet before an utterance ends, how many are cut by a pause of the speaker's
+// between two words, and how many are understood wrongly, without the rule and with it.
+func BenchmarkPauses(b *testing.B) {
+	c := config.Default()
+	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(e.Close)
+	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Settled}
+	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
+		said := spokenWithPauses(b, pause)
+		for _, name := range []string{"600ms", "whole"} {
+			b.Run("pause="+pause.String()+"/rule="+name, func(b *testing.B) {
+				for b.Loop() {
+					var waits []time.Duration
+					cut, wrong := 0, 0
+					for text, pcm := range said {
+						heard := listenAsASession(b, e.recognizers, pcm, rules[name])
+						waits = append(waits, heard.quiet)
+						if heard.utterances != 1 {
+							cut++
+							b.Logf("%q was cut: %q", text, heard.text)
+						} else if heard.text != text {
+							wrong++
+							b.Logf("%q was understood as %q", text, heard.text)
+						}
+					}
+					slices.Sort(waits)
+					b.ReportMetric(float64(len(said)), "sentences")
+					b.ReportMetric(float64(cut), "cut")
+					b.ReportMetric(float64(wrong), "wrong")
+					b.ReportMetric(float64(waits[len(waits)/2].Milliseconds()), "ms-quiet-p50")
+					b.ReportMetric(float64(waits[len(waits)*9/10].Milliseconds()), "ms-quiet-p90")
+				}
+			})
+		}
+	}
+}
+
+// spokenWithPauses are the sentences of the reflex brain, each with a pause between two
+// of its words.
+func spokenWithPauses(b *testing.B, pause time.Duration) map[string][]int16 {
+	r := rand.New(rand.NewPCG(7, uint64(pause)))
+	said := map[string][]int16{}
+	for i, text := range commandsSpoken {
+		name := []string{"slt", "rms", "awb"}[i%3]
+		words := strings.Fields(text)
+		if pause == 0 || len(words) == 1 {
+			said[text] = frames(b, asARobotSendsIt(b, name, text))
+			continue
+		}
+		at := 1 + r.IntN(len(words)-1)
+		part := func(words []string) []int16 { return frames(b, asARobotSendsIt(b, name, strings.Join(words, " "))) }
+		said[text] = slices.Concat(trimmed(part(words[:at]), false, pause), trimmed(part(words[at:]), true, 0))
+	}
+	return said
+}
+
+// frames is the sound of an utterance.
+func frames(b *testing.B, u *voice.Utterance) []int16 {
+	pcm := make([]int16, voice.MicRate*15)
+	n := 0
+	for {
+		read, err := u.Read(b.Context(), pcm[n:], n)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if read == 0 {
+			return pcm[:n]
+		}
+		n += read
+	}
+}
+
+// trimmed is speech with so much quiet after its end; or without the quiet before its
+// beginning.
+func trimmed(pcm []int16, beginning bool, quiet time.Duration) []int16 {
+	loud := func(s int16) bool { return s > 400 || s < -400 }
+	if beginning {
+		return pcm[max(0, slices.IndexFunc(pcm, loud)-voice.MicRate/50):]
+	}
+	end := len(pcm)
+	for end > 0 && !loud(pcm[end-1]) {
+		end--
+	}
+	return pcm[:min(len(pcm), end+int(quiet/time.Millisecond)*voice.MicRate/1000)]
+}
+
+// listened is what came of one sentence.
+type listened struct {
+	utterances int
+	text       string // of the first one
+	quiet      time.Duration
+}
+
+// listenAsASession hears sound as a robot's session does, packet by packet; the
+// recognizer keeps up with it.
+func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, settled func(string) bool) (got listened) {
+	pointer, err := voice.NewEndPointer(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	pcm = append(slices.Clone(pcm), make([]int16, voice.MicRate)...)
+	var u *voice.Utterance
+	result := make(chan string, 1)
+	for at := 0; at+voice.MicFrame <= len(pcm); at += voice.MicFrame {
+		packet := pcm[at : at+voice.MicFrame]
+		if u != nil {
+			u.Write(packet)
+			if got.utterances == 1 {
+				keepUp(u)
+			}
+		}
+		edge := pointer.Feed(packet)
+		if u != nil && edge == voice.NoEdge && pointer.Finished(u, settled) {
+			edge = voice.SpeechEnded
+		}
+		switch edge {
+		case voice.SpeechBegan:
+			u = voice.NewUtterance()
+			u.Write(pcm[max(0, at+voice.MicFrame-voice.MicRate/2) : at+voice.MicFrame])
+			if got.utterances++; got.utterances > 1 {
+				continue
+			}
+			go func(u *voice.Utterance) {
+				text, err := recognizer.Recognize(b.Context(), u, voice.Options{Language: "en"})
+				if err != nil {
+					b.Error(err)
+				}
+				result <- text.Text
+			}(u)
+		case voice.SpeechEnded:
+			if got.utterances == 1 {
+				got.quiet = pointer.Quiet()
+				u.Finish()
+				got.text = <-result
+			}
+			u = nil
+		}
+	}
+	return got
+}
+
+// keepUp waits until the recognizer has heard what there is: it waits for a second of
+// sound first.
+func keepUp(u *voice.Utterance) {
+	for range 200 {
+		if u.Duration() < time.Second || u.Supposed().Behind == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

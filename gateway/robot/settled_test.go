@@ -1,0 +1,62 @@
+package robot
+
+import (
+	"testing"
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/event"
+)
+
+// TestAWholeSentenceIsNotWaitedFor: how long it is quiet before an utterance ends.
+func TestAWholeSentenceIsNotWaitedFor(t *testing.T) {
+	always := func(text string) func(time.Duration) string { return func(time.Duration) string { return text } }
+	changing := func(heard time.Duration) string {
+		return []string{"what", "what time is it"}[heard/(120*time.Millisecond)%2]
+	}
+	for name, c := range map[string]struct {
+		mode     xiaozhi.Mode
+		supposes func(time.Duration) string
+		want     int64 // milliseconds
+	}{
+		"a whole sentence":            {xiaozhi.Auto, always("what time is it"), 240},
+		"in realtime":                 {xiaozhi.Realtime, always("what time is it"), 240},
+		"something may follow":        {xiaozhi.Auto, always("set the volume to twenty"), 600},
+		"nothing is supposed":         {xiaozhi.Auto, nil, 600},
+		"nothing yet":                 {xiaozhi.Auto, always(""), 600},
+		"the recognizer is undecided": {xiaozhi.Auto, changing, 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("Late."), func(k *talk) {
+				k.recognizer.supposes = c.supposes
+				k.hears(c.mode, "what time is it")
+				k.pass(3 * time.Second)
+				for _, e := range k.envelopes() {
+					if ended, is := e.Event.(event.TurnEnded); is {
+						if got := ended.Stages[event.StageEndpoint]; got < c.want || got > c.want+60 {
+							t.Errorf("quiet for %d ms, want %d and a packet at most", got, c.want)
+						}
+						return
+					}
+				}
+				t.Error("no turn has ended")
+			}, func(o *Options) {
+				o.Settled = func(text string, answer bool) bool { return text == "what time is it" && !answer }
+			})
+		})
+	}
+	t.Run("push to talk", func(t *testing.T) {
+		talking(t, answer("Late."), func(k *talk) {
+			k.recognizer.supposes = always("what time is it")
+			k.hears(xiaozhi.Manual, "what time is it")
+			if len(k.recognizer.durations) != 0 {
+				t.Errorf("recognized before the button was let go: %v", k.recognizer.durations)
+			}
+			k.say(xiaozhi.ListenStop{})
+			k.pass(2 * time.Second)
+			if len(k.recognizer.durations) != 1 {
+				t.Errorf("recognized %v", k.recognizer.durations)
+			}
+		}, func(o *Options) { o.Settled = func(string, bool) bool { return true } })
+	})
+}
