@@ -14,7 +14,7 @@ import (
 // Bounds of Moods.
 const (
 	every     = 100 * time.Millisecond // a mood is told at most this often
-	mostMoods = 500                    // agents that are remembered; the one that nothing has happened to for longest gives way
+	mostMoods = 500                    // agents that are remembered; see keep
 	mostTools = 32                     // tool calls of one agent at a time that are known to run
 	mostSince = time.Hour              // as good as for ever: by then every feeling has faded
 
@@ -113,19 +113,37 @@ func (m *Moods) take(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// keep remembers an agent, in place of another where there are too many.
+// keep remembers an agent. Where there are too many, one in a session gives way, and others
+// only to one another: programs make up sessions, and robots are adopted. Of these it
+// is the one that nothing has happened to for longest. Who was shown its mood
+// is told that it is over.
 func (m *Moods) keep(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
-		oldest, since := "", time.Time{}
+		oldest := ""
+		var gives *agent
 		for k, other := range m.agents {
-			if since.IsZero() || other.touched.Before(since) {
-				oldest, since = k, other.touched
+			if gives == nil || other.before(gives) {
+				oldest, gives = k, other
 			}
 		}
 		delete(m.agents, oldest)
 		delete(m.moving, oldest)
+		if rest := (State{}).Mood(); gives.told != rest {
+			m.Bus.Publish(gives.robot, gives.session, rest)
+		}
 	}
 	m.agents[key] = a
+}
+
+// stays reports whether an agent is a robot, or the default character.
+func (a *agent) stays() bool { return a.robot != "" || a.session == "" }
+
+// before reports whether an agent gives way before another.
+func (a *agent) before(other *agent) bool {
+	if a.stays() != other.stays() {
+		return other.stays()
+	}
+	return a.touched.Before(other.touched)
 }
 
 // stimulus is what an event does to an agent, and what the agent remembers of it.

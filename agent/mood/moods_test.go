@@ -192,6 +192,33 @@ func TestWhoIsRemembered(t *testing.T) {
 	})
 }
 
+// Sessions that are made up push out no robot's mood. One that gives way while it is shown
+// is shown to be over.
+func TestSessionsPushOutNoRobot(t *testing.T) {
+	feeling(t, func(bus *event.Bus, m *Moods) {
+		for _, first := range []string{"r", ""} {
+			bus.Publish(device.ID(first), "first", event.Emote{Trigger: "patience", Weight: 1})
+		}
+		time.Sleep(every + 1)
+		for i := range mostMoods {
+			bus.Publish("", fmt.Sprint("made up ", i), event.Emote{Trigger: "concern", Weight: .1})
+			synctest.Wait()
+		}
+		told := map[device.ID]event.Mood{}
+		for _, e := range seen[event.Mood](bus) {
+			if e.Session == "first" {
+				told[e.Robot] = e.Event.(event.Mood)
+			}
+		}
+		if len(m.agents) != mostMoods || m.agents["r"] == nil || told["r"].Dominant != "patience" {
+			t.Errorf("the robot is %+v, and shows %s", m.agents["r"], told["r"].Dominant)
+		}
+		if rest := (State{}).Mood(); m.agents["first"] != nil || told[""] != rest {
+			t.Errorf("the session that gave way shows %+v", told[""])
+		}
+	})
+}
+
 // The default character feels where it is at no robot and in no session, and its mood is
 // of none.
 func TestTheDefaultCharacterFeels(t *testing.T) {
