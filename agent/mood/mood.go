@@ -60,7 +60,7 @@ const (
 	morphRate = 4
 	tiltRate  = 3
 	leanRate  = 2
-	yawRate   = 5 // 8 % of the way in each of 60 frames a second
+	yawRate   = .08 * 60 // 8 % of the way in each of 60 frames a second
 
 	mostYaw, mostTilt, mostLean = 45, 25, 25 // degrees
 

@@ -195,6 +195,7 @@ func TestHead(t *testing.T) {
 	if got, want := far.Head(), (event.HeadPose{Tilt: 25, Lean: -25, Yaw: 45}); got != want {
 		t.Errorf("a head is turned to %v", got)
 	}
+	near(t, "yaw in a frame of 60 a second", Step(of(t, event.ThinkingStarted{}), nil, 1./60).yaw, -.15*180/math.Pi*.08)
 	thinks := run(of(t, event.ThinkingStarted{}), 3)
 	near(t, "the yaw of one who thinks", thinks.Head().Yaw, -.15*180/math.Pi)
 	near(t, "and of one who speaks", run(Step(thinks, []Stimulus{Spoken(Sentiment{}, 1)}, 0), 3).Head().Yaw, 0)
