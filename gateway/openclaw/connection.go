@@ -32,6 +32,7 @@ type connection struct {
 	chats   sync.WaitGroup  // texts under way
 	ended   chan ending     // of texts
 	asking  map[string]bool // the ids of those under way
+	finals  *finals         // the last answers to calls of the method agent
 	nonce   string          // of the challenge
 	agreed  agreed          // once the client has connected
 	view    *feed.Viewer    // of a client that may read; else nil
@@ -49,6 +50,8 @@ type frame struct {
 type ending struct {
 	run  string
 	last chatEvent
+	call string // the request that is answered with it, of the method agent; empty is none
+	err  error
 }
 
 // chatEvent is what is told of a text to the client that has sent it.
@@ -76,7 +79,8 @@ type chatContent struct {
 
 func newConnection(d *Door, conn *socket.Conn, remote string) *connection {
 	c := &connection{door: d, conn: conn, remote: remote, log: d.o.Log.With("address", remote), id: rand.Text(),
-		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, nonce: rand.Text()}
+		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, finals: newFinals(),
+		nonce: rand.Text()}
 	c.runs = newRuns(d.chats.name)
 	return c
 }
@@ -186,6 +190,7 @@ func (c *connection) refuse(id string, r *refusal) error {
 func (c *connection) run(ctx context.Context) {
 	tick := time.NewTicker(c.door.paces.tick)
 	defer tick.Stop()
+	defer c.finals.late.Stop()
 	var news <-chan struct{}
 	if c.view != nil {
 		news = c.view.News()
@@ -199,7 +204,9 @@ func (c *connection) run(ctx context.Context) {
 			err = c.event("chat", e)
 		case e := <-c.ended:
 			delete(c.asking, e.run)
-			err = c.event("chat", e.last)
+			err = c.finish(e)
+		case <-c.finals.late.C:
+			err = c.sendAll(c.finals.all())
 		case <-news:
 			err = c.show()
 		case now := <-tick.C:
@@ -231,6 +238,9 @@ func (c *connection) show() error {
 			if err := c.event("agent", e); err != nil {
 				return err
 			}
+			if err := c.sendAll(c.finals.after(e)); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -259,7 +269,7 @@ func (c *connection) answer(ctx context.Context, f frame) error {
 }
 
 // methods are those that have an answer.
-func methods() []string { return []string{"agents.list", "chat.send", "sessions.list"} }
+func methods() []string { return []string{"agent", "agents.list", "chat.send", "sessions.list"} }
 
 // call carries out a request.
 func (c *connection) call(ctx context.Context, r request) (payload any, bad *failure) {
@@ -268,6 +278,8 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 		return c.listSessions(r)
 	case "agents.list":
 		return c.listAgents()
+	case "agent":
+		return c.agent(ctx, r)
 	case "chat.send":
 		return c.chat(ctx, r)
 	case "connect":
@@ -335,9 +347,6 @@ func (c *connection) listSessions(r request) (any, *failure) {
 
 // chat has a text answered. What comes of it is told by events.
 func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
-	if bad := c.agreed.scopes.lack(mayWrite); bad != nil {
-		return nil, bad
-	}
 	var p struct {
 		Key  string `json:"sessionKey"`
 		Text string `json:"message"`
@@ -346,34 +355,54 @@ func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
 	if bad := r.into(&p); bad != nil {
 		return nil, bad
 	}
-	switch {
-	case p.Key == "" || len(p.Key) > mostKey:
-		return nil, invalid("invalid chat.send params: sessionKey has 1 to %d bytes", mostKey)
-	case p.Once == "" || len(p.Once) > mostID:
-		return nil, invalid("invalid chat.send params: idempotencyKey has 1 to %d bytes", mostID)
-	case strings.TrimSpace(p.Text) == "":
-		return nil, invalid("invalid chat.send params: message is empty")
+	status, bad := c.ask(ctx, r.Method, text{key: p.Key, text: p.Text, once: p.Once})
+	if bad != nil {
+		return nil, bad
 	}
-	who, talk := talkOf(p.Key)
+	return map[string]any{"runId": p.Once, "status": status}, nil
+}
+
+// text is one that a client has answered.
+type text struct {
+	key  string // of its session
+	text string
+	once string // its key: a text that comes again under it is not answered again
+	call string // as in ending
+}
+
+// ask has a text answered, and returns what has become of it so far.
+func (c *connection) ask(ctx context.Context, method string, t text) (status string, bad *failure) {
+	if bad := c.agreed.scopes.lack(mayWrite); bad != nil {
+		return "", bad
+	}
+	switch {
+	case t.key == "" || len(t.key) > mostKey:
+		return "", invalid("invalid %s params: sessionKey has 1 to %d bytes", method, mostKey)
+	case t.once == "" || len(t.once) > mostID:
+		return "", invalid("invalid %s params: idempotencyKey has 1 to %d bytes", method, mostID)
+	case strings.TrimSpace(t.text) == "":
+		return "", invalid("invalid %s params: message is empty", method)
+	}
+	who, talk := talkOf(t.key)
 	if who == household {
 		who = ""
 	} else if named := c.door.o.Characters; named == nil || !named.Known(who) {
-		return nil, invalid("there is no agent %q; agents.list has them", device.Clip(who, 60))
+		return "", invalid("there is no agent %q; agents.list has them", device.Clip(who, 60))
 	}
 	session, err := c.door.o.Talks.SessionOf(talk)
 	if err != nil {
-		return nil, failed(err)
+		return "", failed(err)
 	}
 	if len(c.asking) >= mostChats {
-		return nil, &failure{Code: unavailable, Message: "too many of your messages are being answered; wait for one", Retryable: true,
+		return "", &failure{Code: unavailable, Message: "too many of your messages are being answered; wait for one", Retryable: true,
 			RetryAfter: busyFor}
 	}
-	status := c.door.chats.begin(session, p.Key, p.Once)
+	status = c.door.chats.begin(session, t.key, t.once)
 	if status == started {
-		c.asking[p.Once] = true
+		c.asking[t.once] = true
 		c.chats.Go(func() {
-			text := &answered{c: c, event: chatEvent{RunID: p.Once, Session: p.Key}}
-			err := c.door.o.Talks.Chat(ctx, talk, who, p.Text, func(r agent.Reply) error { return text.take(ctx, r) })
+			answer := &answered{c: c, quiet: t.call != "", event: chatEvent{RunID: t.once, Session: t.key}}
+			err := c.door.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.take(ctx, r) })
 			status := done
 			switch {
 			case ctx.Err() != nil:
@@ -382,19 +411,20 @@ func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
 				status = unsaid
 				c.log.Info("a client's text was not answered", "err", err)
 			}
-			c.door.chats.end(p.Once, status)
+			c.door.chats.end(t.once, status)
 			select {
-			case c.ended <- ending{p.Once, text.last(err)}:
+			case c.ended <- ending{t.once, answer.last(err), t.call, err}:
 			case <-ctx.Done():
 			}
 		})
 	}
-	return map[string]any{"runId": p.Once, "status": status}, nil
+	return status, nil
 }
 
 // answered is the answer to a text, as it comes.
 type answered struct {
 	c     *connection
+	quiet bool // only its end is told
 	event chatEvent
 	text  strings.Builder
 }
@@ -410,6 +440,9 @@ func (a *answered) take(ctx context.Context, r agent.Reply) error {
 		delta = " " + delta
 	}
 	a.text.WriteString(delta)
+	if a.quiet {
+		return nil
+	}
 	select {
 	case a.c.chatted <- a.next("delta", delta):
 		return nil

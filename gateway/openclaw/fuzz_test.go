@@ -102,8 +102,11 @@ func (k *caller) call(ctx context.Context, line []byte) {
 		k.t.Fatalf("%q is answered with %s", r.Method, answer)
 	}
 	scope := mayRead
-	if r.Method == "chat.send" {
+	if r.Method == "chat.send" || r.Method == "agent" {
 		scope = mayWrite
+		if again.Payload.Status == accepted {
+			again.Payload.Status = started
+		}
 		k.sent(again.Payload.RunID, again.Payload.Status)
 	}
 	if k.c.agreed.scopes.lack(scope) != nil {
@@ -190,6 +193,13 @@ func FuzzCalls(f *testing.F) {
 			call("sessions.list", `{"limit":1e99}`), call("sessions.list", `{"activeMinutes":1e308}`), call("connect", `{}`),
 			call("chat.abort", `{"sessionKey":"main","runId":"k"}`), call("sessions.patch", `{}`), `{"type":"cancel","id":"1"}`,
 			`{"type":"req","id":"1"}`, `{"type":"event","id":"1","method":"x"}`, `{`, `{"type":"req","id":7}`}, "\n"),
+		// By the other method, in its own talk, a character's, another's and a robot's.
+		strings.Join([]string{call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
+			call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
+			call("agent", `{"agentId":"leo","sessionKey":"x","message":"hello!","idempotencyKey":"a2"}`),
+			call("agent", `{"agentId":"leo","sessionKey":"agent:main:x","message":"hello!","idempotencyKey":"a3"}`),
+			call("agent", `{"sessionKey":"agent:main:robot:a0b1c2d3e4f5","message":"fives","idempotencyKey":"a4"}`),
+			call("agent", `{"message":""}`), ""}, "\n"),
 		// Robots' turns, tools that nobody began, and sentences that begin anew.
 		"\x41\x42\x46\x47\x48\x4b\x57\x58\x79\x7d\x7d\x44\x80\x81\x93\xc1\x02\x16\x03\x05\x04\n" + call("sessions.list", `{}`),
 	} {

@@ -66,11 +66,14 @@ type paces struct {
 	handshake time.Duration // until a client has connected
 	tick      time.Duration // between two signs of life
 	send      time.Duration // a frame may take
+	// late is how long the last answer to a call of agent waits for the end of its run. A
+	// robot's run has another id, and a turn that shows nothing has none.
+	late time.Duration
 }
 
-// usualPaces are the gateway's own.
+// usualPaces are the gateway's own, where it has them.
 func usualPaces() paces {
-	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second}
+	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, late: time.Second}
 }
 
 // Door lets clients in.

@@ -2,6 +2,7 @@ package openclaw
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -242,6 +243,68 @@ func TestTexts(t *testing.T) {
 		if last := all[len(all)-1].whole; !strings.Contains(last, x.want) || strings.Contains(last, io.ErrNoProgress.Error()) {
 			t.Errorf("%s: %s", id, last)
 		}
+	}
+}
+
+// TestAgent is the other way to have a text answered: by the agent's events alone, and by a
+// second answer to the call after the last of them.
+func TestAgent(t *testing.T) {
+	late := func(late time.Duration) *harness { return newHarness(t, func(_ *Options, p *paces) { p.late = late }) }
+	h := late(time.Minute)
+	c := h.join()
+	ask := func(id, params string) (accepted told, between string, final told) {
+		c.call(id, "agent", params)
+		accepted = c.answer(id)
+		for strings.Contains(accepted.whole, `"status":"accepted"`) {
+			if final = c.next(); final.Type == "res" {
+				return accepted, between, final
+			}
+			between += final.whole + "\n"
+		}
+		return accepted, "", accepted
+	}
+	for range 3 { // whichever comes first, the end of the run or of the answer
+		_, between, final := ask("1", `{"message":"hello","idempotencyKey":"`+rand.Text()+`"}`)
+		if end := strings.LastIndex(between, `"stream":"lifecycle"`); end < 0 || !strings.Contains(between[end:], `"phase":"end"`) ||
+			strings.Contains(between, `"event":"chat"`) || final.ID != "1" || !final.OK ||
+			!strings.Contains(final.whole, `"result":{"payloads":[{"type":"text","text":"It is noon. Eat."}]}`) {
+			t.Errorf("between\n%s\nand\n%s", between, final.whole)
+		}
+	}
+	ask("2", `{"message":"hello","agentId":"leo","sessionKey":"desk","idempotencyKey":"k2"}`)
+	if again, _, _ := ask("3", `{"message":"hello","agentId":"leo","sessionKey":"agent:leo:desk","idempotencyKey":"k2"}`); !again.OK ||
+		!strings.Contains(again.whole, `{"runId":"k2","status":"ok"}`) {
+		t.Error(again.whole)
+	}
+	if got := strings.Join(h.talks.heard()[2:], "; "); got != "vtb_main : hello; vtb_desk leo: hello" {
+		t.Errorf("the talks heard %s", got)
+	}
+	for id, params := range map[string]string{"another agent": `{"message":"x","agentId":"leo","sessionKey":"agent:main:desk","idempotencyKey":"k"}`,
+		"message is empty": `{"idempotencyKey":"k"}`, "idempotencyKey has": `{"message":"x"}`, "agentId may not": `{"agentId":7}`} {
+		if bad, _, _ := ask(id, params); bad.OK || !strings.Contains(bad.whole, id) {
+			t.Errorf("%s: %s", params, bad.whole)
+		}
+	}
+	// What nobody is shown is answered all the same: a robot's run, which has an id of its
+	// own, and a turn that shows nothing.
+	for key, h := range map[string]*harness{"agent:main:robot:" + string(robotA): h, "silent": late(time.Millisecond)} {
+		h.talks.mu.Lock()
+		h.talks.answer = func(_ context.Context, _ string, take func(agent.Reply) error) error {
+			return take(agent.Say{Text: "Aha."})
+		}
+		h.talks.mu.Unlock()
+		c = h.join()
+		if _, _, final := ask("4", `{"message":"hello","sessionKey":"`+key+`","idempotencyKey":"`+key+`"}`); !strings.Contains(final.whole, "Aha.") {
+			t.Errorf("%s: %s", key, final.whole)
+		}
+	}
+	h.talks.mu.Lock()
+	h.talks.answer = func(context.Context, string, func(agent.Reply) error) error { return io.ErrNoProgress }
+	h.talks.mu.Unlock()
+	c = h.join()
+	_, _, final := ask("5", `{"message":"hello","idempotencyKey":"k5"}`)
+	if final.OK || !strings.Contains(final.whole, "the log of the appliance says why") {
+		t.Error(final.whole)
 	}
 }
 
