@@ -69,8 +69,9 @@ var arrows = map[string][]string{
 		"gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
 	"gateway/robot/udp":     {"device/xiaozhi"},
-	"gateway/web":           {"agent", "agent/mood", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/admin":         {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
+	"gateway/web": {"language", "agent", "agent/mood", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket",
+		"gateway/door"},
+	"gateway/admin": {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
 	"gateway/broker":    {"gateway/door"},
@@ -101,9 +102,9 @@ var arrows = map[string][]string{
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
 	"cmd/perch/doctor":          {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
 	"packaging/image/board":     {},
-	"packaging/image/firstboot": {"packaging/image/board"}, // a program of the card's own
-	"packaging/image/portal":    {"packaging/image/board"}, // another
-	"packaging":                 {"store"},                 // the soak has its appliance installed hours ago
+	"packaging/image/firstboot": {"packaging/image/board"},             // a program of the card's own
+	"packaging/image/portal":    {"language", "packaging/image/board"}, // another
+	"packaging":                 {"store"},                             // the soak has its appliance installed hours ago
 	// Programs that pack what is given out: they know nothing of what is in it.
 	"packaging/container":        {},
 	"packaging/container/layout": {},

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -143,6 +144,7 @@ func TestMessagesAreUsed(t *testing.T) {
 func literals(t *testing.T) (named map[string]bool, said map[string]string) {
 	t.Helper()
 	named, said = map[string]bool{}, map[string]string{}
+	inTemplate := regexp.MustCompile(`\.Say "([a-z_.]+)"`)
 	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -151,6 +153,13 @@ func literals(t *testing.T) (named map[string]bool, said map[string]string) {
 		others := []string{"node_modules", "testdata", "dist", "bin"}
 		if d.IsDir() && (name != ".." && strings.HasPrefix(d.Name(), ".") || slices.Contains(others, d.Name())) {
 			return filepath.SkipDir
+		}
+		if strings.HasSuffix(name, ".html") { // a template
+			text, err := os.ReadFile(name)
+			for _, m := range inTemplate.FindAllStringSubmatch(string(text), -1) {
+				named[m[1]], said[m[1]] = true, name
+			}
+			return err
 		}
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return nil

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Makes the bundle of the page in gateway/web/dist, which go:embed puts into the
 # program. npm fetches the libraries of ui/package-lock.json; esbuild, a Go program,
-# bundles. Nothing is done where dist is newer than its sources.
+# bundles. Its words are in the folder language. Nothing is done where dist is newer
+# than its sources.
 set -eu
 cd "$(dirname "$0")"
 
 esbuild=github.com/evanw/esbuild/cmd/esbuild@v0.28.2
 
-[ -f dist/files.json ] && [ -z "$(find ui bundle.sh -path ui/node_modules -prune -o -type f -newer dist/files.json -print | head -n 1)" ] && exit 0
+[ -f dist/files.json ] && [ -z "$(find ui bundle.sh ../../language -path ui/node_modules -prune -o -type f -newer dist/files.json -print | head -n 1)" ] && exit 0
 if ! command -v npm >/dev/null; then
 	echo "the page is not bundled: npm is missing; make deps installs it" >&2
 	exit 1

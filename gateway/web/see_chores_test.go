@@ -203,7 +203,7 @@ func seeBrokenUploads(t *testing.T, c *chromium) {
 	b := c.browse(t)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
 	b.open(at + "#/firmware")
-	b.until("see.one('p-shell').link === 'fine' && see.has('#upload')")
+	b.until("see.one('p-shell')?.link === 'fine' && see.has('#upload')")
 	call(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
 		MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: 100_000}}})
 	image := written(t, "app.bin", simrobot.Image("1.5.0", 4<<20))

@@ -110,7 +110,7 @@ func seeLoggingOut(t *testing.T, c *chromium) {
 	second.sees("main > p-memory")
 	for _, b := range []*tab{first, second} {
 		b.allow(notIn)
-		b.until("see.one('p-shell').link === 'fine'")
+		b.until("see.one('p-shell')?.link === 'fine'")
 	}
 	first.click("[data-test=logout]")
 	for _, b := range []*tab{first, second} {

@@ -109,7 +109,7 @@ func seeCut(t *testing.T, c *chromium) {
 	lost := []string{"ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED"}
 	b.allow(lost...)
 	b.open(at + "#/sensed")
-	b.until("see.one('p-shell').link === 'fine' && see.has('main > p-sensed') && !see.has('main >>> .loading')")
+	b.until("see.one('p-shell')?.link === 'fine' && see.has('main > p-sensed') && !see.has('main >>> .loading')")
 	sensed := 0
 	sense := func(n int) {
 		for range n {
@@ -149,7 +149,7 @@ func seeCut(t *testing.T, c *chromium) {
 	seen := c.browse(t)
 	seen.allow(lost...)
 	seen.open(at)
-	seen.until("see.one('p-shell').link === 'fine' && see.has('main > p-home') && !see.has('main >>> .loading')")
+	seen.until("see.one('p-shell')?.link === 'fine' && see.has('main > p-home') && !see.has('main >>> .loading')")
 	value[bool](b, `window.dispatchEvent(new PageTransitionEvent("pagehide", {persisted: true}))`)
 	r.cut()
 	seen.says("[data-test=link]", "lost")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perch/language"
 	"perch/packaging/image/board"
 )
 
@@ -32,9 +33,6 @@ const (
 	fieldName     field = "name"
 	fieldLanguage field = "language"
 )
-
-// languages are those that can be chosen, by their names in themselves.
-var languages = []choice{{"en", "English"}, {"de", "Deutsch"}}
 
 // choice is one of what a field may be.
 type choice struct{ Value, Name string }
@@ -86,7 +84,7 @@ func parseForm(v url.Values) (f form, wrong field) {
 		return form{}, fieldCountry
 	case f.name != "" && !board.IsHostname(f.name):
 		return form{}, fieldName
-	case f.language != "" && !is(languages, f.language):
+	case f.language != "" && !slices.Contains(language.All(), language.Tag(f.language)):
 		return form{}, fieldLanguage
 	}
 	return f, ""

@@ -2,11 +2,11 @@ package main
 
 import (
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"perch/language"
 	"perch/packaging/image/board"
 )
 
@@ -63,27 +63,26 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestLists: all countries are there, and each language has all words.
+// TestLists: all countries are there, and each language has a sentence of its own for
+// whatever may be wrong.
 func TestLists(t *testing.T) {
 	all := countries()
 	odd := slices.ContainsFunc(all, func(c choice) bool { return !board.IsCountry(c.Value) })
 	if len(all) < 240 || !slices.Contains(all, choice{"DE", "Germany"}) || odd {
 		t.Errorf("%d countries", len(all))
 	}
-	for name, w := range texts {
-		v := reflect.ValueOf(w)
-		for i := range v.NumField() {
-			if v.Field(i).IsZero() {
-				t.Errorf("%s has no %s", name, v.Type().Field(i).Name)
-			}
-		}
+	p := newTestPage()
+	for _, tag := range language.All() {
+		w := p.words.In(string(tag))
+		said := map[string]bool{}
 		for _, f := range []field{fieldToken, fieldNetwork, fieldSSID, fieldKey, fieldCountry, fieldName, fieldLanguage} {
-			if w.Wrong[f] == "" {
-				t.Errorf("%s says nothing of %s", name, f)
-			}
+			said[amiss(w, f)] = true
 		}
-		if len(w.Failed) != 4 {
-			t.Errorf("%s has %d reasons", name, len(w.Failed))
+		for _, failed := range []error{errKey, errUnheard, errAddress, errJoin} {
+			said[why(w, failed, "Home")] = true
+		}
+		if len(said) != 11 {
+			t.Errorf("%s says %v", tag, said)
 		}
 	}
 }

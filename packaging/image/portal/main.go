@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -181,8 +180,8 @@ func (p *portal) once(ctx context.Context) {
 	}
 	if p.state.up && before.up && near && !p.said {
 		p.said = true
-		_, language, _ := p.perch.identity(ctx) // English, where it is not known
-		p.complain(1, p.perch.say(ctx, fmt.Sprintf(wordsOf(language).Said, p.name)))
+		_, speaks, _ := p.perch.identity(ctx) // English, where it is not known
+		p.complain(1, p.perch.say(ctx, p.page.words.In(speaks).Say("portal.offline", "name", p.name)))
 	}
 }
 
@@ -241,14 +240,14 @@ func (p *portal) join(ctx context.Context, f form) {
 		p.log.Warn("the country is not kept", "err", err)
 	}
 	changed := false
-	name, language, err := p.perch.identity(ctx)
+	name, speaks, err := p.perch.identity(ctx)
 	if f.name != "" && (err != nil || f.name != name) {
 		if err := p.machine.Hostname(f.name); err != nil {
 			p.log.Warn("the machine does not take the name", "err", err)
 		}
 		changed = p.set(ctx, "name", f.name) || changed
 	}
-	if f.language != "" && (err != nil || f.language != language) {
+	if f.language != "" && (err != nil || f.language != speaks) {
 		changed = p.set(ctx, "language", f.language) || changed
 	}
 	if changed {

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/language"
 	"perch/packaging/image/board"
 )
 
@@ -31,7 +32,9 @@ var pageText string
 type page struct {
 	token    string // of this run; only who has seen the page knows it
 	template *template.Template
-	options  string // of the countries
+	words    language.Catalogue
+	all      []choice // the languages, by their names in themselves
+	options  string   // of the countries
 	fits     func(ctx context.Context, key, value string) (bool, error)
 	forms    chan form // is sent to once the answer is on its way
 
@@ -58,8 +61,12 @@ func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *p
 	for _, c := range countries() {
 		fmt.Fprintf(&options, "<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
 	}
-	return &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: options.String(), fits: fits,
+	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: options.String(), fits: fits,
 		forms: make(chan form, 1), senders: map[string]*sender{}}
+	for _, tag := range language.All() {
+		p.all = append(p.all, choice{string(tag), p.words.In(string(tag)).Name()})
+	}
+	return p
 }
 
 // opens shows the page at a host, for a new access point.
@@ -136,7 +143,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // take takes a form.
 func (p *page) take(w http.ResponseWriter, r *http.Request) {
-	say := asked(r)
+	say := p.asked(r)
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	p.mu.Lock()
 	often, busy := p.often(address, time.Now()), p.busy
@@ -145,9 +152,9 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "60")
 		if busy {
-			refuse(w, say, http.StatusServiceUnavailable, say.Busy)
+			refuse(w, say, http.StatusServiceUnavailable, say.Say("portal.busy"))
 		} else {
-			refuse(w, say, http.StatusTooManyRequests, say.Often)
+			refuse(w, say, http.StatusTooManyRequests, say.Say("portal.often"))
 		}
 		return
 	}
@@ -159,23 +166,23 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 		if errors.As(err, &large) {
 			status = http.StatusRequestEntityTooLarge
 		}
-		refuse(w, say, status, say.Old)
+		refuse(w, say, status, say.Say("portal.old"))
 		return
 	}
 	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(string(fieldToken))), []byte(p.token)) != 1 {
-		refuse(w, say, http.StatusForbidden, say.Old)
+		refuse(w, say, http.StatusForbidden, say.Say("portal.old"))
 		return
 	}
 	f, wrong := parseForm(r.PostForm)
 	if wrong != "" {
-		p.show(w, r, http.StatusUnprocessableEntity, nil, say.Wrong[wrong])
+		p.show(w, r, http.StatusUnprocessableEntity, nil, amiss(say, wrong))
 		return
 	}
 	p.mu.Lock()
 	busy, p.busy = p.busy, true
 	p.mu.Unlock()
 	if busy {
-		refuse(w, say, http.StatusServiceUnavailable, say.Busy)
+		refuse(w, say, http.StatusServiceUnavailable, say.Say("portal.busy"))
 		return
 	}
 	p.show(w, r, http.StatusOK, &f, "")
@@ -184,38 +191,30 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse answers a form that is not looked at, for next to nothing: there may be many.
-func refuse(w http.ResponseWriter, say words, status int, sentence string) {
+func refuse(w http.ResponseWriter, say *language.Words, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<!DOCTYPE html><html lang=%q><meta name=viewport content=\"width=device-width\"><title>Perch</title><p role=alert>%s</p>"+
-		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Language, sentence, say.Language, say.Title)
-}
-
-// asked are the words that a browser asks for.
-func asked(r *http.Request) words {
-	if w, is := texts[r.URL.Query().Get("lang")]; is {
-		return w
-	}
-	return wordsOf(r.Header.Get("Accept-Language"))
+		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Tag, sentence, say.Tag, say.Say("portal.title"))
 }
 
 // option is a network in the list.
 type option struct {
-	heard
 	Value, Name string
+	Unfit       bool
 }
 
 // view is what the page is made of.
 type view struct {
-	W                                                 words
-	Nonce, Token, AccessPoint, OtherLanguage, Problem string
-	Heard                                             []option
-	Network, SSID, Name, Speaks                       string
-	Countries                                         template.HTML
-	Languages                                         []choice
-	Taken                                             string // the network that is joined now
-	Unspoken                                          bool   // Perch does not know the language
+	W                                  *language.Words
+	Nonce, Token, AccessPoint, Problem string
+	Heard                              []option
+	Network, SSID, Name, Speaks        string
+	Countries                          template.HTML
+	Languages                          []choice
+	Taken                              string // the network that is joined now
+	Unspoken                           bool   // Perch does not know the language
 }
 
 // show writes the page: with a form that was taken, or with what is wrong.
@@ -226,20 +225,20 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 		p.used = time.Now()
 	}
 	p.mu.Unlock()
-	v := view{W: asked(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
-		Languages: languages, OtherLanguage: "de"}
-	country := s.country
-	if v.W.Language == "de" {
-		v.OtherLanguage = "en"
+	v := view{W: p.asked(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
+		Languages: p.all}
+	if !slices.ContainsFunc(p.all, func(c choice) bool { return c.Value == s.language }) {
+		v.Languages = append([]choice{{"", s.language}}, p.all...) // it may stay
 	}
+	country := s.country
 	if country == "" {
 		country = regionOf(r.Header.Get("Accept-Language"))
 	}
 	for _, one := range s.heard {
-		v.Heard = append(v.Heard, option{one, hex.EncodeToString([]byte(one.SSID)), plain(one.SSID)})
+		v.Heard = append(v.Heard, option{hex.EncodeToString([]byte(one.SSID)), one.label(v.W), one.Unfit})
 	}
 	if problem == "" && s.failed != nil && taken == nil {
-		v.Problem = fmt.Sprintf(why(v.W, s.failed), plain(s.tried))
+		v.Problem = why(v.W, s.failed, plain(s.tried))
 		v.Network = hex.EncodeToString([]byte(s.tried))
 		if !slices.ContainsFunc(s.heard, func(one heard) bool { return one.SSID == s.tried }) {
 			v.SSID = plain(s.tried)
@@ -274,16 +273,6 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+v.Nonce+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	_, _ = w.Write(text.Bytes()) // the phone may have gone
-}
-
-// why is the sentence for what has failed.
-func why(w words, failed error) string {
-	for _, known := range []error{errKey, errUnheard, errAddress} {
-		if errors.Is(failed, known) {
-			return w.Failed[known]
-		}
-	}
-	return w.Failed[errJoin]
 }
 
 // plain is a network's name as it can be shown.

@@ -75,11 +75,11 @@ func TestPhonesFindThePage(t *testing.T) {
 // TestThePage: it loads nothing, runs nothing, and is in the phone's language.
 func TestThePage(t *testing.T) {
 	p := newTestPage()
-	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "fr, de-AT;q=0.8")
+	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "xx, de-AT;q=0.8")
 	text := w.Body.String()
 	for _, want := range []string{`<html lang="de">`, `>Perch ins Netz bringen</h1>`,
-		`value="AT" selected>Austria`, `value="486f6d65">Home · 80 %`,
-		`&lt;script&gt;alert(1)&lt;/script&gt; · 60 % · offen`, `disabled>New`, `for="key"`,
+		`value="AT" selected>Austria`, "value=\"486f6d65\">Home · 80\u00a0%",
+		"&lt;script&gt;alert(1)&lt;/script&gt; · 60\u00a0% · offen", `disabled>New`, `for="key"`,
 		`href="/?lang=en"`, `value="` + p.token + `"`, `Perch-1A2B`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
@@ -89,9 +89,19 @@ func TestThePage(t *testing.T) {
 		!strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'none'; style-src 'nonce-") {
 		t.Errorf("%d %q", w.Code, w.Header())
 	}
-	text = p.asks("http://"+host+"/?lang=en", "10.42.0.9", "", "Accept-Language", "de").Body.String()
-	if !strings.Contains(text, "Give Perch a network") {
-		t.Errorf("in English it is\n%s", text)
+	for tag, title := range map[string]string{"en": "Give Perch a network", "de": "Perch ins Netz bringen", "ja": "Perch をネットワークにつなぐ",
+		"zh-Hans": "让 Perch 连上网络", "es": "Dar una red a Perch", "fr": "Donner un réseau à Perch"} {
+		text := p.asks("http://"+host+"/?lang="+tag, "10.42.0.9", "", "Accept-Language", "de").Body.String()
+		if !strings.Contains(text, "<h1>"+title+"</h1>") || !strings.Contains(text, `<html lang="`+tag+`">`) || strings.Contains(text, "portal.") ||
+			strings.Count(text, `<a href="/?lang=`) != 6 || strings.Count(text, `aria-current="true"`) != 1 {
+			t.Errorf("in %s it is\n%s", tag, text)
+		}
+	}
+	for asked, tag := range map[string]string{"zh-CN,zh;q=0.9": "zh-Hans", "es-MX": "es", "xx": "en", strings.Repeat("xx,", 2000) + "de": "en"} {
+		text := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", asked).Body.String()
+		if !strings.Contains(text, `<html lang="`+tag+`">`) {
+			t.Errorf("%.20q is not shown in %s", asked, tag)
+		}
 	}
 	for _, c := range []struct {
 		failed error

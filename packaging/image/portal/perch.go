@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"perch/language"
 )
 
 // perch is the Perch that runs on this machine, by its socket, which only root and its
@@ -59,8 +61,9 @@ func (p *perch) robots(ctx context.Context) (talking, near bool, err error) {
 	return s.Open > 0, s.Connected > 0, err
 }
 
-// identity is what Perch calls itself, and the language that it speaks.
-func (p *perch) identity(ctx context.Context) (name, language string, err error) {
+// identity is what Perch calls itself, and the language that it speaks: the first of
+// its list, by the tag that the form has for it, if it has one.
+func (p *perch) identity(ctx context.Context) (name, speaks string, err error) {
 	var c struct {
 		Keys []struct {
 			Key   string
@@ -69,15 +72,21 @@ func (p *perch) identity(ctx context.Context) (name, language string, err error)
 	}
 	err = p.ask(ctx, http.MethodGet, "config", nil, &c)
 	for _, k := range c.Keys {
+		if list, is := k.Value.([]any); is && len(list) > 0 {
+			k.Value = list[0]
+		}
 		text, _ := k.Value.(string)
 		switch k.Key {
 		case "name":
 			name = text
 		case "language":
-			language = text
+			speaks = text
+			if tag, known := language.Match(text); known {
+				speaks = string(tag)
+			}
 		}
 	}
-	return name, language, err
+	return name, speaks, err
 }
 
 // fits reports whether Perch would start with a key of its configuration as it is given.

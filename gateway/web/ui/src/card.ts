@@ -31,8 +31,6 @@ type Config = { type: string; entity: string; name?: string; look?: string } & P
 
 const suffix = "_agent_state";
 
-const away: Record<string, string> = { en: "Not there", de: "Nicht da", ja: "いません", zh: "不在" };
-
 const sheetText = `
   :host { display: block; height: 100%; }
   ha-card { display: block; height: 100%; overflow: hidden; }
@@ -131,7 +129,7 @@ class PerchCard extends HTMLElement {
     this.face.leds = [this.colour()];
     this.button.classList.toggle("away", !state);
     this.title_.textContent = c.name ?? nameOf(robot) ?? "";
-    this.line.textContent = state ? stateIn(state, language) : away[language] ?? away["en"]!;
+    this.line.textContent = stateIn(state, language);
   }
 
   private colour(): string {

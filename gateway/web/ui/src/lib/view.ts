@@ -10,12 +10,7 @@ import { feed } from "./feed.js";
 import { base } from "./ui.js";
 import { catalogue, languageChanged, languageTarget } from "./words.js";
 
-const say = catalogue({
-  en: { loading: "Loading …", again: "Try again", close: "Close", away: "Perch does not answer at the moment." },
-  de: { loading: "Wird geladen …", again: "Noch einmal", close: "Schließen", away: "Perch antwortet gerade nicht." },
-  ja: { loading: "読み込み中…", again: "もう一度", close: "閉じる", away: "いま Perch から応答がありません。" },
-  zh: { loading: "正在加载…", again: "重试", close: "关闭", away: "Perch 目前没有响应。" },
-});
+const say = catalogue("view");
 
 // sentence is what is shown of an error.
 export function sentence(e: unknown): string {

@@ -1,7 +1,22 @@
-// Words in four languages, and times as people say them.
+// Words out of the folder language, and times as people say them.
 
-export type Language = "en" | "de" | "ja" | "zh";
-export const languages: readonly Language[] = ["en", "de", "ja", "zh"];
+import type english from "../../../../../language/en/page.json";
+
+type Words = typeof english;
+
+// Each language is a chunk of its own, of which the page loads one. A language that
+// lacks a sentence of the English one does not compile.
+const chunks = {
+  en: () => import("../../../../../language/en/page.json"),
+  de: () => import("../../../../../language/de/page.json"),
+  ja: () => import("../../../../../language/ja/page.json"),
+  "zh-Hans": () => import("../../../../../language/zh-Hans/page.json"),
+  es: () => import("../../../../../language/es/page.json"),
+  fr: () => import("../../../../../language/fr/page.json"),
+} satisfies Record<string, () => Promise<{ default: Words }>>;
+
+export type Language = keyof typeof chunks;
+export const languages = Object.keys(chunks) as readonly Language[];
 
 // languageChanged is an event on `languageTarget`.
 export const languageChanged = "language";
@@ -9,9 +24,10 @@ export const languageTarget = new EventTarget();
 
 const kept = "perch.language";
 
-function known(value: string | null | undefined): Language | undefined {
-  const two = value?.slice(0, 2).toLowerCase();
-  return languages.find((l) => l === two);
+// known is the language of a tag such as "de-AT" or "zh-CN", if the page has it.
+export function known(tag: string | null | undefined): Language | undefined {
+  const base = tag?.split("-")[0]?.toLowerCase();
+  return languages.find((l) => l.split("-")[0] === base);
 }
 
 function first(): Language {
@@ -29,22 +45,29 @@ function first(): Language {
 }
 
 let current: Language = first();
-document.documentElement.lang = current === "zh" ? "zh-Hans" : current;
+let words: Words = (await chunks[current]()).default;
+let wanted = current;
+document.documentElement.lang = current;
 
 // language is the one in which the page speaks.
 export function language(): Language {
   return current;
 }
 
-// locale is the same for Intl.
+// locale is the same for Intl, with the country that the browser says.
 export function locale(): string {
-  return current === "zh" ? "zh-Hans" : current === "en" ? navigator.languages.find((t) => t.startsWith("en")) ?? "en" : current;
+  return current === "zh-Hans" ? current : navigator.languages.find((t) => known(t) === current) ?? current;
 }
 
-// setLanguage changes and keeps it; every View renders again.
-export function setLanguage(l: Language): void {
+// setLanguage changes and keeps it; every View renders again. It fails where the
+// language cannot be loaded, and the page stays as it is.
+export async function setLanguage(l: Language): Promise<void> {
+  wanted = l;
+  const loaded = (await chunks[l]()).default;
+  if (l !== wanted) return; // another was chosen meanwhile
+  words = loaded;
   current = l;
-  document.documentElement.lang = l === "zh" ? "zh-Hans" : l;
+  document.documentElement.lang = l;
   try {
     localStorage.setItem(kept, l);
   } catch {
@@ -55,7 +78,7 @@ export function setLanguage(l: Language): void {
 
 const place = /\{(\w+)(?:,([^{}]*))?\}/g;
 
-// chosen is the form for a number, out of "one: robot, other: robots".
+// chosen is the form for a number, out of "one: # robot, other: # robots".
 function chosen(forms: string, n: number): string {
   const rule = new Intl.PluralRules(locale()).select(n);
   let other = "";
@@ -70,16 +93,15 @@ function chosen(forms: string, n: number): string {
 }
 
 // catalogue makes the function that says a view's sentences. "{n}" is a value;
-// "{n, one: robot, other: robots}" is the form that belongs to a number.
-export function catalogue<K extends string>(
-  words: Record<Language, Record<K, string>>,
-): (key: K, values?: Record<string, string | number>) => string {
+// "{n, one: # robot, other: # robots}" is the form that belongs to a number, in which
+// # is the number.
+export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V], values?: Record<string, string | number>) => string {
   return (key, values = {}) =>
-    words[current][key].replace(place, (whole, name: string, forms: string | undefined) => {
+    (words[view][key] as string).replace(place, (whole, name: string, forms: string | undefined) => {
       const value = values[name];
       if (value === undefined) return whole;
-      if (forms !== undefined) return chosen(forms, Number(value));
-      return typeof value === "number" ? new Intl.NumberFormat(locale()).format(value) : value;
+      const shown = typeof value === "number" ? new Intl.NumberFormat(locale()).format(value) : value;
+      return forms === undefined ? shown : chosen(forms, Number(value)).replace("#", shown);
     });
 }
 

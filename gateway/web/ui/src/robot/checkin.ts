@@ -1,5 +1,6 @@
 // The check-in at a boot, and the activation of a robot that waits for its owner.
 
+import { locale } from "../lib/words.js";
 import type { Flash } from "./flash.js";
 import type { Frames } from "./frames.js";
 import { fieldsOf, numberOf, parse, textOf, type Fields } from "./wire.js";
@@ -83,7 +84,7 @@ export class CheckIn {
     this.frames.add("out", "http", `POST ${url} ${body}`);
     const headers = {
       "Activation-Version": "1", "Device-Id": this.flash.mac, "Client-Id": this.flash.uuid, "Content-Type": "application/json",
-      "Accept-Language": navigator.language,
+      "Accept-Language": locale(),
     };
     let answer: Response;
     let text: string;
@@ -110,7 +111,7 @@ function lower(o: Fields): Fields {
 // flash or partition: this robot has none, and no image fits it.
 export function systemInfo(f: Flash): string {
   return JSON.stringify({
-    version: 2, language: navigator.language, flash_size: 0, minimum_free_heap_size: "0", mac_address: f.mac, uuid: f.uuid, chip_model_name: "browser",
+    version: 2, language: locale(), flash_size: 0, minimum_free_heap_size: "0", mac_address: f.mac, uuid: f.uuid, chip_model_name: "browser",
     chip_info: { model: 0, cores: navigator.hardwareConcurrency || 1, revision: 0, features: 0 },
     application: { name: "perch-page", version, compile_time: "", idf_version: "", elf_sha256: "" },
     partition_table: [], ota: { label: "page" }, display: { monochrome: false, width: 320, height: 240 },

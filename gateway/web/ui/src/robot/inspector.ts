@@ -2,9 +2,10 @@
 
 import { LitElement, css, html } from "lit";
 import { base } from "../lib/ui.js";
-import { languageChanged, languageTarget, locale } from "../lib/words.js";
+import { catalogue, languageChanged, languageTarget, locale } from "../lib/words.js";
 import type { Frame, Frames } from "./frames.js";
-import { words } from "./robot.words.js";
+
+const words = catalogue("webRobot");
 
 const showEach = 250; // milliseconds; sound comes 17 times a second
 

@@ -4,15 +4,16 @@ import { LitElement, html, nothing } from "lit";
 import "../face/face.js";
 import type { State as FaceState } from "../face/face.js";
 import { base } from "../lib/ui.js";
-import { clock, languageChanged, languageTarget } from "../lib/words.js";
+import { catalogue, clock, languageChanged, languageTarget } from "../lib/words.js";
 import { Drag } from "./drag.js";
 import { Feelings } from "./feelings.js";
 import "./inspector.js";
 import "./panels.js";
 import { Robot, type Line } from "./robot.js";
-import { words } from "./robot.words.js";
 import { sentence } from "./sentence.js";
 import { style } from "./page.style.js";
+
+const words = catalogue("webRobot");
 
 const mostLines = 200;
 const sleepsAfter = 300_000;

@@ -2,9 +2,11 @@
 
 import { LitElement, css, html, nothing } from "lit";
 import { ask, base } from "../lib/ui.js";
+import { catalogue } from "../lib/words.js";
 import type { Framing, Mode } from "./flash.js";
 import type { Robot } from "./robot.js";
-import { words } from "./robot.words.js";
+
+const words = catalogue("webRobot");
 
 // Panel shows a robot, and renders again with it.
 class Panel extends LitElement {

@@ -1,9 +1,10 @@
 // What the page says of its robot's state.
 
 import type { State as FaceState } from "../face/face.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import type { Robot, Trouble } from "./robot.js";
-import { words } from "./robot.words.js";
+
+const words = catalogue("webRobot");
 
 export function sentence(r: Robot, asleep: boolean, face: FaceState): string {
   if (r.trouble) return ofTrouble(r.trouble, r.checkIn.own);

@@ -4,11 +4,12 @@ import { css, html, nothing } from "lit";
 import { Refusal, upload } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import { list } from "./list.js";
 import { restarted, started } from "./restart.js";
 import { size } from "./size.js";
-import { t } from "./backup.words.js";
+
+const t = catalogue("backup");
 
 interface Restored {
   created: string;

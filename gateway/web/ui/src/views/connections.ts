@@ -3,9 +3,10 @@
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
 import { View } from "../lib/view.js";
-import { ago } from "../lib/words.js";
+import { ago, catalogue } from "../lib/words.js";
 import { list } from "./list.js";
-import { t } from "./connections.words.js";
+
+const t = catalogue("connections");
 
 interface Skin {
   kind: string;

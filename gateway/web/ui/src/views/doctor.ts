@@ -3,9 +3,10 @@
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
 import { View } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import { list } from "./list.js";
-import { t } from "./doctor.words.js";
+
+const t = catalogue("doctor");
 
 interface Item {
   name: string;

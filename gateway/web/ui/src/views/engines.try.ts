@@ -5,9 +5,11 @@ import { css, html, nothing } from "lit";
 import { getBlob, send } from "../lib/api.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
 import { Recording, asWav, longest, recordable, seconds } from "./engines.sound.js";
 import { list } from "./list.js";
-import { t } from "./engines.words.js";
+
+const t = catalogue("engines");
 
 // lastSpoken is the sentence that a synthesizer has spoken last, for the recognizers.
 let lastSpoken: Blob | undefined;

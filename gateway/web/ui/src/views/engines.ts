@@ -4,10 +4,11 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get } from "../lib/api.js";
 import { View } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import "./engines.try.js";
 import { list } from "./list.js";
-import { t } from "./engines.words.js";
+
+const t = catalogue("engines");
 
 interface Engine {
   part: string;

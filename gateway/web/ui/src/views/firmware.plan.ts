@@ -1,8 +1,10 @@
 // The form in which a rollout is planned, and what it says.
 
 import { html, nothing } from "lit";
+import { catalogue } from "../lib/words.js";
 import { called, type Device } from "./devices.js";
-import { t } from "./firmware.words.js";
+
+const t = catalogue("firmware");
 
 export interface Rollout {
   boards: string[] | null;

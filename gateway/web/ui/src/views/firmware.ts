@@ -5,12 +5,13 @@ import { repeat } from "lit/directives/repeat.js";
 import { get, send, upload } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
-import { ago } from "../lib/words.js";
+import { ago, catalogue } from "../lib/words.js";
 import { called, devices, nameOf, type Device } from "./devices.js";
 import { planForm, readPlan, type Image, type Rollout } from "./firmware.plan.js";
 import { list } from "./list.js";
 import { size } from "./size.js";
-import { t } from "./firmware.words.js";
+
+const t = catalogue("firmware");
 
 interface Update {
   installed_version: string;

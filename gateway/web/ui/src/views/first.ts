@@ -3,10 +3,11 @@
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
 import { View, sentence } from "../lib/view.js";
-import { language, languages, locale, setLanguage, type Language } from "../lib/words.js";
-import { say } from "./first.words.js";
+import { catalogue, known, language, locale, setLanguage } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
 import "./home.point.js";
+
+const say = catalogue("first");
 
 interface Key { key: string; value: unknown; given: string; set?: boolean }
 interface Config { digest: string; writable: boolean; why?: string; keys: Key[] }
@@ -66,7 +67,8 @@ export class First extends View {
 
   private choose(key: string, value: string): void {
     this.chosen = { ...this.chosen, [key]: value };
-    if (key === "language" && (languages as readonly string[]).includes(value) && value !== language()) setLanguage(value as Language);
+    const spoken = key === "language" ? known(value) : undefined;
+    if (spoken && spoken !== language()) setLanguage(spoken).catch(() => undefined); // the page stays as it is
   }
 
   private fault(key: string): string {

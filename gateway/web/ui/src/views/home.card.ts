@@ -6,10 +6,12 @@ import { icon } from "../lib/icons.js";
 import { linkTo, nameOf, type Device } from "../lib/robots.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { ago } from "../lib/words.js";
-import { say, stateWord } from "./home.words.js";
+import { ago, catalogue } from "../lib/words.js";
+import { stateWord } from "./home.words.js";
 import { moodWord } from "./mood.words.js";
 import "../face/face.js";
+
+const say = catalogue("home");
 
 const busy = ["listening", "thinking", "working", "juggling", "speaking"];
 

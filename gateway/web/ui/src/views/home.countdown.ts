@@ -2,7 +2,9 @@ import { css, html } from "lit";
 import { serverNow } from "../lib/api.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { say } from "./home.words.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("home");
 
 // left is a time that is left, as a clock shows it.
 export function left(ms: number): string {

@@ -6,12 +6,7 @@ import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
 
-const say = catalogue({
-  en: { how: "Join the robot’s network Xiaozhi-…, open http://192.168.4.1, and enter this address as “Custom OTA URL” in the tab “Advanced”:", other: "If the name does not work in your network:", code: "QR code of the address {url}", copy: "Copy", copied: "Copied", tool: "Or from a computer in that network:" },
-  de: { how: "Verbinden Sie sich mit dem Netz Xiaozhi-… des Roboters, öffnen Sie http://192.168.4.1 und tragen Sie diese Adresse unter „Advanced“ als „Custom OTA URL“ ein:", other: "Wenn der Name in Ihrem Netz nicht geht:", code: "QR-Code der Adresse {url}", copy: "Kopieren", copied: "Kopiert", tool: "Oder von einem Rechner in diesem Netz:" },
-  ja: { how: "ロボットのネットワーク Xiaozhi-… に接続して http://192.168.4.1 を開き、「Advanced」の「Custom OTA URL」にこのアドレスを入力します。", other: "この名前がネットワークで使えないとき:", code: "アドレス {url} の QR コード", copy: "コピー", copied: "コピーしました", tool: "そのネットワークのコンピューターからは次でも設定できます:" },
-  zh: { how: "连接机器人的网络 Xiaozhi-…，打开 http://192.168.4.1，在“Advanced”页的“Custom OTA URL”中填入此地址：", other: "如果该名称在你的网络中不可用：", code: "地址 {url} 的二维码", copy: "复制", copied: "已复制", tool: "或在该网络中的电脑上执行：" },
-});
+const say = catalogue("point");
 
 export class Point extends Spoken {
   static properties = { urls: { state: true }, rows: { state: true }, failure: { state: true }, copied: { state: true } };

@@ -6,13 +6,14 @@ import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
-import { ago, clock } from "../lib/words.js";
-import { say } from "./home.words.js";
+import { ago, catalogue, clock } from "../lib/words.js";
 import type { Wish } from "./home.waiting.js";
 import "./home.card.js";
 import "./home.countdown.js";
 import "./home.point.js";
 import "./home.waiting.js";
+
+const say = catalogue("home");
 
 interface Part { name: string; ok: boolean; vital: boolean; note?: string }
 interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }

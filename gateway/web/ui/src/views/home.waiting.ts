@@ -8,7 +8,9 @@ import { nameOf, type Device } from "../lib/robots.js";
 import { ask } from "../lib/ui.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { say } from "./home.words.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("home");
 
 // Wish is what an owner wants done; the home view does it and says what came of it.
 export type Wish = { work: () => Promise<unknown>; done: string };

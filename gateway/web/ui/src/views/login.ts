@@ -3,8 +3,10 @@
 import { css, html, nothing } from "lit";
 import { send } from "../lib/api.js";
 import { View, sentence } from "../lib/view.js";
-import { say } from "./login.words.js";
 import "../face/face.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("login");
 
 export interface Session {
   in: boolean;

@@ -3,10 +3,11 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { View } from "../lib/view.js";
-import { locale } from "../lib/words.js";
+import { catalogue, locale } from "../lib/words.js";
 import { list } from "./list.js";
 import { follow, type Line } from "./logs.stream.js";
-import { t } from "./logs.words.js";
+
+const t = catalogue("logs");
 
 interface Kept {
   n: number; // counts lines

@@ -1,6 +1,8 @@
 import { html } from "lit";
 import { View } from "../lib/view.js";
-import { say } from "./shell.words.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("shell");
 
 // Lost is shown for an address that names no view.
 export class Lost extends View {

@@ -5,11 +5,12 @@ import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
-import { ago, clock } from "../lib/words.js";
+import { ago, catalogue, clock } from "../lib/words.js";
 import { devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
-import { t } from "./memory.words.js";
 import "./diary.js";
+
+const t = catalogue("memory");
 
 interface Entry {
   id: string;

@@ -6,10 +6,11 @@ import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
 import { View } from "../lib/view.js";
-import { ago, clock } from "../lib/words.js";
+import { ago, catalogue, clock } from "../lib/words.js";
 import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
-import { t } from "./notifications.words.js";
+
+const t = catalogue("notifications");
 
 interface Notification_ {
   id: string;

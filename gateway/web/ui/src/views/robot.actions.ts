@@ -5,9 +5,10 @@ import { get } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import { about } from "./action.about.js";
-import { say } from "./character.words.js";
+
+const say = catalogue("character");
 
 interface Action {
   type: string;

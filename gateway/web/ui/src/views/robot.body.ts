@@ -10,10 +10,13 @@ import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, run, within, type Control, type Controls, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { gestureNames, say as sayOf } from "./character.words.js";
-import { say } from "./robot.words.js";
+import { catalogue } from "../lib/words.js";
+
+const sayOf = catalogue("character");
+const say = catalogue("robot");
 
 const colours = [["off", "#000000"], ["red", "#ff0000"], ["green", "#00ff00"], ["blue", "#0000ff"], ["white", "#ffffff"], ["warm", "#ff9a3c"]] as const;
+const gestureNames = ["wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"] as const;
 const degreesPerPixel = 0.45;
 const keyStep = 8; // degrees
 export type Wish = { work: () => Promise<unknown>; done: string };

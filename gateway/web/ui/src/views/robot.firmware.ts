@@ -8,16 +8,7 @@ import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
 import type { Wish } from "./robot.body.js";
 
-const say = catalogue({
-  en: { installed: "It runs version {version}.", unknown: "It has not said which version it runs.", newest: "It is the newest of the catalogue.", newer: "Version {version} is there for it.", image: "Image", install: "Install", started: "The upgrade begins.", queued: "It is offered the image when it next checks in.", none: "The catalogue has no image.", all: "Firmware catalogue",
-    progress: "Upgrade to {version}: {done} of {size} MB", offered: "Version {version} was offered.", downloading: "Version {version} is being downloaded.", downloaded: "Version {version} is downloaded. The robot restarts with it.", installedIt: "Version {version} is installed.", rolled_back: "The robot went back from version {version} to the one before.", failed: "Version {version} was not installed: {why}" },
-  de: { installed: "Er hat Version {version}.", unknown: "Er hat noch nicht gesagt, welche Version er hat.", newest: "Es ist die neueste des Verzeichnisses.", newer: "Für ihn gibt es Version {version}.", image: "Abbild", install: "Installieren", started: "Die Erneuerung beginnt.", queued: "Er bekommt das Abbild angeboten, sobald er sich wieder meldet.", none: "Das Verzeichnis hat kein Abbild.", all: "Firmware-Verzeichnis",
-    progress: "Erneuerung auf {version}: {done} von {size} MB", offered: "Version {version} wurde angeboten.", downloading: "Version {version} wird geladen.", downloaded: "Version {version} ist geladen. Der Roboter startet damit neu.", installedIt: "Version {version} ist installiert.", rolled_back: "Der Roboter ging von Version {version} auf die vorige zurück.", failed: "Version {version} wurde nicht installiert: {why}" },
-  ja: { installed: "バージョン {version} が動いています。", unknown: "バージョンはまだわかりません。", newest: "カタログの最新版です。", newer: "バージョン {version} があります。", image: "イメージ", install: "インストール", started: "更新を始めます。", queued: "次のチェックインで提供します。", none: "カタログにイメージがありません。", all: "ファームウェアのカタログ",
-    progress: "{version} へ更新中: {size} MB のうち {done} MB", offered: "バージョン {version} を提供しました。", downloading: "バージョン {version} をダウンロードしています。", downloaded: "バージョン {version} をダウンロードしました。再起動します。", installedIt: "バージョン {version} をインストールしました。", rolled_back: "バージョン {version} から前の版に戻りました。", failed: "バージョン {version} はインストールされませんでした: {why}" },
-  zh: { installed: "它运行版本 {version}。", unknown: "它还没有说运行哪个版本。", newest: "这是目录中最新的版本。", newer: "有版本 {version} 可用。", image: "镜像", install: "安装", started: "升级开始。", queued: "它下次登记时会收到该镜像。", none: "目录中没有镜像。", all: "固件目录",
-    progress: "正在升级到 {version}：{done} / {size} MB", offered: "已提供版本 {version}。", downloading: "正在下载版本 {version}。", downloaded: "版本 {version} 已下载，机器人将重启。", installedIt: "版本 {version} 已安装。", rolled_back: "机器人从版本 {version} 退回了上一版本。", failed: "版本 {version} 未安装：{why}" },
-});
+const say = catalogue("robotFirmware");
 
 export interface Update { installed_version: string; latest_version: string; sha256?: string; stage?: string; bytes?: number; size?: number }
 export interface Image { sha256: string; version: string; boards?: string[] | null; size: number; name?: string }

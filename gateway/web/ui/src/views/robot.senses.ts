@@ -8,9 +8,10 @@ import type { Device } from "../lib/robots.js";
 import { controlsOf, run, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import type { Wish } from "./robot.body.js";
-import { say } from "./robot.words.js";
+
+const say = catalogue("robot");
 
 const shown = 12;
 

@@ -10,16 +10,7 @@ import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
 import type { Wish } from "./robot.body.js";
 
-const say = catalogue({
-  en: { name: "Name", persona: "Character", language: "Language", voice: "Voice", brain: "Brain", transport: "Connection", save: "Save", saved: "Saved.", other: "Another owner has just set this to “{value}”. Saving replaces that.", empty: "nothing",
-    nameHint: "It is called by it.", personaHint: "Who answers. More come with perch character import.", languageHint: "Such as de or en-GB. Empty: the language of all.", voiceHint: "Of the first synthesizer. Empty: its default.", brainHint: "That is asked first. Empty: as for all.", transportHint: "From its next restart on.", byDefault: "As for all", undo: "Undo" },
-  de: { name: "Name", persona: "Wesen", language: "Sprache", voice: "Stimme", brain: "Verstand", transport: "Verbindung", save: "Speichern", saved: "Gespeichert.", other: "Ein anderer Besitzer hat hier eben „{value}“ eingetragen. Speichern ersetzt das.", empty: "nichts",
-    nameHint: "Auf ihn hört er.", personaHint: "Wer antwortet. Weitere kommen mit perch character import.", languageHint: "Etwa de oder en-GB. Leer: die Sprache aller.", voiceHint: "Der ersten Sprachausgabe. Leer: die übliche.", brainHint: "Der zuerst gefragt wird. Leer: wie bei allen.", transportHint: "Ab seinem nächsten Neustart.", byDefault: "Wie bei allen", undo: "Verwerfen" },
-  ja: { name: "名前", persona: "性格", language: "言語", voice: "声", brain: "頭脳", transport: "接続", save: "保存", saved: "保存しました。", other: "別の持ち主がここを「{value}」に変えました。保存すると置き換わります。", empty: "なし",
-    nameHint: "この名前で呼ばれます。", personaHint: "答えるキャラクターです。perch character import で増やせます。", languageHint: "de や en-GB など。空なら家の言語です。", voiceHint: "最初の音声合成の声。空なら標準です。", brainHint: "最初に尋ねる頭脳。空なら共通の設定です。", transportHint: "次の再起動から有効です。", byDefault: "共通の設定", undo: "元に戻す" },
-  zh: { name: "名字", persona: "性格", language: "语言", voice: "声音", brain: "大脑", transport: "连接", save: "保存", saved: "已保存。", other: "另一位主人刚把这里设为“{value}”。保存会替换它。", empty: "空",
-    nameHint: "用这个名字称呼它。", personaHint: "由谁来回答。用 perch character import 可以添加更多。", languageHint: "例如 de 或 en-GB。留空则用家里的语言。", voiceHint: "第一个语音合成的声音。留空则用默认。", brainHint: "首先询问的大脑。留空则与其他相同。", transportHint: "下次重启后生效。", byDefault: "与其他相同", undo: "撤销" },
-});
+const say = catalogue("robotSettings");
 
 // Character is one as the appliance lists it.
 export interface Character {

@@ -1,7 +1,9 @@
 // The stages of a turn until its first sound, drawn one after the other.
 
 import { css, html, nothing, svg } from "lit";
-import { say } from "./robot.words.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("robot");
 
 const order = ["endpoint", "recognize", "first_token", "first_sentence", "first_audio"] as const;
 

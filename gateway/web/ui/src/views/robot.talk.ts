@@ -5,9 +5,10 @@ import { repeat } from "lit/directives/repeat.js";
 import { board, follow, join, type Record_, type ToolUse, type Turn } from "../lib/board.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import { legend, stageStyles, timeline, totalOf } from "./robot.stages.js";
-import { say } from "./robot.words.js";
+
+const say = catalogue("robot");
 
 const mostShown = 60;
 const atEnd = 40; // px from the end at which the list is held there

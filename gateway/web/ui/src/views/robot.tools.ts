@@ -5,7 +5,9 @@ import { repeat } from "lit/directives/repeat.js";
 import { run, type Argument, type Result, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
-import { say } from "./robot.words.js";
+import { catalogue } from "../lib/words.js";
+
+const say = catalogue("robot");
 
 const images = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"];
 

@@ -8,15 +8,13 @@ import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
-import { ago } from "../lib/words.js";
+import { ago, catalogue } from "../lib/words.js";
 import { toneOf } from "./home.card.js";
-import { say as sayHome, stateWord } from "./home.words.js";
+import { stateWord } from "./home.words.js";
 import { moodWord } from "./mood.words.js";
 import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
 import type { Character } from "./robot.settings.js";
-import { say } from "./robot.words.js";
-import { say as sayOf } from "./character.words.js";
 import "./robot.actions.js";
 import "./robot.body.js";
 import "./robot.firmware.js";
@@ -24,6 +22,10 @@ import "./robot.senses.js";
 import "./robot.settings.js";
 import "./robot.talk.js";
 import "./robot.tools.js";
+
+const sayHome = catalogue("home");
+const say = catalogue("robot");
+const sayOf = catalogue("character");
 
 export class RobotView extends View {
   static properties = { robot: {}, busy: { state: true } };

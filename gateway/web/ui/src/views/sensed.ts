@@ -5,10 +5,11 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { feed, type Event_ } from "../lib/feed.js";
 import { View } from "../lib/view.js";
-import { locale } from "../lib/words.js";
+import { catalogue, locale } from "../lib/words.js";
 import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
-import { t } from "./sensed.words.js";
+
+const t = catalogue("sensed");
 
 interface Sensed {
   seq: number;

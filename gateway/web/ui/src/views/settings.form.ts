@@ -4,9 +4,11 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
 import { list } from "./list.js";
 import { plain, type Changes, type Fault, type Key } from "./settings.types.js";
-import { t } from "./settings.words.js";
+
+const t = catalogue("settings");
 
 // Entry is one of a list of sections, such as an engine: its keys are below its path.
 interface Entry {

@@ -4,9 +4,11 @@
 import { css, html, nothing, type PropertyValues } from "lit";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
 import { list } from "./list.js";
 import type { Fault } from "./settings.types.js";
-import { t } from "./settings.words.js";
+
+const t = catalogue("settings");
 
 export class ConfigText extends Spoken {
   static properties = { text: {}, faults: { attribute: false }, readonly: { type: Boolean } };

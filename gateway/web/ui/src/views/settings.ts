@@ -5,6 +5,7 @@ import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
+import { catalogue } from "../lib/words.js";
 import { list } from "./list.js";
 import { restarted, started } from "./restart.js";
 import { differences } from "./settings.diff.js";
@@ -12,7 +13,8 @@ import "./settings.form.js";
 import "./settings.text.js";
 import type { ConfigText } from "./settings.text.js";
 import { inWords, plain, type Changes, type Checked, type Fault, type Shown, type Warning } from "./settings.types.js";
-import { t } from "./settings.words.js";
+
+const t = catalogue("settings");
 
 const debounce = 700; // ms after the last key, before the text is checked
 

@@ -9,10 +9,11 @@ import { icon, type Sign } from "../lib/icons.js";
 import { base, type Dialog } from "../lib/ui.js";
 import { Spoken, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
-import { language, languages, setLanguage, type Language } from "../lib/words.js";
+import { catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
 import { sessionChanged, type Session } from "./login.js";
 import { styles } from "./shell.styles.js";
-import { say } from "./shell.words.js";
+
+const say = catalogue("shell");
 
 export interface Route {
   element: string;
@@ -28,7 +29,6 @@ const groups: { title: Key; views: (Sign & Key)[] }[] = [
   { title: "groupCare", views: ["doctor", "logs", "backup", "settings"] },
 ];
 const bar: (Sign & Key)[] = ["home", "notifications", "turns", "settings"];
-const names: Record<Language, string> = { en: "English", de: "Deutsch", ja: "日本語", zh: "简体中文" };
 
 const tryAgainAfter = 2000; // ms, where the page came but its server is gone
 
@@ -42,6 +42,12 @@ function plain(part: string): string {
   } catch {
     return part;
   }
+}
+
+// nameIn is what a language calls itself, as a title.
+function nameIn(l: Language): string {
+  const name = new Intl.DisplayNames(l, { type: "language" }).of(l) ?? l;
+  return name.slice(0, 1).toLocaleUpperCase(l) + name.slice(1);
 }
 
 function linkTo(name: string): string {
@@ -185,10 +191,17 @@ export class Shell extends Spoken {
       <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
   }
 
+  // speak changes the language. What was not loaded is chosen no more; the banner says
+  // where Perch is away or was updated.
+  private speak(e: Event): void {
+    const select = e.target as HTMLSelectElement;
+    setLanguage(select.value as Language).catch(() => (select.value = language()));
+  }
+
   private choices() {
     return html`<div class="choices">
-      <label>${say("language")}<select data-test="language" @change=${(e: Event) => setLanguage((e.target as HTMLSelectElement).value as Language)}>
-        ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${names[l]}</option>`)}</select></label>
+      <label>${say("language")}<select data-test="language" @change=${this.speak}>
+        ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${nameIn(l)}</option>`)}</select></label>
       <label>${say("theme")}<select data-test="theme" @change=${(e: Event) => setTheme((e.target as HTMLSelectElement).value as Theme)}>
         ${(["auto", "light", "dark"] as const).map((t) => html`<option value=${t} ?selected=${t === theme()}>${say(t)}</option>`)}</select></label>
       ${this.session?.in && this.session.how === "cookie"

@@ -5,10 +5,11 @@ import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
-import { clock } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 import { devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
-import { t } from "./timers.words.js";
+
+const t = catalogue("timers");
 
 interface Timer {
   id: string;

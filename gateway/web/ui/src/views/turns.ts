@@ -4,13 +4,14 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get } from "../lib/api.js";
 import { View } from "../lib/view.js";
-import { ago, clock, locale } from "../lib/words.js";
+import { ago, catalogue, clock, locale } from "../lib/words.js";
 import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
 import { all, byHour, day, inOrder, percentile, total, values, type Stage } from "./turns.numbers.js";
 import type { Record_ as Turn } from "../lib/board.js";
 import type { Lines } from "./turns.plot.js";
-import { t } from "./turns.words.js";
+
+const t = catalogue("turns");
 
 const atOnce = 30; // turns that are drawn
 const ends = ["done", "cancelled", "failed", "hang_up", "sleep"] as const;

@@ -1,0 +1,72 @@
+package language
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPageIsWhole: the page and the face have every sentence in every language, with
+// the values of English and the plurals that the language has, and no other.
+func TestPageIsWhole(t *testing.T) {
+	for name, least := range map[string]int{"page.json": 800, "face.json": 30} {
+		words := map[Tag]*Words{}
+		for _, tag := range All() {
+			words[tag] = &Words{Tag: tag, messages: map[string]message{}}
+			if err := words[tag].add(os.DirFS("."), string(tag)+"/"+name); err != nil {
+				t.Error(err)
+			}
+			for _, fault := range differences(words[English], words[tag]) {
+				t.Errorf("%s/%s: %s", tag, name, fault)
+			}
+			for key, said := range words[tag].messages {
+				if len(said) == 0 {
+					t.Errorf("%s/%s: %s is empty", tag, name, key)
+				}
+			}
+		}
+		if n := len(words[English].keys()); n < least {
+			t.Errorf("%s has %d messages; the test does not see them", name, n)
+		}
+	}
+}
+
+// TestPageIsUsed: the scripts of the page name every sentence, or make its name of a
+// part and a value: `framing${n}`.
+func TestPageIsUsed(t *testing.T) {
+	var scripts strings.Builder
+	err := filepath.WalkDir("../gateway/web/ui/src", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".ts" {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		scripts.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []*regexp.Regexp
+	for _, m := range regexp.MustCompile("`([a-zA-Z_]*)\\$\\{[^}`]+\\}([a-zA-Z_]*)`").FindAllStringSubmatch(scripts.String(), -1) {
+		if m[1]+m[2] != "" {
+			made = append(made, regexp.MustCompile("^"+m[1]+`\w+`+m[2]+"$"))
+		}
+	}
+	named := func(name string) bool {
+		return strings.Contains(scripts.String(), `"`+name+`"`) ||
+			slices.ContainsFunc(made, func(r *regexp.Regexp) bool { return r.MatchString(name) })
+	}
+	english := &Words{Tag: English, messages: map[string]message{}}
+	if err := english.add(os.DirFS("."), "en/page.json"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range english.keys() {
+		if view, name, _ := strings.Cut(key, "."); !named(name) || !strings.Contains(scripts.String(), `catalogue("`+view+`")`) {
+			t.Errorf("no script says %s", key)
+		}
+	}
+}
