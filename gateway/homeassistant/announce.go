@@ -55,11 +55,12 @@ func (h *hub) tools(v *view) []device.Tool {
 	return v.robot.Tools
 }
 
-// bridge publishes the appliance's own discovery and its bridge/info.
+// bridge publishes the appliance's own discovery, where its address is another than
+// before, and its bridge/info.
 func (h *hub) bridge() {
-	messages, ids := h.names.bridgeDiscovery(h.o.Version, h.o.URL(), h.announcedBefore("bridge"))
-	if last := messages[len(messages)-1].payload; !slices.Equal(last, h.bridged) {
-		h.bridged = last
+	if url := h.o.URL(); !h.bridged || url != h.url {
+		h.bridged, h.url = true, url
+		messages, ids := h.names.bridgeDiscovery(h.o.Version, url, h.announcedBefore("bridge"))
 		h.publishDiscovery(messages)
 		h.remember("bridge", ids)
 	}

@@ -35,7 +35,8 @@ type hub struct {
 	cast    []string // the characters that robots can have
 	born    time.Time
 	info    bridgeInfo // as last published
-	bridged []byte
+	bridged bool       // the appliance was announced,
+	url     string     // with this address
 
 	strangers strangers
 	agents    agents

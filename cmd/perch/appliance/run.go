@@ -31,6 +31,7 @@ func (a *Appliance) list() []part {
 	all := []part{
 		{condition: only(func() admin.Part { return storePart(a.DB, a.Data) })},
 		{run: until(a.watch), condition: a.machine},
+		{run: until(a.rest)},
 		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
