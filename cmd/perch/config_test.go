@@ -104,6 +104,7 @@ func TestFaults(t *testing.T) {
 		"listen: []":                                                                     ":1: listen: at least one address is needed",
 		"listen: :8003":                                                                  ":1: listen: ",
 		"local: [\":8004\"]":                                                             ":1: local.0: \":8004\" is served without a key and so must be a loopback address",
+		"debug: {listen: \":6060\"}":                                                     ":1: debug.listen: \":6060\" is served without a key and so must be a loopback address",
 		"local: [\"192.168.1.5:8004\"]":                                                  "must be a loopback address",
 		"public_url: https://x.example:8003":                                             ":1: public_url: ",
 		"public_url: http://x.example":                                                   ":1: public_url: ",

@@ -58,6 +58,7 @@ func (d *doors) open(a *Appliance) error {
 		d.listen("listen", a.Config.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
 		a.listenOpenClaw(d, l),
 		a.listenIngress(d, l),
+		a.listenDebug(d),
 		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l.origins) }),
 		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {

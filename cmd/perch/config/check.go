@@ -102,11 +102,10 @@ func (k *checker) addresses(c *Config) {
 		k.listen(fmt.Sprintf("listen.%d", i), a)
 	}
 	for i, a := range c.Local {
-		_, err := splitAddress(a)
-		if err == nil && !Loopback(a) {
-			err = fmt.Errorf("%q is served without a key and so must be a loopback address", a)
-		}
-		k.failed(fmt.Sprintf("local.%d", i), err)
+		k.loopback(fmt.Sprintf("local.%d", i), a)
+	}
+	if c.Debug.Listen != "" {
+		k.loopback("debug.listen", c.Debug.Listen)
 	}
 	if c.PublicURL != "" {
 		k.failed("public_url", checkPublicURL(c.PublicURL))
@@ -119,6 +118,15 @@ func (k *checker) addresses(c *Config) {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i), "it is no origin such as https://panel.example: a scheme, a name and perhaps a port")
 		}
 	}
+}
+
+// loopback checks an address that is served without a key.
+func (k *checker) loopback(path, address string) {
+	_, err := splitAddress(address)
+	if err == nil && !Loopback(address) {
+		err = fmt.Errorf("%q is served without a key and so must be a loopback address", address)
+	}
+	k.failed(path, err)
 }
 
 // Loopback reports whether only programs of this machine reach an address to listen on.

@@ -94,6 +94,9 @@ type Config struct {
 	Log        struct {
 		Level string `yaml:"level"`
 	} `yaml:"log"`
+	Debug struct {
+		Listen string `yaml:"listen"`
+	} `yaml:"debug"`
 }
 
 // Default is what runs with no file at all.
