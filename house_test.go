@@ -60,6 +60,10 @@ var arrows = map[string][]string{
 	"voice/*":        {"voice", "remote", "socket"},
 
 	// Those whose sound comes over HTTP read it alike.
+	// Those that run a program for each sentence run it alike.
+	"voice/espeak":     {"voice", "voice/program"},
+	"voice/openjtalk":  {"voice", "voice/program"},
+	"voice/program":    {"voice"},
 	"voice/openai":     {"voice", "voice/media", "remote", "socket"},
 	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},

@@ -10,6 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
+  open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
 
 # The page's libraries come with npm, whichever Node it is of.
@@ -80,5 +81,26 @@ quietly() {
 	fi
 }
 quietly $sudo apt-get update -qq
+# The Japanese voice is in Debian's contrib. A machine without that gets this one package
+# from there, and its sources stay as they are.
+voice=hts-voice-nitech-jp-atr503-m001
+case "$missing " in
+*" $voice "*)
+	if ! apt-cache policy "$voice" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+		missing=$(echo "$missing " | sed "s/ $voice / /")
+		contrib=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) contrib' 'Created-By: Packages' 'Component: main' 'Label: Debian' |
+			grep -v -e '-[a-z]* contrib$' | head -n 1)
+	fi
+	;;
+esac
 # shellcheck disable=SC2086 # a list of names; sudo passes no variables on
 quietly $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+if [ -n "${contrib:-}" ]; then
+	apart=$(mktemp -d)
+	trap 'rm -f "$log"; $sudo rm -rf "$apart"' EXIT
+	mkdir -p "$apart/lists/partial" && chmod -R a+rX "$apart"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $contrib" >"$apart/contrib.list"
+	set -- -o "Dir::Etc::SourceList=$apart/contrib.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$apart/lists"
+	quietly $sudo apt-get "$@" update -qq
+	quietly $sudo env DEBIAN_FRONTEND=noninteractive apt-get "$@" install -y -qq --no-install-recommends "$voice"
+fi

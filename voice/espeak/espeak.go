@@ -4,29 +4,30 @@
 package espeak
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
+	"unicode"
 
 	"perch/voice"
+	"perch/voice/program"
 )
 
 // Options of the engine.
 type Options struct {
 	Program string // "espeak-ng" where empty
-	Voice   string // "en-us" where empty; `espeak-ng --voices` lists them
-	Speed   int    // words a minute; 0 is 160
-	// Language of Voice, BCP 47. A call in another language uses espeak-ng's voice
-	// for that language. If empty, Voice speaks all languages.
+	// Voice is one of `espeak-ng --voices`. If empty, each call has espeak-ng's voice
+	// for its language.
+	Voice string
+	Speed int // words a minute; 0 is 160
+	// Language of Voice, and of calls that name none, BCP 47. A call in another
+	// language has espeak-ng's voice for that language. If empty, Voice speaks all
+	// languages.
 	Language string
 }
 
@@ -38,7 +39,7 @@ var voiceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`)
 
 // New returns the engine. It starts nothing.
 func New(o Options) (*Engine, error) {
-	o.Program, o.Voice, o.Speed = cmp.Or(o.Program, "espeak-ng"), cmp.Or(o.Voice, "en-us"), cmp.Or(o.Speed, 160)
+	o.Program, o.Speed = cmp.Or(o.Program, "espeak-ng"), cmp.Or(o.Speed, 160)
 	return &Engine{o}, o.Check()
 }
 
@@ -70,94 +71,64 @@ func (e *Engine) Check() error {
 	return nil
 }
 
-// longest bounds the time until the program's next piece of sound; espeak-ng
-// makes a minute of speech in well under a second.
-const longest = 20 * time.Second
+// voice is the name of the voice for a call.
+func (e *Engine) voice(o voice.Options) string {
+	language := cmp.Or(o.Language, e.o.Language)
+	switch first := base(language); {
+	case voiceName.MatchString(o.Voice):
+		return o.Voice
+	case e.o.Voice != "" && (e.o.Language == "" || first == base(e.o.Language) || !voiceName.MatchString(language)):
+		return e.o.Voice
+	case first == "en" || !voiceName.MatchString(language):
+		return "en-us"
+	case first == "zh":
+		// The voice "zh" of espeak-ng 1.51, which Debian 12 has, reads 你好 as "ni three
+		// hao three", in English.
+		return "cmn-latn-pinyin"
+	default:
+		return first // espeak-ng has a voice of that name for each language that it knows
+	}
+}
 
-// niceness of the program, beside the appliance's 0.
-const niceness = 5
-
-// Synthesize implements voice.Synthesizer.
+// Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for a text that
+// espeak-ng cannot read (of each kanji its Japanese voice says "Chinese letter"), and
+// for a language that it has no voice for.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
-	name := e.o.Voice
-	switch language := strings.ToLower(o.Language); {
-	case voiceName.MatchString(o.Voice):
-		name = o.Voice
-	case e.o.Language != "" && voiceName.MatchString(language) && base(language) != base(e.o.Language):
-		name = base(language) // espeak-ng has a voice of that name for each language
+	name := e.voice(o)
+	if !reads(name, text) {
+		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrLanguage, name)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	limit := time.AfterFunc(longest, cancel)
-	defer limit.Stop()
-	cmd := exec.CommandContext(ctx, e.o.Program, "--stdin", "--stdout", "-v", name, "-s", strconv.Itoa(e.o.Speed))
-	cmd.Stdin = strings.NewReader(text)
-	cmd.WaitDelay = time.Second
-	var complaint bytes.Buffer
-	cmd.Stderr = &limited{&complaint, 1000}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("start espeak-ng: %w", err)
+	err := program.Call{Name: "espeak-ng", Command: []string{e.o.Program, "--stdin", "--stdout", "-v", name, "-s", strconv.Itoa(e.o.Speed)},
+		Text: text}.Speak(ctx, out)
+	fault, is := errors.AsType[*program.Fault](err)
+	if is && strings.Contains(fault.Complaint, noVoice) && name != e.o.Voice && name != o.Voice {
+		return fmt.Errorf("%w: espeak-ng has no voice for %q", voice.ErrLanguage, name)
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%w: start espeak-ng: %w", voice.ErrUnavailable, err)
-	}
-	// Playing has priority over synthesis. If the priority cannot be set, the
-	// sentence is synthesized all the same.
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
-	streamed := stream(stdout, func(pcm []int16) error {
-		// The time that the caller takes does not count.
-		limit.Stop()
-		defer limit.Reset(longest)
-		return out(pcm)
-	})
-	if streamed != nil {
-		cancel() // its output is no longer read; it need not finish
-	}
-	ended := cmd.Wait()
-	switch {
-	case streamed != nil && complaint.Len() > 0:
-		return fmt.Errorf("espeak-ng: %s: %w", strings.TrimSpace(complaint.String()), streamed)
-	case streamed != nil:
-		return streamed
-	case ended != nil:
-		return fmt.Errorf("espeak-ng: %s: %w", strings.TrimSpace(complaint.String()), ended)
-	}
-	return nil
+	return err
 }
 
-// stream passes on the sound of a WAV stream at the speaker's rate.
-func stream(r io.Reader, out func([]int16) error) error {
-	wav, err := voice.NewWAVReader(r)
-	if err != nil {
-		return fmt.Errorf("read espeak-ng's sound: %w", err)
-	}
-	resampler := voice.NewResampler(wav.Rate, voice.SpeakerRate)
-	var pcm [2048]int16
-	for {
-		n, err := wav.Read(pcm[:])
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read espeak-ng's sound: %w", err)
-		}
-		if err := out(resampler.Resample(pcm[:n])); err != nil {
-			return err
-		}
-	}
-}
+// noVoice is what the program writes where it does not know the voice.
+const noVoice = "voice does not exist"
 
-// limited keeps the beginning of a program's error output.
-type limited struct {
-	to   *bytes.Buffer
-	most int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	l.to.Write(p[:min(len(p), max(0, l.most-l.to.Len()))])
-	return len(p), nil
+// reads reports whether a voice can read a text. The Japanese one reads kana, and no
+// kanji; those that are neither Japanese nor Chinese read neither, and say so of each
+// character. They may have fewer of these than of other letters.
+func reads(name, text string) bool {
+	language := base(name)
+	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {
+		return true
+	}
+	unread, letters := 0, 0
+	for _, r := range text {
+		switch {
+		case unicode.Is(unicode.Han, r), language != "ja" && unicode.In(r, unicode.Hiragana, unicode.Katakana):
+			unread++
+		case unicode.IsLetter(r):
+			letters++
+		}
+	}
+	return unread == 0 || language != "ja" && unread < letters
 }

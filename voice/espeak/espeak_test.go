@@ -96,12 +96,52 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if err := engine(t, espeak.Options{Program: noting}).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"},
-		func([]int16) error { return nil }); err != nil {
-		t.Error(err)
+	drop := func([]int16) error { return nil }
+	for _, o := range []espeak.Options{{Program: noting, Voice: "en-us"}, {Program: noting}, {Program: noting, Language: "es"}} {
+		if err := engine(t, o).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"}, drop); err != nil {
+			t.Error(err)
+		}
+	}
+	spanish := engine(t, espeak.Options{Program: noting, Language: "es"})
+	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}, {Language: "en-GB"}} {
+		if err := spanish.Synthesize(t.Context(), "Hola.", o, drop); err != nil {
+			t.Error(err)
+		}
 	}
 	text, err := os.ReadFile(dir + "/voices")
-	if got := strings.Join(strings.Fields(string(text)), " "); err != nil || got != "en-us en-us de fr-fr en-us en-us" {
+	if got := strings.Join(strings.Fields(string(text)), " "); err != nil ||
+		got != "en-us en-us de fr-fr en-us en-us de de es cmn-latn-pinyin en-us" {
 		t.Errorf("the voices are %q, %v", got, err)
+	}
+}
+
+// TestWhatItCannotRead: of kanji espeak-ng would say "Chinese letter", and of kana in
+// any other voice than the Japanese one "Japanese letter".
+func TestWhatItCannotRead(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		o     voice.Options
+		reads bool
+	}{
+		{"こんにちは。", voice.Options{Language: "ja"}, true},
+		{"今は三時です。", voice.Options{Language: "ja"}, false},
+		{"こんにちは。", voice.Options{Language: "en"}, false},
+		{"こんにちは。", voice.Options{Language: "ja", Voice: "en-us"}, false},
+		{"现在三点。", voice.Options{Language: "zh-CN"}, true},
+		{"現在三點。", voice.Options{Language: "yue"}, true},
+		{"现在三点。", voice.Options{Language: "de"}, false},
+		{"The sign says 三.", voice.Options{Language: "en"}, true},
+		{"Hello.", voice.Options{Language: "qq"}, false},
+	} {
+		samples := 0
+		count := func(pcm []int16) error { samples += len(pcm); return nil }
+		err := engine(t, espeak.Options{Language: "en"}).Synthesize(t.Context(), c.text, c.o, count)
+		if errors.Is(err, voice.ErrLanguage) == c.reads || (samples > 0) != c.reads {
+			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, samples, err)
+		}
+	}
+	err := engine(t, espeak.Options{Language: "en"}).Synthesize(t.Context(), "Hello.", voice.Options{Voice: "qq"}, nil)
+	if err == nil || errors.Is(err, voice.ErrLanguage) {
+		t.Errorf("a voice that is not there: %v", err)
 	}
 }

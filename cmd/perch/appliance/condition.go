@@ -136,7 +136,7 @@ type watchedSynthesizer struct {
 
 // Synthesize implements voice.Synthesizer. What the listener fails with is no
 // failure of the engine. Nor is one robot's own voice or language that it does not
-// have: such a robot then speaks as all do.
+// have: such a robot then speaks as all do, if no other engine in the list has it.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.Resting(); err != nil {
 		return err
@@ -157,6 +157,9 @@ func (m watchedSynthesizer) use(ctx context.Context, text string, o voice.Option
 		})
 	}
 	err := speak(o)
+	if errors.Is(err, voice.ErrLanguage) && !m.Last && ctx.Err() == nil && refused == nil {
+		return err // the next engine may know it, and this one has not failed
+	}
 	own := (o.Voice != "" || o.Language != m.language) && m.Now().Sub(began) < refusesWithin
 	if own && err != nil && !sounded && ctx.Err() == nil && refused == nil {
 		if usual := speak(voice.Options{Language: m.language}); usual == nil || refused != nil {
@@ -164,7 +167,8 @@ func (m watchedSynthesizer) use(ctx context.Context, text string, o voice.Option
 			err = usual
 		}
 	}
-	if ctx.Err() == nil && refused == nil {
+	foreign := o.Language != m.language && errors.Is(err, voice.ErrLanguage)
+	if ctx.Err() == nil && refused == nil && !foreign {
 		m.Used(began, err)
 	}
 	return err

@@ -376,3 +376,29 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 		}
 	})
 }
+
+// TestALanguageIsLeftToTheNext: a synthesizer that does not know a language is not asked
+// to read it in another while a next one may know it, and has not failed.
+func TestALanguageIsLeftToTheNext(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		last     bool
+		language string
+		uses     int
+		failures uint64
+	}{
+		{"one that others follow", false, "ja", 1, 0},
+		{"of its own language", false, "en", 1, 0},
+		{"the last tries it in the appliance's", true, "ja", 2, 0},
+		{"the last, of the appliance's", true, "en", 1, 1},
+	} {
+		watched(t, func(t *testing.T, w *condition, _ *bytes.Buffer, _ *[]event.Event) {
+			w.language, w.Last = "en", c.last
+			engine := &scripted{err: voice.ErrLanguage}
+			err := (watchedSynthesizer{engine, w}).Synthesize(t.Context(), "x", voice.Options{Language: c.language}, nil)
+			if !errors.Is(err, voice.ErrLanguage) || engine.uses != c.uses || w.Failures() != c.failures {
+				t.Errorf("%s: asked %d times, %d failures, %v", c.name, engine.uses, w.Failures(), err)
+			}
+		})
+	}
+}

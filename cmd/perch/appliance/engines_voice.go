@@ -11,6 +11,7 @@ import (
 	"perch/voice/elevenlabs"
 	"perch/voice/espeak"
 	"perch/voice/openai"
+	"perch/voice/openjtalk"
 	"perch/voice/sphinx"
 	"perch/voice/wyoming"
 )
@@ -83,6 +84,8 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	case "assist":
 		n.Synthesizer, err = made(e, assist.Options{URL: s.URL, Token: token, Pipeline: s.Pipeline, Engine: s.Engine, Voice: s.Voice,
 			Convert: s.Convert, AnswerWithin: within}, assist.NewSynthesizer)
+	case "openjtalk":
+		n.Synthesizer, err = made(e, openjtalk.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, openjtalk.New)
 	case "espeak":
 		n.Synthesizer, err = made(e, espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, espeak.New)
 	}
@@ -93,6 +96,9 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	switch engine := n.Synthesizer.(type) {
 	case *wyoming.Engine:
 		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
+	case *openjtalk.Engine:
+		n.watched(func(context.Context) error { return engine.Check() })
+		n.Where = "open_jtalk is installed"
 	case *espeak.Engine:
 		n.watched(func(context.Context) error { return engine.Check() })
 		n.Where = "espeak-ng is installed"

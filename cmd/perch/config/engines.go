@@ -111,6 +111,7 @@ func kinds(list string) map[string]string {
 		},
 		"speech.synthesizers": {
 			"espeak":     "voice speed",
+			"openjtalk":  "voice speed",
 			"wyoming":    "url voice within",
 			"openai":     "url model voice key key_file rate stream within",
 			"elevenlabs": "url model voice key key_file within",

@@ -1,0 +1,158 @@
+// Package openjtalk speaks Japanese with open_jtalk, run as a program for each
+// sentence: text on its standard input, a WAV file on its standard output. It needs no
+// key, no network, no sound card and no temporary file.
+package openjtalk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"perch/voice"
+	"perch/voice/program"
+)
+
+// Options of the engine. Empty ones are what Debian's packages install.
+type Options struct {
+	Program    string   // "open_jtalk"
+	Dictionary string   // the folder of naist-jdic
+	Folders    []string // where voices are: NAME.htsvoice, or in a folder there
+	Voice      string   // the name of one of them; if empty, usual, or else any
+	Speed      int      // in percent of the voice's own; 0 is 100
+	// Language of calls that name none, BCP 47. If it is empty, they are Japanese.
+	Language string
+}
+
+// usual is the voice that Debian has.
+const usual = "nitech_jp_atr503_m001"
+
+// What the packages of each part are called.
+const (
+	programPackage    = "open-jtalk"
+	dictionaryPackage = "open-jtalk-mecab-naist-jdic"
+	voicePackage      = "hts-voice-nitech-jp-atr503-m001"
+)
+
+// Engine implements voice.Synthesizer.
+type Engine struct{ o Options }
+
+// voiceName keeps a voice's name from being taken for a path or a pattern of them.
+var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// New returns the engine. It starts nothing.
+func New(o Options) (*Engine, error) {
+	o.Program = cmp.Or(o.Program, "open_jtalk")
+	o.Dictionary = cmp.Or(o.Dictionary, "/var/lib/mecab/dic/open-jtalk/naist-jdic")
+	o.Speed = cmp.Or(o.Speed, 100)
+	if len(o.Folders) == 0 {
+		o.Folders = []string{"/usr/local/share/hts-voice", "/usr/share/hts-voice"}
+	}
+	return &Engine{o}, o.Check()
+}
+
+// Check reports what New refuses.
+func (o Options) Check() error {
+	if o.Voice != "" && !voiceName.MatchString(o.Voice) {
+		return fmt.Errorf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
+	}
+	if o.Speed != 0 && (o.Speed < 50 || o.Speed > 200) {
+		return fmt.Errorf("open_jtalk speaks at 50 to 200 percent of a voice's speed, not %d", o.Speed)
+	}
+	return nil
+}
+
+// Name is "openjtalk".
+func (*Engine) Name() string { return "openjtalk" }
+
+// Check reports whether the program, its dictionary and the voice are there. Its error
+// says what to install.
+func (e *Engine) Check() error {
+	var missing []string
+	if _, err := exec.LookPath(e.o.Program); err != nil {
+		missing = append(missing, programPackage)
+	}
+	if _, err := os.Stat(filepath.Join(e.o.Dictionary, "sys.dic")); err != nil {
+		missing = append(missing, dictionaryPackage)
+	}
+	_, err := e.voice(e.o.Voice)
+	if err != nil && e.o.Voice == "" {
+		missing, err = append(missing, voicePackage), nil
+	}
+	if len(missing) == 0 {
+		return err
+	}
+	cure := "apt install " + strings.Join(missing, " ")
+	if missing[len(missing)-1] == voicePackage {
+		cure += ", the last of which is in Debian's contrib"
+	}
+	return fmt.Errorf("%w: Japanese needs more packages: %s", voice.ErrUnavailable, cure)
+}
+
+// voice is the file of a voice. The usual one comes before others where none is named.
+func (e *Engine) voice(name string) (string, error) {
+	wanted := []string{name}
+	if name == "" {
+		wanted = []string{usual, "*"}
+	}
+	for _, one := range wanted {
+		for _, folder := range e.o.Folders {
+			for _, at := range []string{folder, filepath.Join(folder, "*")} {
+				// The pattern is a good one: only a bad one is an error.
+				if found, _ := filepath.Glob(filepath.Join(at, one+".htsvoice")); len(found) > 0 {
+					return found[0], nil
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: open_jtalk has no voice %s.htsvoice in %s", voice.ErrUnavailable, name, strings.Join(e.o.Folders, " and "))
+}
+
+// Synthesize implements voice.Synthesizer. A language other than Japanese, and a text
+// with nothing in it that Japanese can read, is a voice.ErrLanguage.
+func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	if tag, _, _ := strings.Cut(strings.ToLower(cmp.Or(o.Language, e.o.Language)), "-"); tag != "" && tag != "ja" {
+		return fmt.Errorf("%w: openjtalk only speaks Japanese, not %.40q", voice.ErrLanguage, cmp.Or(o.Language, e.o.Language))
+	}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	name := e.o.Voice
+	if voiceName.MatchString(o.Voice) {
+		name = o.Voice
+	}
+	file, err := e.voice(name)
+	if err != nil {
+		return err
+	}
+	command := []string{e.o.Program, "-x", e.o.Dictionary, "-m", file, "-r", strconv.FormatFloat(float64(e.o.Speed)/100, 'f', 2, 64),
+		"-ow", "/dev/stdout"}
+	unread := false
+	for piece := range pieces(text) {
+		err := program.Call{Name: "open_jtalk", Command: command, Text: piece}.Speak(ctx, func(pcm []int16) error {
+			unread = false
+			return out(pcm)
+		})
+		fault, is := errors.AsType[*program.Fault](err)
+		switch {
+		case is && strings.Contains(fault.Complaint, noPhoneme):
+			unread = unread || strings.ContainsFunc(piece, unicode.IsLetter)
+		case err != nil:
+			return err
+		}
+	}
+	if unread {
+		return fmt.Errorf("%w: open_jtalk can read nothing of the text", voice.ErrLanguage)
+	}
+	return nil
+}
+
+// noPhoneme is what the program writes where it finds nothing to say.
+const noPhoneme = "No phoneme"

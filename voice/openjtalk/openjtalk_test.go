@@ -1,0 +1,214 @@
+package openjtalk_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/voice"
+	"perch/voice/openjtalk"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func engine(t testing.TB, o openjtalk.Options) *openjtalk.Engine {
+	t.Helper()
+	e, err := openjtalk.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// speak is the sound of a text.
+func speak(t testing.TB, e *openjtalk.Engine, text string, o voice.Options) (pcm []int16, err error) {
+	t.Helper()
+	if err := e.Check(); err != nil {
+		t.Fatal(err) // make test installs it
+	}
+	err = e.Synthesize(t.Context(), text, o, func(p []int16) error {
+		pcm = append(pcm, p...)
+		return nil
+	})
+	return pcm, err
+}
+
+func length(pcm []int16) time.Duration {
+	return time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
+}
+
+func loudness(pcm []int16) float64 {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	return math.Sqrt(sum / float64(max(1, len(pcm))))
+}
+
+func TestItSpeaks(t *testing.T) {
+	pcm, err := speak(t, engine(t, openjtalk.Options{}), "今は三時二十分です。", voice.Options{Language: "ja-JP"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s at RMS %.0f", length(pcm), loudness(pcm))
+	if l := length(pcm); l < 1500*time.Millisecond || l > 4*time.Second || loudness(pcm) < 500 {
+		t.Errorf("%s of sound at RMS %.0f", l, loudness(pcm))
+	}
+}
+
+// TestALongTextIsSpokenWhole, sentence by sentence: the program itself reads one line
+// and is killed by 342 letters in it.
+func TestALongTextIsSpokenWhole(t *testing.T) {
+	dir := t.TempDir()
+	noting := filepath.Join(dir, "noting")
+	script := "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >>" + dir + "/said\nprintf %s \"$text\" | open_jtalk \"$@\"\n"
+	if err := os.WriteFile(noting, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e, said := engine(t, openjtalk.Options{Program: noting}), func() int {
+		text, _ := os.ReadFile(dir + "/said") // none yet
+		return strings.Count(string(text), "\n")
+	}
+	text, first := strings.Repeat("きょうはよいてんきです。\n", 2)+strings.Repeat("、", 150)+strings.Repeat("あ", 30), 0
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	sound := time.Duration(0)
+	if err := e.Synthesize(t.Context(), text, voice.Options{}, func(p []int16) error {
+		if first == 0 {
+			first = said()
+		}
+		sound += length(p)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if first != 1 || said() != 3 || sound < 6*time.Second {
+		t.Errorf("%d lines before the first sound, %d in all, %s of sound", first, said(), sound)
+	}
+}
+
+// TestHostileTexts do no harm, and what can be read in them is read.
+func TestHostileTexts(t *testing.T) {
+	e := engine(t, openjtalk.Options{})
+	for text, sounds := range map[string]bool{
+		strings.Repeat(".", 399) + "a":      true,
+		"-h --help /etc/passwd":             true,
+		"\x00\x1b[2J\xff\xfe東\x00京\r\n\t大阪": true,
+		"$(reboot) `reboot` ¥%&<>|":         true,
+		strings.Repeat("゛゜", 90):            false,
+		"":                                  false,
+		"。、！？… 　\n\n":                       false,
+		"😊🎉":                                false,
+		strings.Repeat("。\n", 5000):         false,
+	} {
+		pcm, err := speak(t, e, text, voice.Options{Language: "ja"})
+		if err != nil || sounds != (loudness(pcm) > 300) {
+			t.Errorf("%.40q: RMS %.0f, %v", text, loudness(pcm), err)
+		}
+	}
+}
+
+func TestItKnowsJapaneseOnly(t *testing.T) {
+	e := engine(t, openjtalk.Options{Language: "en"})
+	for _, c := range []struct {
+		text string
+		o    voice.Options
+	}{{"Hello.", voice.Options{}}, {"こんにちは", voice.Options{Language: "zh-Hans"}}, {"안녕하세요", voice.Options{Language: "ja"}}} {
+		if pcm, err := speak(t, e, c.text, c.o); !errors.Is(err, voice.ErrLanguage) || len(pcm) > 0 {
+			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, len(pcm), err)
+		}
+	}
+}
+
+func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
+	e, stop := engine(t, openjtalk.Options{}), errors.New("stop")
+	if err := e.Synthesize(t.Context(), "もしもし。", voice.Options{}, func([]int16) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("Synthesize returned %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := e.Synthesize(ctx, strings.Repeat("今日はよい天気です。", 100), voice.Options{}, func([]int16) error { cancel(); return ctx.Err() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestWhatIsMissing is named by its packages, and no more than that.
+func TestWhatIsMissing(t *testing.T) {
+	none := t.TempDir()
+	for want, o := range map[string]openjtalk.Options{
+		"apt install open-jtalk":                                   {Program: "no-such-program"},
+		"apt install open-jtalk-mecab-naist-jdic":                  {Dictionary: none},
+		"apt install hts-voice-nitech-jp-atr503-m001, the last of": {Folders: []string{none}},
+		"apt install open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001, the last of which is in Debian's contrib": {
+			Program: "no-such-program", Dictionary: none, Folders: []string{none}},
+		"no voice mei_normal.htsvoice": {Voice: "mei_normal"},
+	} {
+		e := engine(t, o)
+		for _, err := range []error{e.Check(), e.Synthesize(t.Context(), "はい", voice.Options{}, nil)} {
+			if !errors.Is(err, voice.ErrUnavailable) || !strings.HasSuffix(err.Error()+" ", want+" ") && !strings.Contains(err.Error(), want+", ") &&
+				!strings.Contains(err.Error(), want+" in ") && !strings.Contains(err.Error(), want+" which") {
+				t.Errorf("not %q: %v", want, err)
+			}
+		}
+	}
+	for _, o := range []openjtalk.Options{{Voice: "../x"}, {Voice: "*"}, {Voice: "--help"}, {Speed: 20}, {Speed: 201}} {
+		if _, err := openjtalk.New(o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
+
+// TestVoices: the usual one is found among others; a robot's own is by its name; what
+// is no name is not looked for.
+func TestVoices(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "noting")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\necho \"$4 $6\" >>"+dir+"/voices\nexec open_jtalk \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	usual := "/usr/share/hts-voice/nitech-jp-atr503-m001/nitech_jp_atr503_m001.htsvoice"
+	for _, name := range []string{"aaa", "mei"} {
+		if err := os.Symlink(usual, filepath.Join(dir, name+".htsvoice")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := engine(t, openjtalk.Options{Program: file, Folders: []string{dir, "/usr/share/hts-voice"}})
+	slow, err := speak(t, e, "はい、そうです。", voice.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, err := speak(t, engine(t, openjtalk.Options{Program: file, Folders: []string{dir}, Speed: 200}), "はい、そうです。", voice.Options{Voice: "../mei"})
+	if err != nil || len(fast) > len(slow)*2/3 {
+		t.Errorf("%s at 100 percent, %s at 200, %v", length(slow), length(fast), err)
+	}
+	if _, err := speak(t, e, "はい。", voice.Options{Voice: "mei"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := speak(t, e, "はい。", voice.Options{Voice: "nobody"}); !errors.Is(err, voice.ErrUnavailable) || errors.Is(err, voice.ErrLanguage) {
+		t.Errorf("a voice that is not there: %v", err)
+	}
+	text, err := os.ReadFile(dir + "/voices")
+	want := usual + " 1.00\n" + dir + "/aaa.htsvoice 2.00\n" + dir + "/mei.htsvoice 1.00\n"
+	if err != nil || string(text) != want {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// BenchmarkFirstSound is the time until the first sound of a short sentence.
+func BenchmarkFirstSound(b *testing.B) {
+	e, enough := engine(b, openjtalk.Options{}), errors.New("enough")
+	for b.Loop() {
+		err := e.Synthesize(b.Context(), "今は三時二十分です。", voice.Options{}, func([]int16) error { return enough })
+		if !errors.Is(err, enough) {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Package program speaks with a program that is run for each text: the text on its
+// standard input, a WAV stream on its standard output. Nothing is written to a disk.
+package program
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/voice"
+)
+
+// Call is one run of a program.
+type Call struct {
+	Name    string   // the program's, in errors
+	Command []string // the program and its arguments
+	Text    string   // what it is to say
+}
+
+// Fault is the end of a program that did not do what it should.
+type Fault struct {
+	Name      string // of the program
+	Complaint string // the beginning of its standard error; may be empty
+	Err       error  // what became of it
+}
+
+func (f *Fault) Error() string {
+	if f.Complaint == "" {
+		return f.Name + ": " + f.Err.Error()
+	}
+	return f.Name + ": " + f.Complaint + ": " + f.Err.Error()
+}
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+const (
+	longest       = 20 * time.Second // until the program's next piece of sound
+	niceness      = 5                // of the program, beside the appliance's 0
+	mostComplaint = 1000             // bytes of standard error that are kept
+)
+
+// Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, which
+// are valid during the call, at most as much as voice.LongestSpeech. The program has
+// ended when it returns: it is killed if ctx is cancelled or out fails. The error is a
+// Fault, or out's; it wraps voice.ErrUnavailable if the program cannot be started.
+func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := time.AfterFunc(longest, cancel)
+	defer limit.Stop()
+	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
+	cmd.Stdin = strings.NewReader(c.Text)
+	cmd.WaitDelay = time.Second
+	var complaint bytes.Buffer
+	cmd.Stderr = &limited{&complaint, mostComplaint}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
+	}
+	// Playing has priority over synthesis. If the priority cannot be set, the
+	// sentence is synthesized all the same.
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
+	streamed := stream(stdout, voice.NewConverter(voice.LongestSpeech(c.Text), nil, func(pcm []int16) error {
+		// The time that the caller takes does not count.
+		limit.Stop()
+		defer limit.Reset(longest)
+		return out(pcm)
+	}))
+	if streamed != nil {
+		cancel() // its output is no longer read; it need not finish
+	}
+	ended := cmd.Wait()
+	said := strings.TrimSpace(strings.ToValidUTF8(complaint.String(), ""))
+	switch {
+	case streamed != nil && said == "":
+		return streamed
+	case streamed != nil:
+		return &Fault{c.Name, said, streamed}
+	case ended != nil:
+		return &Fault{c.Name, said, ended}
+	}
+	return nil
+}
+
+// stream passes on the sound of a WAV stream.
+func stream(r io.Reader, to *voice.Converter) error {
+	wav, err := voice.NewWAVReader(r)
+	if err != nil {
+		return fmt.Errorf("read its sound: %w", err)
+	}
+	to.Rate(wav.Rate) // which the reader has found to be one that can be played
+	var pcm [2048]int16
+	for {
+		n, err := wav.Read(pcm[:])
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read its sound: %w", err)
+		}
+		if err := to.Convert(pcm[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// limited keeps the beginning of a program's error output.
+type limited struct {
+	to   *bytes.Buffer
+	most int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.to.Write(p[:min(len(p), max(0, l.most-l.to.Len()))])
+	return len(p), nil
+}
