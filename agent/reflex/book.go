@@ -119,9 +119,10 @@ func readOwn(name string) ([]byte, error) {
 }
 
 // Phrase is a sentence that the appliance says by itself, such as "misheard": the
-// owner's own, or that of the language.
+// owner's own, or that of the language. The zero Book, with which configurations are
+// checked, says nothing.
 func (b *Book) Phrase(name string) string {
-	if own := b.phrases[name]; own != "" {
+	if own := b.phrases[name]; own != "" || b.words == nil {
 		return own
 	}
 	return b.words.Say("phrases." + name)

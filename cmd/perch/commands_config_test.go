@@ -37,3 +37,30 @@ func TestWrongUse(t *testing.T) {
 		}
 	}
 }
+
+// TestLanguagesThatNobodyKnows are told with their cure; Japanese has its synthesizer
+// where none was chosen.
+func TestLanguagesThatNobodyKnows(t *testing.T) {
+	const deaf, dumb = "no recognizer hears", "no synthesizer speaks"
+	whisper := `recognizers: [{kind: wyoming, url: "tcp://127.0.0.1:1"}]`
+	for _, c := range []struct{ text, says, not string }{
+		{"language: en", "no faults", "language"},
+		{"language: de-AT\nbrains: [{kind: none}]", deaf + ` "de": sphinx knows English alone; add one of kind wyoming`, dumb},
+		{"language: de\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
+		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
+		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + ", synthesizers: [{kind: espeak}]}",
+			dumb + ` "ja": espeak cannot read kanji; add {kind: openjtalk}, before espeak`, deaf},
+		{"language: en\nspeech: {synthesizers: [{kind: openjtalk}]}", dumb + ` "en": openjtalk speaks Japanese alone; add {kind: espeak}`, deaf},
+		{"brains: [{kind: none}]\nrobots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: ja}]}\nspeech: {" + whisper +
+			", synthesizers: [{kind: espeak}]}", dumb + ` "ja"`, deaf},
+	} {
+		out := bare(t, "check-config "+appliancetest.Written(t, c.text), exitDone)
+		if !strings.Contains(out, c.says) || strings.Contains(strings.ReplaceAll(out, t.TempDir(), ""), c.not) {
+			t.Errorf("%s\n%s", c.text, out)
+		}
+	}
+	c, err := loadConfig(appliancetest.Written(t, "language: ja-JP\nbrains: [{kind: none}]"), nil)
+	if s := c.Speech.Synthesizers; err != nil || len(s) != 2 || s[0].Kind != "openjtalk" || s[1].Kind != "espeak" {
+		t.Errorf("%v, %+v", err, s)
+	}
+}

@@ -25,9 +25,9 @@ type Options struct {
 	// for its language.
 	Voice string
 	Speed int // words a minute; 0 is 160
-	// Language of Voice, and of calls that name none, BCP 47. A call in another
-	// language has espeak-ng's voice for that language. If empty, Voice speaks all
-	// languages.
+	// Language of calls that name none, and of a Voice whose name does not begin with
+	// its own, BCP 47. A call in another language has espeak-ng's voice for that
+	// language. If empty, Voice speaks all languages.
 	Language string
 }
 
@@ -71,13 +71,28 @@ func (e *Engine) Check() error {
 	return nil
 }
 
+// ofLanguage is how espeak-ng names most of its voices: "en-us+f3", "mb-de1".
+var ofLanguage = regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`)
+
+// own is the language of Voice: the one in its name, if there is one.
+func (e *Engine) own() string {
+	m := ofLanguage.FindStringSubmatch(strings.ToLower(e.o.Voice))
+	switch {
+	case m == nil:
+		return base(e.o.Language)
+	case m[1] == "cmn":
+		return "zh"
+	}
+	return m[1]
+}
+
 // voice is the name of the voice for a call.
 func (e *Engine) voice(o voice.Options) string {
 	language := cmp.Or(o.Language, e.o.Language)
 	switch first := base(language); {
 	case voiceName.MatchString(o.Voice):
 		return o.Voice
-	case e.o.Voice != "" && (e.o.Language == "" || first == base(e.o.Language) || !voiceName.MatchString(language)):
+	case e.o.Voice != "" && (e.o.Language == "" || first == e.own() || !voiceName.MatchString(language)):
 		return e.o.Voice
 	case first == "en" || !voiceName.MatchString(language):
 		return "en-us"

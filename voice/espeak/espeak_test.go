@@ -108,9 +108,18 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // the appliance's voice need not be of the appliance's language
+		german := engine(t, espeak.Options{Program: noting, Voice: name, Language: "de"})
+		for _, o := range []voice.Options{{}, {Language: "zh-CN"}, {Language: "fr"}} {
+			if err := german.Synthesize(t.Context(), "Hallo.", o, drop); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 	text, err := os.ReadFile(dir + "/voices")
 	if got := strings.Join(strings.Fields(string(text)), " "); err != nil ||
-		got != "en-us en-us de fr-fr en-us en-us de de es cmn-latn-pinyin en-us" {
+		got != "en-us en-us de fr-fr en-us en-us de de es cmn-latn-pinyin en-us "+
+			"de cmn-latn-pinyin fr de cmn fr de cmn-latn-pinyin fr-fr+f2" {
 		t.Errorf("the voices are %q, %v", got, err)
 	}
 }

@@ -206,6 +206,7 @@ func (k *checker) load(text []byte) (Config, error) {
 	}
 	k.environment(&c)
 	k.app(&c)
+	k.languages(&c)
 	return c, k.check(&c)
 }
 

@@ -14,10 +14,11 @@ import (
 // Warning is what works and should be mended all the same, with its cure.
 type Warning struct{ Part, What string }
 
-// Warnings finds them: a certificate that nears its end, and secrets that
-// others on this machine can read. file is the configuration's, and data the
+// Warnings finds them: a language that no engine knows, a certificate that nears its
+// end, and secrets that others on this machine can read. file is the configuration's, and data the
 // data directory; an empty one is none.
 func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
+	all = c.unknownLanguages()
 	if len(c.TLS.Listen) > 0 {
 		// One that cannot be read is a fault of its own.
 		if pair, err := ReadCertificate(c.TLS); err == nil {

@@ -286,6 +286,7 @@ func (d *Examination) Secrets() {
 	for _, w := range found {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}
+	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
 	ours := 0
 	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
 		path := filepath.Join(d.Data, name)
