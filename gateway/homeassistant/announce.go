@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,7 +27,11 @@ func (h *hub) enter(r device.Robot) *view {
 func (h *hub) announce(v *view) {
 	id := v.robot.ID
 	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
-		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: v.senses, Gestures: h.o.Gestures.Names(), Characters: h.choice(v)}
+		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: maps.Clone(v.senses), Gestures: h.o.Gestures.Names(), Characters: h.choice(v)}
+	if v.announced != nil && reflect.DeepEqual(card, v.card) { // robots check in more often than they change
+		return
+	}
+	v.card = card
 	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
 	last := messages[len(messages)-1].payload
 	if slices.Equal(last, v.announced) {

@@ -197,8 +197,7 @@ func componentID(key string, c component) string {
 
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
-	_, known := rules()[platform]
-	return platform, key, ok && known && idPattern(key)
+	return platform, key, ok && isPlatform(platform) && idPattern(key)
 }
 
 // robotIdentifier is a robot's device among Home Assistant's. Devices that

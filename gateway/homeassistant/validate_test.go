@@ -201,3 +201,15 @@ func FuzzCheckDiscovery(f *testing.F) {
 		}
 	})
 }
+
+// TestPlatforms: each that has rules is one whose entities can be removed again.
+func TestPlatforms(t *testing.T) {
+	for name := range rules() {
+		if platform, key, ok := splitID(name + "/thing"); !ok || platform != name || key != "thing" {
+			t.Errorf("%s is no platform", name)
+		}
+	}
+	if _, _, ok := splitID("camera/thing"); ok {
+		t.Error("a platform without rules is one")
+	}
+}

@@ -20,6 +20,7 @@ type view struct {
 	download   download
 	installing bool // it was sent the command, and installs when it next checks in
 
+	card      robotCard        // its discovery was last made of
 	announced []byte           // its discovery, as it was last published
 	tools     []device.Tool    // which that was made of
 	update    []byte           // its firmware, likewise
