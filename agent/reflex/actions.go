@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"perch/agent"
 )
@@ -46,17 +48,17 @@ func actions() map[string]action {
 func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.turn.Body == nil {
-			return c.brain.book.Phrase("no_tool"), nil
+			return c.book.Phrase("no_tool"), nil
 		}
 		tool, ok := find(c.turn.Body.Tools())
 		if !ok {
-			return c.brain.book.Phrase("no_tool"), nil
+			return c.book.Phrase("no_tool"), nil
 		}
 		if err := act(ctx, c, tool); err != nil {
 			if ctx.Err() != nil {
 				return "", ctx.Err()
 			}
-			return c.brain.book.Phrase("tool_failed"), nil
+			return c.book.Phrase("tool_failed"), nil
 		}
 		return c.intent.Answer, nil
 	}
@@ -169,7 +171,7 @@ func lights(ctx context.Context, c *command, t bodyTool) error {
 
 func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
-		return c.brain.book.Phrase("no_tool"), nil
+		return c.book.Phrase("no_tool"), nil
 	}
 	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }
@@ -177,7 +179,7 @@ func reboot(ctx context.Context, c *command) (string, error) {
 // remember answers only after the fact is on the disk.
 func remember(_ context.Context, c *command) (string, error) {
 	c.body = sentenceCase(c.fill(c.intent.Body))
-	e := agent.Entry{Key: c.fill(c.intent.Key), Name: c.fill(c.intent.Key), Type: c.intent.Type, Body: c.body,
+	e := agent.Entry{Key: c.key(), Name: c.key(), Type: c.intent.Type, Body: c.body,
 		Robot: c.turn.Robot, Source: c.brain.Name()}
 	if _, err := c.brain.memory.Of(c.turn).Remember(e, c.turn.Now); err != nil {
 		return "", err
@@ -185,8 +187,11 @@ func remember(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
+// key is what a memory is found by again.
+func (c *command) key() string { return strings.ToLower(c.fill(c.intent.Key)) }
+
 func recall(_ context.Context, c *command) (string, error) {
-	e, found := c.brain.memory.Of(c.turn).Recall(c.fill(c.intent.Key), c.turn.Now)
+	e, found := c.brain.memory.Of(c.turn).Recall(c.key(), c.turn.Now)
 	if err := c.brain.memory.Of(c.turn).Err(); !found && err != nil {
 		return "", err
 	}
@@ -198,8 +203,6 @@ func recall(_ context.Context, c *command) (string, error) {
 }
 
 func sentenceCase(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToTitle(first)) + s[size:]
 }

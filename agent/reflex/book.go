@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,17 +27,18 @@ import (
 )
 
 //go:embed language/*.yaml
-var languages embed.FS
+var files embed.FS
 
 // Book is the sentences that a reflex brain understands, and its answers, in one
 // language.
 type Book struct {
-	language string
+	language language.Tag
 	words    *language.Words
 	intents  []intent
 	answers  []answer
 	lists    map[string]list
 	numbers  string
+	signs    map[string]string
 	phrases  map[string]string // the owner's own
 }
 
@@ -54,55 +57,96 @@ type answer struct {
 
 type sentence struct {
 	tree   node
-	slots  []string // their names, in the order of the text
-	source string   // "en.yaml:12"
+	slots  []slot // in the order of the text
+	source string // "en.yaml:12"
 }
 
 type list struct {
 	items        []item
 	longestFirst []item
-	numbers      bool
 	source       string
 }
 
 // mostFile bounds a file of sentences.
 const mostFile = 1 << 20
 
-// Languages lists the languages with a file of sentences.
-func Languages() []string {
-	entries, err := languages.ReadDir("language")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return names
-}
-
-// Load reads the book of a language ("en", "en-GB") and, if own is not empty, a
-// file of the owner's own. Errors name all faults with file and line.
+// Load reads the book of a language ("en", "de-AT") and, if own is not empty, a file of
+// the owner's own. Errors name all faults with file and line.
 func Load(tag, own string) (*Book, error) {
-	base, _, _ := strings.Cut(tag, "-")
-	text, err := languages.ReadFile(path.Join("language", base+".yaml"))
+	books, err := LoadEach([]string{tag}, own)
 	if err != nil {
-		return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, strings.Join(Languages(), ", "))
-	}
-	b := &Book{words: new(language.Catalogue).In(tag), lists: map[string]list{}, phrases: map[string]string{}}
-	if err := b.add(base+".yaml", text); err != nil {
 		return nil, err
 	}
-	if own != "" {
-		text, err := readOwn(own)
-		if err != nil {
-			return nil, fmt.Errorf("read sentences: %w", err)
+	return books[0], nil
+}
+
+// LoadEach reads the books of several languages, and the owner's own file into the book
+// of the language that it names, or else into the first.
+func LoadEach(tags []string, own string) ([]*Book, error) {
+	var books []*Book
+	for _, tag := range tags {
+		known, ok := language.Match(tag)
+		if !ok {
+			return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, names(language.All()))
 		}
-		if err := b.add(filepath.Base(own), text); err != nil {
+		text, err := files.ReadFile(path.Join("language", string(known)+".yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
+		}
+		b := &Book{language: known, words: new(language.Catalogue).In(tag),
+			lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
+		if err := b.add(string(known)+".yaml", text); err != nil {
+			return nil, err
+		}
+		books = append(books, b)
+	}
+	if own != "" {
+		if err := addOwn(books, own); err != nil {
 			return nil, err
 		}
 	}
-	return b, b.check()
+	var faults []error
+	for _, b := range books {
+		faults = append(faults, b.check())
+	}
+	return books, errors.Join(faults...)
+}
+
+// names lists languages, with commas.
+func names(tags []language.Tag) string {
+	all := make([]string, len(tags))
+	for i, tag := range tags {
+		all[i] = string(tag)
+	}
+	return strings.Join(all, ", ")
+}
+
+// addOwn adds the owner's file to the book of its language, or to the first.
+func addOwn(books []*Book, own string) error {
+	text, err := readOwn(own)
+	if err != nil {
+		return fmt.Errorf("read sentences: %w", err)
+	}
+	name := filepath.Base(own)
+	f, err := readFile(name, text)
+	if err != nil {
+		return err
+	}
+	of := books[0]
+	if f.Language != "" {
+		tag, _ := language.Match(f.Language)
+		i := slices.IndexFunc(books, func(b *Book) bool { return b.language == tag })
+		if i < 0 {
+			var tags []language.Tag
+			for _, b := range books {
+				tags = append(tags, b.language)
+			}
+			return fmt.Errorf("%s: its language is %.40q, and none of those of this Perch: %s; "+
+				"add it to language in the configuration, or leave the line out of the file", name, f.Language, names(tags))
+		}
+		of = books[i]
+	}
+	return of.addFile(name, f)
 }
 
 func readOwn(name string) ([]byte, error) {
@@ -130,43 +174,83 @@ func (b *Book) Phrase(name string) string {
 
 // add reads one file into the book.
 func (b *Book) add(name string, text []byte) error {
-	var f file
+	f, err := readFile(name, text)
+	if err != nil {
+		return err
+	}
+	return b.addFile(name, f)
+}
+
+// readFile reads the text of a file of sentences.
+func readFile(name string, text []byte) (f file, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", name, err)
+		return file{}, fmt.Errorf("%s: %w", name, err)
 	}
-	b.language = cmp.Or(f.Language, b.language)
+	return f, nil
+}
+
+func (b *Book) addFile(name string, f file) error {
 	b.numbers = cmp.Or(f.Numbers, b.numbers)
 	maps.Copy(b.phrases, f.Phrases)
+	var faults []error
 	for listName, l := range f.Lists {
-		b.addList(listName, l, source(name, l.line))
+		faults = append(faults, b.addList(listName, l, source(name, l.line)))
 	}
-	return errors.Join(
+	return errors.Join(append(faults,
+		b.addSigns(name, f.Signs),
 		b.addAnswers(name, "yes", f.Answers.Yes),
 		b.addAnswers(name, "no", f.Answers.No),
 		b.addAnswers(name, "neither", f.Answers.Neither),
 		b.addIntents(name, f.Intents),
-	)
+	)...)
 }
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
-func (b *Book) addList(name string, f fileList, source string) {
+// addList adds the entries of a list. An entry of several ways to say the same, with
+// bars between them, is answered in the first of them, unless it stands for words.
+func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
-	l.numbers = name == b.numbers
+	var faults []error
 	for i, e := range f.entries {
-		it := item{spoken: strings.ToLower(e.spoken), value: cmp.Or(e.value, strings.ToLower(e.spoken))}
-		if l.numbers {
+		first, _, _ := strings.Cut(e.spoken, "|")
+		it := item{spoken: strings.TrimSpace(first), value: e.value, number: name == b.numbers}
+		switch {
+		case it.number && e.value == "":
 			it.value = strconv.Itoa(i)
+		case e.value == "":
+			it.value = it.spoken
+		case strings.ContainsFunc(e.value, unicode.IsLetter):
+			it.spoken = e.value
 		}
-		it.words = strings.Fields(it.spoken)
-		l.items = append(l.items, it)
+		for way := range strings.SplitSeq(e.spoken, "|") {
+			parts := strings.Fields(language.Fold(way))
+			if len(parts) == 0 || slices.ContainsFunc(parts, func(w string) bool { return !isWord(w) }) {
+				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters, apostrophes and hyphens", source, name, way))
+				continue
+			}
+			it.words = language.Split(way)
+			l.items = append(l.items, it)
+		}
 	}
 	l.longestFirst = slices.Clone(l.items)
 	slices.SortStableFunc(l.longestFirst, func(a, b item) int { return len(b.words) - len(a.words) })
 	b.lists[name] = l
+	return errors.Join(faults...)
+}
+
+// addSigns adds what signs of a text are said as.
+func (b *Book) addSigns(file string, signs map[string]string) error {
+	for sign, said := range signs {
+		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(said)) == 0 {
+			return fmt.Errorf("%s: signs: a sign is one that is no letter and no digit, and is said as words, not %.40q as %.40q", file, sign, said)
+		}
+		b.signs[language.Fold(sign)] = said
+	}
+	return nil
 }
 
 func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {

@@ -2,12 +2,14 @@ package reflex
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/language"
 )
 
 // memory finds the memory of a turn.
@@ -22,19 +24,20 @@ type timers interface {
 	Pending(robot device.ID, now time.Time) []agent.Timer
 }
 
-// Brain answers from a book.
+// Brain answers from a book of each of its languages.
 type Brain struct {
-	book   *Book
+	books  []*Book
 	name   string // the name it gives itself
 	memory memory
 	timers timers // nil if there are none
 	skills skills // nil if there are none
 }
 
-// New returns a brain that calls itself name. Without timers, it answers sentences
+// New returns a brain that calls itself name, with books of which one at least is
+// needed; the first is that of turns in other languages. Without timers, it answers sentences
 // about them by saying so; without skills, it does not understand theirs.
-func New(book *Book, name string, m memory, t timers, s skills) *Brain {
-	return &Brain{book: book, name: name, memory: m, timers: t, skills: s}
+func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
+	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 
 // Name is "reflex".
@@ -48,18 +51,7 @@ type recognized struct {
 
 // understand finds the first intent with a sentence that matches the text.
 func (b *Book) understand(text string) (recognized, bool) {
-	m := &matcher{words: normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
-	if len(m.words) == 0 || len(m.words) > mostWords {
-		return recognized{}, false
-	}
-	for _, in := range b.intents {
-		for _, s := range in.sentences {
-			if m.matches(s.tree) {
-				return recognized{in, m.taken}, true
-			}
-		}
-	}
-	return recognized{}, false
+	return b.matcher(text).understand(b.intents)
 }
 
 // Understands reports whether a text is one of the book's sentences.
@@ -68,13 +60,33 @@ func (b *Book) Understands(text string) bool {
 	return ok
 }
 
-// Think answers one turn.
-func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
-	u, ok := b.book.understand(t.Text)
-	if !ok {
-		return say(out, b.book.Phrase("unknown"), agent.Continue)
+// inOrder are the books in the order in which a turn is looked up: first that of its
+// language, and then the others, because people mix their languages.
+func (b *Brain) inOrder(tag string) []*Book {
+	tags := make([]language.Tag, len(b.books))
+	for i, book := range b.books {
+		tags[i] = book.language
 	}
-	c := &command{brain: b, turn: t, out: out, recognized: u}
+	first, _ := language.Among(tags, tag)
+	i := max(slices.Index(tags, first), 0)
+	return slices.Concat(b.books[i:i+1], b.books[:i], b.books[i+1:])
+}
+
+// Think answers one turn, in the language in which it was said.
+func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	c := &command{brain: b, turn: t, out: out}
+	books := b.inOrder(t.Language)
+	for _, c.book = range books {
+		if u, ok := c.book.understand(t.Text); ok {
+			return c.answer(ctx, u)
+		}
+	}
+	return say(out, books[0].Phrase("unknown"), agent.Continue)
+}
+
+// answer carries out what was recognized, and says so.
+func (c *command) answer(ctx context.Context, u recognized) error {
+	c.recognized = u
 	answer, err := actions()[u.intent.Action](ctx, c)
 	if err != nil {
 		return err
@@ -83,7 +95,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if u.intent.End != "" {
 		end = agent.End(u.intent.End)
 	}
-	return say(out, c.fill(answer), end)
+	return say(c.out, c.fill(answer), end)
 }
 
 // say sends an answer: its face, its sentences, and the end.
@@ -105,10 +117,12 @@ func say(out func(agent.Reply) error, answer string, end agent.End) error {
 type command struct {
 	recognized
 	brain *Brain
+	book  *Book // that of the language in which it was said
 	turn  agent.Turn
 	out   func(agent.Reply) error
-	body  string // the text to say now or later: a memory, the answer about a picture, a reminder
-	left  string // the remaining time of a timer
+	body  string    // the text to say now or later: a memory, the answer about a picture, a reminder
+	left  string    // the remaining time of a timer
+	due   time.Time // when a timer ends
 	calls int
 }
 
@@ -118,11 +132,11 @@ func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
 		case "time":
-			return c.brain.book.words.Time(c.turn.Now)
+			return c.book.words.Time(c.turn.Now)
 		case "clock":
-			return c.brain.book.words.Clock(c.turn.Now)
+			return c.book.words.Clock(c.turn.Now)
 		case "date":
-			return c.brain.book.words.Date(c.turn.Now)
+			return c.book.words.Date(c.turn.Now)
 		case "name":
 			if own := c.turn.Persona; own != nil && own.Name != "" {
 				return own.Name
@@ -132,9 +146,11 @@ func (c *command) fill(text string) string {
 			return c.body
 		case "left":
 			return c.left
+		case "due":
+			return c.book.words.Time(c.due)
 		default:
-			if c.brain.book.lists[name].numbers {
-				return c.taken[name].value
+			if it := c.taken[name]; it.number {
+				return it.value
 			}
 			return c.taken[name].spoken
 		}
@@ -146,8 +162,8 @@ func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value
 	}
-	for name, it := range c.taken {
-		if c.brain.book.lists[name].numbers || it.value != it.spoken {
+	for _, it := range c.taken {
+		if it.number || it.value != it.spoken {
 			return it.value
 		}
 	}

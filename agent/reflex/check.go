@@ -38,18 +38,11 @@ func (b *Book) check() error {
 		b.checkValue(in, fault)
 		b.checkTimer(in, fault)
 	}
-	for name, l := range b.lists {
-		for _, it := range l.items {
-			if !slices.ContainsFunc(it.words, isWord) || slices.ContainsFunc(it.words, func(w string) bool { return !isWord(w) }) {
-				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters and apostrophes", l.source, name, it.spoken))
-			}
-		}
-	}
 	for _, name := range []string{unitList, unitsList} {
 		for _, it := range b.lists[name].items {
 			if n, err := strconv.Atoi(it.value); err != nil || n < 1 {
 				faults = append(faults, fmt.Errorf("%s: list %q: %q stands for a number of seconds, not for %q", b.lists[name].source, name,
-					it.spoken, it.value))
+					strings.Join(it.words, " "), it.value))
 			}
 		}
 	}
@@ -64,8 +57,8 @@ func (b *Book) checkAnswers() error {
 	kinds := map[string]bool{}
 	for _, a := range b.answers {
 		kinds[a.kind] = true
-		for _, name := range a.slots {
-			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, name))
+		for _, s := range a.slots {
+			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, s.name))
 		}
 	}
 	if len(kinds) > 0 && !(kinds["yes"] && kinds["no"]) {
@@ -81,16 +74,20 @@ var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 func (b *Book) checkSlots(in intent, fault func(string, ...any)) {
 	common := map[string]int{}
 	for _, s := range in.sentences {
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(s.slots))) {
-			common[name]++
-			if _, known := b.lists[name]; !known {
-				fault("%s: there is no list %q", s.source, name)
+		seen := map[string]bool{}
+		for _, of := range s.slots {
+			if !seen[of.name] {
+				common[of.name]++
+				seen[of.name] = true
+			}
+			if _, known := b.lists[of.list]; !known {
+				fault("%s: there is no list %q", s.source, of.list)
 			}
 		}
 	}
 	for _, text := range []string{in.Answer, in.Missing, in.Key, in.Body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
-			filled := slices.Contains([]string{"time", "clock", "date", "name", "body", "left"}, p[1])
+			filled := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due"}, p[1])
 			if !filled && common[p[1]] < len(in.sentences) {
 				fault("{%s} is not in every one of its sentences", p[1])
 			}
@@ -109,14 +106,17 @@ func (b *Book) checkValue(in intent, fault func(string, ...any)) {
 	}
 }
 
-// checkTimer checks that a timer has a length and a text.
+// checkTimer checks that a timer has a length, or the time of its end, and a text.
 func (b *Book) checkTimer(in intent, fault func(string, ...any)) {
 	if in.Action != "timer" && in.Action != "reminder" {
 		return
 	}
 	for _, s := range in.sentences {
-		if !slices.Contains(s.slots, b.numbers) || !slices.Contains(s.slots, unitsList) {
-			fault("%s: action %q needs the slots {%s} and {%s}", s.source, in.Action, b.numbers, unitsList)
+		has := func(name string) bool {
+			return slices.ContainsFunc(s.slots, func(of slot) bool { return of.name == name })
+		}
+		if (!has(b.numbers) || !has(unitsList)) && !has(hourSlot) {
+			fault("%s: action %q needs the slots {%s} and {%s}, or {%s:%s}", s.source, in.Action, b.numbers, unitsList, hourSlot, b.numbers)
 		}
 	}
 	if in.Body == "" {

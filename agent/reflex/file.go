@@ -11,6 +11,7 @@ type file struct {
 	Language string
 	Lists    map[string]fileList
 	Numbers  string
+	Signs    map[string]string
 	Phrases  map[string]string
 	Answers  struct{ Yes, No, Neither []fileSentence }
 	Intents  fileIntents

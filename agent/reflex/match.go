@@ -1,9 +1,11 @@
 package reflex
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"perch/language"
 )
 
 // matcher is the words of an utterance, and the entries that its slots have
@@ -13,33 +15,77 @@ type matcher struct {
 	lists   map[string]list
 	numbers list // its entries may be written as digits
 	taken   map[string]item
-	steps   int
+	steps   int    // on this sentence
+	all     int    // on those before
 	goesOn  func() // the words have ended where the sentence has not; nil is nobody's business
 }
 
-// mostSteps bounds the work on one sentence, whatever its brackets.
-const mostSteps = 10000
+// Bounds of the work on one utterance, whatever the brackets of the sentences: steps on
+// one sentence, and on all of them.
+const (
+	mostSteps    = 10_000
+	mostStepsAll = 200_000
+)
 
-// mostWords is more than a person says to a robot in one breath.
-const mostWords = 60
+// Bounds of an utterance: more than a person says to a robot in one breath.
+const (
+	mostWords = 60   // of which a character is one where a script has no spaces
+	mostSaid  = 4000 // bytes
+)
 
-// normal returns the words of an utterance as sentences are written: in lower
-// case, "40%" as "40 percent".
-func normal(text string) []string {
-	text = strings.ReplaceAll(strings.ToLower(text), "%", " percent")
-	words := strings.FieldsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '\'' && r != '’'
-	})
+// normal returns the words of an utterance as sentences are written, with signs as
+// they are said: "40%" as "40 percent". It returns nothing for one that is too long.
+func (b *Book) normal(text string) []string {
+	if len(text) > mostSaid {
+		return nil
+	}
+	text = language.Fold(text)
+	for sign, said := range b.signs {
+		text = strings.ReplaceAll(text, sign, " "+said+" ")
+	}
+	words := language.Split(text)
 	for i, w := range words {
-		words[i] = strings.Trim(strings.ReplaceAll(w, "’", "'"), "'")
+		if isNumber(w) {
+			words[i] = cmp.Or(strings.TrimLeft(w, "0"), "0")
+		}
 	}
 	return words
 }
 
+// matcher is one for an utterance; without words for one that is too long.
+func (b *Book) matcher(text string) *matcher {
+	m := &matcher{words: b.normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
+	if len(m.words) > mostWords {
+		m.words = nil
+	}
+	return m
+}
+
+// understand finds the first intent with a sentence that matches.
+func (m *matcher) understand(intents []intent) (recognized, bool) {
+	if len(m.words) == 0 {
+		return recognized{}, false
+	}
+	for _, in := range intents {
+		for _, s := range in.sentences {
+			if m.matches(s.tree) {
+				return recognized{in, m.taken}, true
+			}
+		}
+	}
+	return recognized{}, false
+}
+
+// begin makes ready for another sentence, and reports whether there may be one.
+func (m *matcher) begin() bool {
+	m.all += m.steps
+	m.taken, m.steps = map[string]item{}, 0
+	return m.all <= mostStepsAll
+}
+
 // matches tries a whole sentence on the words.
 func (m *matcher) matches(n node) bool {
-	m.taken, m.steps = map[string]item{}, 0
-	return n.match(m, 0, func(at int) bool { return at == len(m.words) })
+	return m.begin() && n.match(m, 0, func(at int) bool { return at == len(m.words) })
 }
 
 func (w word) match(m *matcher, at int, then func(int) bool) bool {
@@ -54,9 +100,13 @@ func (w word) match(m *matcher, at int, then func(int) bool) bool {
 
 // isDigits reports whether a word was written as digits: "1" for "one".
 func (m *matcher) isDigits(written, w string) bool {
-	n, err := strconv.Atoi(written)
-	return err == nil && n >= 0 && n < len(m.numbers.items) && m.numbers.items[n].spoken == w
+	return isNumber(written) && slices.ContainsFunc(m.numbers.items, func(it item) bool {
+		return it.value == written && len(it.words) == 1 && it.words[0] == w
+	})
 }
+
+// isNumber reports whether a word of an utterance is a number in digits.
+func isNumber(w string) bool { return w[0] >= '0' && w[0] <= '9' }
 
 func (s sequence) match(m *matcher, at int, then func(int) bool) bool {
 	if len(s) == 0 {
@@ -83,42 +133,36 @@ func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	if m.steps++; m.steps > mostSteps {
 		return false
 	}
-	l := m.lists[string(s)]
+	l := m.lists[s.list]
 	if m.goesOn != nil && slices.ContainsFunc(l.items, func(it item) bool { return it.goesOn(m.words[at:]) }) {
 		m.goesOn()
 	}
-	before, had := m.taken[string(s)]
+	before, had := m.taken[s.name]
 	for _, it := range l.longestFirst {
-		if !it.begins(m.words[at:], l.numbers) {
+		n := it.begins(m.words[at:])
+		if n == 0 {
 			continue
 		}
-		m.taken[string(s)] = it
-		if then(at + it.width(m.words[at:], l.numbers)) {
+		m.taken[s.name] = it
+		if then(at + n) {
 			return true
 		}
 	}
 	if had {
-		m.taken[string(s)] = before
+		m.taken[s.name] = before
 	} else {
-		delete(m.taken, string(s))
+		delete(m.taken, s.name)
 	}
 	return false
 }
 
-// item is an entry of a list.
+// item is an entry of a list. An entry that may be said in several ways is as many
+// items.
 type item struct {
-	spoken string // "twenty one"
+	spoken string // as it is said in answers: "twenty one"
 	value  string // "21"
+	number bool
 	words  []string
-}
-
-// begins reports whether the words begin with the entry, or with its digits if the
-// list is of numbers.
-func (it item) begins(words []string, numbers bool) bool {
-	if numbers && len(words) > 0 && words[0] == it.value {
-		return true
-	}
-	return len(words) >= len(it.words) && slices.Equal(words[:len(it.words)], it.words)
 }
 
 // goesOn reports whether the entry begins with the words, and has more.
@@ -126,9 +170,14 @@ func (it item) goesOn(words []string) bool {
 	return len(it.words) > len(words) && slices.Equal(it.words[:len(words)], words)
 }
 
-func (it item) width(words []string, numbers bool) int {
-	if _, err := strconv.Atoi(words[0]); numbers && err == nil {
+// begins returns how many of the words are the entry, or its digits if it is a number;
+// 0 is none.
+func (it item) begins(words []string) int {
+	if it.number && len(words) > 0 && words[0] == it.value {
 		return 1
+	}
+	if len(words) < len(it.words) || !slices.Equal(words[:len(it.words)], it.words) {
+		return 0
 	}
 	return len(it.words)
 }

@@ -30,7 +30,7 @@ func photo(ctx context.Context, c *command, t bodyTool) error {
 	}
 	said, failed := answered(result.Text)
 	if said == "" && !failed && len(result.Pictures) > 0 {
-		c.intent.Answer = c.brain.book.Phrase("blind")
+		c.intent.Answer = c.book.Phrase("blind")
 		return nil
 	}
 	face, words := agent.SplitEmotion(said)

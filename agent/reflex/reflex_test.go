@@ -137,7 +137,8 @@ func turn(t testing.TB, m remembered, r *robot, text string) (said string, face 
 		body = r
 	}
 	var sentences []string
-	err := reflex.New(book(t), "Chan", m, nil, nil).Think(t.Context(), agent.Turn{Text: text, Now: noon, Body: body}, func(reply agent.Reply) error {
+	brain := reflex.New([]*reflex.Book{book(t)}, "Chan", m, nil, nil)
+	err := brain.Think(t.Context(), agent.Turn{Text: text, Now: noon, Body: body}, func(reply agent.Reply) error {
 		switch reply := reply.(type) {
 		case agent.Felt:
 			face = reply.Emotion.Name
@@ -241,7 +242,7 @@ func TestGestures(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := reflex.New(book(t), "Chan", remembered{}, nil, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r},
+		err := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, nil, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r},
 			func(agent.Reply) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled nod: %v", err)
@@ -333,7 +334,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 			t.Errorf("%s\ngave  %v\nwant  %s", text, err, want)
 		}
 	}
-	if _, err := reflex.Load("tlh", ""); err == nil || !strings.Contains(err.Error(), "it speaks en") {
+	if _, err := reflex.Load("pt", ""); err == nil || !strings.Contains(err.Error(), "it speaks en") {
 		t.Errorf("an unknown language: %v", err)
 	}
 }

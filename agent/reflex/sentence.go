@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+
+	"perch/language"
 )
 
 // A sentence is a tree of the nodes below, written as people write them:
 //
 //	turn (the volume up|up the volume) [please]
 //	set the volume to {number} [percent]
+//	{hour:number}時{minute:number}分に起こして
 //
+// A slot is an entry of the list of its name, or of the one behind the colon.
 // The set is closed: word, slot, sequence, choice and option.
 type node interface {
 	// jsgf writes the node as an expansion of the Java Speech Grammar Format.
@@ -21,8 +26,8 @@ type node interface {
 }
 
 type (
-	word     string
-	slot     string
+	word     string // as language.Split cuts it
+	slot     struct{ name, list string }
 	sequence []node
 	choice   []node
 	option   struct{ of node }
@@ -39,7 +44,7 @@ type parser struct {
 
 // parseSentence reads a sentence. Its error says why a sentence cannot be read.
 func parseSentence(text string) (node, error) {
-	p := &parser{text: strings.ToLower(text)}
+	p := &parser{text: language.Fold(text)}
 	n, err := p.choices()
 	if err != nil {
 		return nil, err
@@ -103,11 +108,15 @@ func (p *parser) one() (node, error) {
 		return option{n}, err
 	case p.take("{"):
 		name, rest, found := strings.Cut(p.text, "}")
-		if !found || !isName(name) {
-			return nil, fmt.Errorf("a slot is written {name}")
+		name, list, other := strings.Cut(name, ":")
+		if !other {
+			list = name
+		}
+		if !found || !isName(name) || !isName(list) {
+			return nil, fmt.Errorf("a slot is written {name}, or {name:list}")
 		}
 		p.text = rest
-		return slot(name), nil
+		return slot{name, list}, nil
 	}
 	end := strings.IndexAny(p.text, " \t|()[]{}")
 	if end < 0 {
@@ -115,10 +124,22 @@ func (p *parser) one() (node, error) {
 	}
 	w := p.text[:end]
 	if !isWord(w) {
-		return nil, fmt.Errorf("%q is no word: letters and apostrophes only", w)
+		return nil, fmt.Errorf("%q is no word: letters, apostrophes and hyphens only", w)
 	}
 	p.text = p.text[end:]
-	return word(w), nil
+	return wordsOf(language.Split(w)), nil
+}
+
+// wordsOf is a node of one word or of several, one behind the other.
+func wordsOf(words []string) node {
+	if len(words) == 1 {
+		return word(words[0])
+	}
+	all := make(sequence, len(words))
+	for i, w := range words {
+		all[i] = word(w)
+	}
+	return all
 }
 
 func (p *parser) closed(by string) (node, error) {
@@ -140,11 +161,15 @@ func (p *parser) take(s string) bool {
 	return found
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyz"
+// isWord reports whether a folded text is a word, or several with hyphens or without
+// spaces between them.
+func isWord(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.Cf) && !language.Spaceless(r) && r != '\'' && r != '-'
+	}) && len(language.Split(s)) > 0
+}
 
-func isWord(s string) bool { return s != "" && strings.Trim(s, letters+"'") == "" }
-
-func isName(s string) bool { return s != "" && strings.Trim(s, letters+"_") == "" }
+func isName(s string) bool { return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == "" }
 
 // empty reports whether a node matches no words at all.
 func empty(n node) bool {
@@ -159,12 +184,12 @@ func empty(n node) bool {
 	return false
 }
 
-// slots are the names of the slots in n, in the order of the text.
-func slots(n node) (names []string) {
+// slots are the slots in n, in the order of the text.
+func slots(n node) (all []slot) {
 	var parts []node
 	switch n := n.(type) {
 	case slot:
-		return []string{string(n)}
+		return []slot{n}
 	case option:
 		parts = []node{n.of}
 	case sequence:
@@ -173,7 +198,7 @@ func slots(n node) (names []string) {
 		parts = n
 	}
 	for _, part := range parts {
-		names = append(names, slots(part)...)
+		all = append(all, slots(part)...)
 	}
-	return names
+	return all
 }

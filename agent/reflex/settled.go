@@ -14,34 +14,33 @@ func (b *Book) Settled(text string) bool {
 	if !ok {
 		return false
 	}
-	words := normal(text)
-	for name, it := range is.taken {
-		if b.lists[name].numbers && endsWith(words, it) {
+	m := b.matcher(text)
+	for _, it := range is.taken {
+		if it.number && endsWith(m.words, it) {
 			return false
 		}
 	}
-	m := &matcher{words: words, lists: b.lists, numbers: b.lists[b.numbers]}
 	settled := true
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			m.goesOn = func() {
 				settled = settled && in.source == is.intent.source && maps.EqualFunc(m.taken, is.taken, same) &&
-					!slices.ContainsFunc(s.slots, func(name string) bool { _, filled := m.taken[name]; return !filled })
+					!slices.ContainsFunc(s.slots, func(of slot) bool { _, filled := m.taken[of.name]; return !filled })
 			}
 			if m.ways(s.tree); !settled {
 				return false
 			}
 		}
 	}
-	return true
+	return m.all <= mostStepsAll // of more it is not known
 }
 
 // SettledAnswer reports whether a text is an answer to a question of yes or no which
 // nothing can follow that makes it another.
 func (b *Book) SettledAnswer(text string) bool {
-	m := &matcher{words: normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
+	m := b.matcher(text)
 	at := slices.IndexFunc(b.answers, func(a answer) bool { return m.matches(a.tree) })
-	if at < 0 || len(m.words) > mostWords {
+	if at < 0 {
 		return false
 	}
 	settled := true
@@ -54,8 +53,7 @@ func (b *Book) SettledAnswer(text string) bool {
 
 // ways tries every way in which the words are a sentence or begin one.
 func (m *matcher) ways(n node) {
-	m.taken, m.steps = map[string]item{}, 0
-	n.match(m, 0, func(int) bool { return false })
+	_ = m.begin() && n.match(m, 0, func(int) bool { return false })
 }
 
 func endsWith(words []string, it item) bool {

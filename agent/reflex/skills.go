@@ -23,7 +23,7 @@ type skills interface {
 const skillAction = "skill"
 
 // Language is that of the book, BCP 47.
-func (b *Book) Language() string { return b.language }
+func (b *Book) Language() string { return string(b.language) }
 
 // AddSkill has a skill done where one of the sentences is said. The values of their
 // slots are its arguments. A sentence that cannot be read, whose slot is no list
@@ -55,9 +55,9 @@ func (b *Book) addition(source, text string) (sentence, error) {
 		return sentence{}, fmt.Errorf("%w; correct it in the skill's manifest.json", err)
 	}
 	s := sentence{tree, slots(tree), source}
-	for _, name := range s.slots {
-		if _, known := b.lists[name]; !known {
-			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", name)
+	for _, of := range s.slots {
+		if _, known := b.lists[of.list]; !known {
+			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", of.list)
 		}
 	}
 	for _, in := range b.intents {
@@ -72,7 +72,7 @@ func (b *Book) addition(source, text string) (sentence, error) {
 
 // skill performs a skill, and answers with what it says.
 func skill(ctx context.Context, c *command) (string, error) {
-	book := c.brain.book
+	book := c.book
 	if c.brain.skills == nil {
 		return book.Phrase("unknown"), nil
 	}
@@ -104,7 +104,7 @@ func (c *command) arguments() (json.RawMessage, error) {
 	all := map[string]any{}
 	for name, it := range c.taken {
 		all[name] = it.spoken
-		if c.brain.book.lists[name].numbers {
+		if it.number {
 			all[name] = json.Number(it.value)
 		}
 	}
@@ -172,12 +172,8 @@ func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
 	case word:
 		then(string(n), rest)
 	case slot:
-		for _, it := range s.lists[string(n)].items {
-			words := make([]node, len(it.words))
-			for i, w := range it.words {
-				words[i] = word(w)
-			}
-			s.begin(before(words...), then)
+		for _, it := range s.lists[n.list].items {
+			s.begin(before(wordsOf(it.words)), then)
 		}
 	case sequence:
 		s.begin(before(n...), then)

@@ -66,7 +66,7 @@ func TestASentenceOfASkillPerformsIt(t *testing.T) {
 		"another character's": {known{}, "when is high water", `{}`, b.Phrase("unknown"), "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, face, tools := answered(t, reflex.New(b, "Chan", remembered{}, nil, &c.skills), c.text)
+			said, face, tools := answered(t, reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, &c.skills), c.text)
 			_, want := agent.SplitEmotion(c.said)
 			if said != want || face == "" {
 				t.Errorf("it says %q with the face %q, not %q", said, face, want)
@@ -79,7 +79,8 @@ func TestASentenceOfASkillPerformsIt(t *testing.T) {
 			}
 		})
 	}
-	if said, _, _ := answered(t, reflex.New(b, "Chan", remembered{}, nil, nil), "when is high water"); !strings.Contains(said, "I do not know") {
+	none := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
+	if said, _, _ := answered(t, none, "when is high water"); !strings.Contains(said, "I do not know") {
 		t.Errorf("without skills it says %q", said)
 	}
 }

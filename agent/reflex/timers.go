@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"time"
 
 	"perch/agent"
 )
@@ -22,7 +20,7 @@ const (
 func withTimers(act action) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.brain.timers == nil || c.turn.Untrusted {
-			return c.brain.book.Phrase("no_tool"), nil
+			return c.book.Phrase("no_tool"), nil
 		}
 		return act(ctx, c)
 	}
@@ -32,17 +30,14 @@ func withTimers(act action) action {
 // disk, or on the robot.
 func setTimer(reminder bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
-		b := c.brain.book
-		length, err := c.length()
-		if err != nil {
-			return "", err
-		}
-		c.left = b.words.Duration(length)
-		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.Body), Length: length, Reminder: reminder}
-		if t.Length == 0 {
+		b := c.book
+		length := c.length()
+		if length <= 0 {
 			return b.Phrase("bad_timer"), nil
 		}
-		_, err = c.brain.timers.Set(ctx, c.robot(), t, c.turn.Now)
+		c.left, c.due = b.words.Duration(length), c.turn.Now.Add(length)
+		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.Body), Length: length, Reminder: reminder}
+		_, err := c.brain.timers.Set(ctx, c.robot(), t, c.turn.Now)
 		switch {
 		case errors.Is(err, agent.ErrTooManyTimers):
 			return b.Phrase("timers_full"), nil
@@ -51,18 +46,6 @@ func setTimer(reminder bool) action {
 		}
 		return c.intent.Answer, err
 	}
-}
-
-// length is the time in the sentence: a number of units, or one.
-func (c *command) length() (time.Duration, error) {
-	unit, found := c.taken[unitsList]
-	n := c.taken[c.brain.book.numbers].value
-	if !found {
-		unit, n = c.taken[unitList], "1"
-	}
-	number, err := strconv.Atoi(n)
-	seconds, err2 := strconv.Atoi(unit.value)
-	return time.Duration(number*seconds) * time.Second, errors.Join(err, err2)
 }
 
 // robot is the turn's robot, with every call reported; nil if no robot takes part.
@@ -81,7 +64,7 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 		return c.intent.Missing, nil
 	}
 	next := pending[max(slices.IndexFunc(pending, func(t agent.Timer) bool { return !t.Reminder }), 0)]
-	c.left = c.brain.book.words.Duration(next.Due.Sub(c.turn.Now))
+	c.left = c.book.words.Duration(next.Due.Sub(c.turn.Now))
 	return c.intent.Answer, nil
 }
 
@@ -103,7 +86,7 @@ func cancelTimers(reminders bool) action {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return c.brain.book.Phrase("tool_failed"), nil
+			return c.book.Phrase("tool_failed"), nil
 		}
 		return c.intent.Answer, nil
 	}

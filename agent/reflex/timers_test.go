@@ -52,7 +52,7 @@ func asked(t *testing.T, b *reflex.Brain, text string) (string, error) {
 
 func TestTimersBySentence(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
 	for _, step := range []struct{ heard, said string }{
 		{"cancel the timer", "There is no timer."},
 		{"how much time is left", "There is no timer."},
@@ -90,7 +90,7 @@ func TestTimersBySentence(t *testing.T) {
 
 func TestWhatATimerSays(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
 	for heard, want := range map[string]agent.Timer{
 		"set a timer for ten minutes":                     {Text: "Your timer for 10 minutes is over.", Length: 10 * time.Minute},
 		"remind me in two hours to take the medicine":     {Text: "It is time to take the medicine.", Length: 2 * time.Hour, Reminder: true},
@@ -114,11 +114,11 @@ func TestWhatATimerSays(t *testing.T) {
 // TestATimerThatIsNotStored: if the store fails, no answer says that the timer is
 // set.
 func TestATimerThatIsNotStored(t *testing.T) {
-	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(kept(nil), still{}), nil)
+	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(kept(nil), still{}), nil)
 	if said, err := asked(t, b, "set a timer for ten minutes"); err == nil || said != "" {
 		t.Errorf("%q, %v", said, err)
 	}
-	b = reflex.New(book(t), "Chan", remembered{}, nil, nil)
+	b = reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, nil, nil)
 	for _, heard := range []string{"set a timer for ten minutes", "cancel the timer", "how much time is left", "remind me in one hour to call home"} {
 		if said, err := asked(t, b, heard); err != nil || said != "I have nothing to do that with." {
 			t.Errorf("%q without timers: %q, %v", heard, said, err)
@@ -129,7 +129,7 @@ func TestATimerThatIsNotStored(t *testing.T) {
 // TestARobotThatRingsByItself: and its tool is reported.
 func TestARobotThatRingsByItself(t *testing.T) {
 	table := kept{}
-	b := reflex.New(book(t), "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
 	r := &robot{tools: []device.Tool{
 		tool("self.robot.create_reminder", map[string]device.Argument{"duration_seconds": number(86400), "message": {Type: "string"}}),
 		tool("self.robot.stop_reminder", map[string]device.Argument{"id": number(1000)})}}
@@ -233,7 +233,7 @@ func FuzzPhoto(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	brain := reflex.New(b, "Chan", remembered{}, nil, nil)
+	brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
 	f.Fuzz(func(t *testing.T, answer string) {
 		r := &robot{answer: answer, tools: []device.Tool{tool("take_photo", map[string]device.Argument{"question": {Type: "string"}})}}
 		said := 0

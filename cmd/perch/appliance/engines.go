@@ -231,8 +231,12 @@ func settled(book *reflex.Book) func(text string, answer bool) bool {
 	}
 }
 
-// grammar is what a book understands, in the recognizer's form.
+// grammar is what a book understands, in the recognizer's form. Of a book in another
+// language it is what the English one understands, as the recognizer knows no other.
 func grammar(book *reflex.Book) sphinx.Grammar {
+	if english, err := reflex.Load("en", ""); err == nil && len(book.Rules()) == 0 {
+		book = english
+	}
 	var g sphinx.Grammar
 	for _, r := range book.Rules() {
 		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})

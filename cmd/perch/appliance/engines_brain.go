@@ -29,11 +29,13 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 	}
 	switch b.Kind {
 	case "reflex":
-		own, err := reflex.Load(c.Language, b.Sentences)
+		own, err := reflex.LoadEach([]string{c.Language}, b.Sentences)
 		if err != nil || e.checks {
 			return err
 		}
-		_ = teachSkills(own, h.skills) // what is left out is said of the appliance's book
+		for _, book := range own {
+			_ = teachSkills(book, h.skills) // what is left out is said of the appliance's book
+		}
 		brain := reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, nil)
 		if h.skills != nil {
 			brain = reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, h.skills)

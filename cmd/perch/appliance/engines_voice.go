@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"perch/agent/reflex"
 	"perch/cmd/perch/config"
 	"perch/voice"
 	"perch/voice/assist"
@@ -38,6 +39,7 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	case "assist":
 		n.Recognizer, err = made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
 	case "sphinx": // its check needs the whole book; see CheckRecognizers
+		warnUnheard(e.Book, log)
 		n.Recognizer = sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
 	}
 	if err != nil || e.checks {
@@ -106,4 +108,18 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	}
 	e.synthesizers = append(e.synthesizers, watchedSynthesizer{n.Synthesizer, n.condition})
 	return nil
+}
+
+// warnUnheard says which sentences of a book a recognizer of English grammars does not
+// listen for.
+func warnUnheard(book *reflex.Book, log *slog.Logger) {
+	const mostNamed = 10
+	switch left := book.Unheard(); {
+	case book.Language() != "en":
+		log.Warn("The recognizer sphinx knows English alone: it listens for the English sentences. Add another to speech.recognizers.",
+			"language", book.Language())
+	case len(left) > 0:
+		log.Warn("The recognizer sphinx knows English alone: it does not listen for sentences in other letters.",
+			"sentences", left[:min(len(left), mostNamed)], "all", len(left))
+	}
 }

@@ -1,0 +1,100 @@
+package reflex
+
+import (
+	"strconv"
+	"time"
+)
+
+// Slots of a length of time: a number of units, or a unit that stands for one of it
+// ("half an hour"), or both ("an hour and 20 minutes"); half of the unit in addition;
+// and a number of other units in addition.
+const (
+	halfSlot      = "half"
+	numberMore    = "number_more"
+	unitsMoreSlot = "units_more"
+)
+
+// Slots of a time of day. The hour is a number, or has a name and then is of the day.
+// The minutes after and before it are numbers, and those of past are what is added to
+// it, such as -30 of "halb vier". Daytime is the hour at which a half of the day begins
+// in which the time lies.
+const (
+	hourSlot    = "hour"
+	minuteSlot  = "minute"
+	beforeSlot  = "before"
+	pastSlot    = "past"
+	daytimeSlot = "daytime"
+	daySlot     = "day" // 0 is today, and 1 tomorrow
+)
+
+// number is the value of a slot, and whether it was said.
+func (c *command) number(slot string) (n int, said bool) {
+	it, said := c.taken[slot]
+	if !said {
+		return 0, false
+	}
+	n, err := strconv.Atoi(it.value)
+	return n, err == nil
+}
+
+// length is the time in the sentence, from the turn on; not positive if there is none.
+func (c *command) length() time.Duration {
+	if _, at := c.taken[hourSlot]; at {
+		return c.until().Sub(c.turn.Now)
+	}
+	n, _ := c.number(c.book.numbers)
+	of, many := c.number(unitsList)
+	if _, said := c.taken[c.book.numbers]; !said {
+		n = 1
+	}
+	more, _ := c.number(numberMore)
+	ofMore, _ := c.number(unitsMoreSlot)
+	seconds, whole := c.number(unitList)
+	if whole {
+		of = seconds
+	}
+	if many {
+		seconds = n * of
+	}
+	if _, half := c.taken[halfSlot]; half {
+		seconds += of / 2
+	}
+	return time.Duration(seconds+more*ofMore) * time.Second
+}
+
+// until is when it is next the time of day in the sentence; zero for one that no day
+// has. An hour up to twelve that says no half of the day is the next of the two, or on a
+// day that is named, one from six to eighteen.
+func (c *command) until() time.Time {
+	hour, _ := c.number(hourSlot)
+	minute, _ := c.number(minuteSlot)
+	before, _ := c.number(beforeSlot)
+	past, _ := c.number(pastSlot)
+	from, half := c.number(daytimeSlot)
+	day, named := c.number(daySlot)
+	if hour > 24 || minute > 59 || before > 59 {
+		return time.Time{}
+	}
+	if named && !half {
+		from, half = 6, true
+	}
+	hours := []int{hour}
+	switch {
+	case hour > 12 || !c.taken[hourSlot].number:
+	case half:
+		hours = []int{from + (hour-from+24)%12}
+	case hour > 0:
+		hours = append(hours, hour+12)
+	}
+	var next time.Time
+	now := c.turn.Now
+	for _, h := range hours {
+		for later := range 3 {
+			at := time.Date(now.Year(), now.Month(), now.Day()+day+later, h, minute-before+past, 0, 0, now.Location())
+			if at.After(now) && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+	}
+	return next
+}

@@ -1,0 +1,41 @@
+package reflex
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Recognized is the intent that an utterance is recognized as, with its slots in order
+// as "name=value"; empty for none.
+func (b *Book) Recognized(text string) string {
+	u, ok := b.understand(text)
+	if !ok {
+		return ""
+	}
+	said := u.intent.name
+	for _, name := range slices.Sorted(maps.Keys(u.taken)) {
+		value := u.taken[name].spoken
+		if it := u.taken[name]; it.number {
+			value = it.value
+		}
+		said += fmt.Sprintf(" %s=%s", name, strings.ReplaceAll(value, " ", "_"))
+	}
+	return said
+}
+
+// Intents are the names of the intents, in order.
+func (b *Book) Intents() (all []string) {
+	for _, in := range b.intents {
+		all = append(all, in.name)
+	}
+	return all
+}
+
+// Steps are how many an utterance takes.
+func (b *Book) Steps(text string) int {
+	m := b.matcher(text)
+	m.understand(b.intents)
+	return m.all + m.steps
+}

@@ -1,0 +1,258 @@
+package reflex_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/agent/reflex"
+	"perch/device"
+	"perch/language"
+)
+
+// TestLanguages: what natives say is recognized with its slots, and answered. A line of
+// a file is an utterance, what it is recognized as, and the answer; the talk goes on from
+// line to line. Behind "!" is what must not be recognized.
+func TestLanguages(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "said", "*.txt"))
+	if err != nil || len(files) != len(language.All())-1 {
+		t.Fatal(files, err) // English has tests of its own
+	}
+	for _, name := range files {
+		tag := strings.TrimSuffix(filepath.Base(name), ".txt")
+		t.Run(tag, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := reflex.Load(tag, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, notice.NewTimers(kept{}, still{}), nil)
+			var intents []string
+			understood, not := 0, 0
+			for line := range strings.Lines(string(text)) {
+				line = strings.TrimSuffix(line, "\n")
+				if said, is := strings.CutPrefix(line, "!"); is {
+					if got := b.Recognized(said); got != "" {
+						t.Errorf("%s is recognized as %s", said, got)
+					}
+					not++
+					continue
+				}
+				parts := strings.Split(line, " => ")
+				got := b.Recognized(parts[0])
+				answer := said(t, brain, parts[0])
+				if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+					t.Log(parts[0] + " => " + got + " => " + answer)
+				}
+				if len(parts) != 3 || got != parts[1] || answer != parts[2] {
+					t.Errorf("%s => %s => %s", parts[0], got, answer)
+				}
+				intent, _, _ := strings.Cut(got, " ")
+				intents = append(intents, intent)
+				understood++
+			}
+			for _, want := range book(t).Intents() {
+				if !slices.Contains(intents, want) {
+					t.Errorf("nothing is recognized as %s", want)
+				}
+			}
+			if understood < 30 || not < 8 {
+				t.Errorf("%d utterances are understood and %d not", understood, not)
+			}
+		})
+	}
+}
+
+// said is what a brain says to a text, to a robot that can do all.
+func said(t *testing.T, b *reflex.Brain, text string) string {
+	t.Helper()
+	r := stackChan()
+	r.answer = "OK."
+	r.tools = append(r.tools, tool("self.camera.take_photo", map[string]device.Argument{"question": {Type: "string"}}, "question"))
+	var said []string
+	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon, Body: r}, func(reply agent.Reply) error {
+		if s, is := reply.(agent.Say); is {
+			said = append(said, s.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	return strings.Join(said, " ")
+}
+
+// TestSentencesInAnyScript: an owner's file mixes scripts, each with its own digits and
+// punctuation; the grammar has what is English of it.
+func TestSentencesInAnyScript(t *testing.T) {
+	b, err := load(t, `
+language: en-GB
+lists:
+  thing: [Geige, ヴァイオリン|バイオリン]
+  pet: [Мурка, 小白|小黑, ميمي, καρδιά]
+  city: [東京, กรุงเทพ]
+intents:
+  pets:
+    sentences: ["где {pet}", "{pet}（在|は）哪里", "أين {pet}", "πού είναι {pet}", "where's {pet} today"]
+    answer: "😆 {pet}!"
+  city:
+    sentences: ["[the] weather in {city}"]
+    answer: "{city}"
+  wait:
+    sentences: ["{hour:number}時に集合", "นัด {hour:number} โมง"]
+    answer: "{hour}"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"Где Мурка?": "pets pet=Мурка", "ГДЕ МУРКА": "pets pet=Мурка", "小黑在哪里？": "pets pet=小白", "小白は哪里": "pets pet=小白",
+		"أين ميمي؟": "pets pet=ميمي", "Πού είναι ΚΑΡΔΙΆ;": "pets pet=καρδιά", "Where’s Мурка today?": "pets pet=Мурка",
+		"weather in 東 京": "city city=東京", "the weather in กรุงเทพ": "city city=กรุงเทพ", "七時に集合": "", "７時に集合！": "wait hour=7",
+		"นัด ๗ โมง": "wait hour=7", "where is my geige": "recall_place be=is thing=Geige", "where is my バイオリン": "recall_place be=is thing=ヴァイオリン",
+		"東京の天気": "", "где": "", "Где Мурка where's 小白 today": "", "weather in tokyo": "",
+	} {
+		if got := b.Recognized(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	lists := map[string]string{}
+	for _, r := range b.Rules() {
+		if strings.ContainsFunc(r.Body, func(r rune) bool { return r > 127 }) ||
+			strings.Contains(r.Body, "list_city") || strings.Contains(r.Body, "list_pet") {
+			t.Errorf("the grammar has %s", r.Body)
+		}
+		lists[r.Name] = r.Body
+	}
+	if !strings.HasSuffix(lists["list_thing"], "| geige") || len(b.Unheard()) != 8 || b.Unheard()[0] != "own.yaml:9" {
+		t.Errorf("the list is %q, not listened for are %q", lists["list_thing"], b.Unheard())
+	}
+}
+
+// TestTheGrammarIsEnglish: there is none in other languages.
+func TestTheGrammarIsEnglish(t *testing.T) {
+	for _, tag := range language.All() {
+		b, err := reflex.Load(string(tag), "")
+		if err != nil || b.Language() != string(tag) {
+			t.Fatal(b.Language(), err)
+		}
+		if is := tag == language.English; (len(b.Rules()) > 0) != is || (len(b.Answers()) > 0) != is || len(b.Unheard()) > 0 {
+			t.Errorf("%s: %d rules, %d answers, %q", tag, len(b.Rules()), len(b.Answers()), b.Unheard())
+		}
+	}
+}
+
+// TestMixedLanguages: a turn is answered in the language in which it was said, first in
+// its own, and what nobody understands in that of the turn.
+func TestMixedLanguages(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	books, err := reflex.LoadEach([]string{"en-GB", "de", "ja"}, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
+	for _, c := range []struct{ tag, said, want string }{
+		{"", "What is your name?", "My name is Chan."}, {"de-AT", "Wie heißt du?", "Ich heiße Chan."}, {"de", "お名前は？", "私の名前はChanです。"},
+		{"xx", "wie heißt du", "Ich heiße Chan."}, {"ja", "stop", "はい"}, {"de", "Stop!", "Tschüss."}, {"en", "お茶", "緑茶"},
+		{"de", "Wie is your name", "Darauf weiß ich keine Antwort. Sag Hilfe, dann erzähle ich dir, was ich kann."},
+		{"fr", "Quelle heure est-il ?", "I do not know what to say to that. Say help to hear what I can do."},
+	} {
+		var got []string
+		if err := brain.Think(t.Context(), agent.Turn{Text: c.said, Language: c.tag, Now: noon}, func(r agent.Reply) error {
+			if s, is := r.(agent.Say); is {
+				got = append(got, s.Text)
+			}
+			return nil
+		}); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s in %s: %q, %v", c.said, c.tag, got, err)
+		}
+	}
+	if _, err := reflex.LoadEach([]string{"en", "de"}, own); err == nil || !strings.Contains(err.Error(), "own.yaml: its language is \"ja\"") {
+		t.Errorf("a file in a language that is not spoken: %v", err)
+	}
+}
+
+// TestTimesOfDay: the next of the two hours, or the one that is meant; across the days on
+// which clocks are changed.
+func TestTimesOfDay(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	books, err := reflex.LoadEach([]string{"de"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(month time.Month, day, hour, minute int) time.Time {
+		return time.Date(2026, month, day, hour, minute, 30, 0, berlin)
+	}
+	for _, c := range []struct {
+		now  time.Time
+		said string
+		due  string // of the timer; empty for none
+	}{
+		{at(11, 20, 12, 5), "um drei", "20 15:00"}, {at(11, 20, 2, 5), "um drei Uhr", "20 03:00"},
+		{at(11, 20, 15, 0), "um drei", "21 03:00"},
+		{at(11, 20, 12, 5), "um drei Uhr nachts", "21 03:00"}, {at(11, 20, 12, 5), "um halb vier", "20 15:30"},
+		{at(11, 20, 12, 5), "um 23 Uhr 59", "20 23:59"},
+		{at(11, 20, 12, 5), "um fünf vor halb sieben", "20 18:25"}, {at(11, 20, 12, 5), "um Viertel vor eins", "20 12:45"},
+		{at(11, 20, 12, 5), "um zwölf Uhr mittags", "21 12:00"}, {at(11, 20, 12, 5), "um 12 Uhr nachts", "21 00:00"},
+		{at(11, 20, 12, 5), "um 0 Uhr", "21 00:00"},
+		{at(11, 20, 12, 5), "um 24 Uhr", "21 00:00"}, {at(11, 20, 9, 5), "um sieben Uhr früh", "21 07:00"},
+		{at(10, 24, 22, 0), "um sieben Uhr morgens", "25 07:00"},
+		{at(3, 28, 22, 0), "um sieben Uhr morgens", "29 07:00"}, {at(11, 20, 8, 0), "um 25 Uhr", ""}, {at(11, 20, 8, 0), "um 7 Uhr 60", ""},
+	} {
+		table := kept{}
+		brain := reflex.New(books, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+		if err := brain.Think(t.Context(), agent.Turn{Text: "Weck mich " + c.said, Now: c.now}, func(agent.Reply) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		due := ""
+		for _, timer := range table {
+			due = c.now.Add(timer.Length).Format("2 15:04")
+		}
+		if due != c.due {
+			t.Errorf("%s, %s: %q, want %q", c.now, c.said, due, c.due)
+		}
+	}
+}
+
+// TestHostileUtterances: what is said at length, and sentences with many ways, cost a
+// bounded little and are not understood.
+func TestHostileUtterances(t *testing.T) {
+	many := strings.Repeat("[あ|ああ|{number}]", 12)
+	var own strings.Builder
+	own.WriteString("language: ja\nintents:\n  a:\n    answer: z\n    sentences:\n")
+	for range 100 {
+		own.WriteString("    - \"" + many + "終わり\"\n")
+	}
+	name := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(name, []byte(own.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := reflex.Load("ja", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps := b.Steps("明日の朝七時にアラームをセットして"); steps > 200_000/2 {
+		t.Errorf("what people say takes %d steps", steps)
+	}
+	for _, text := range []string{strings.Repeat("あ", 24), strings.Repeat("四十", 30),
+		strings.Repeat("ﷺ", 200), strings.Repeat("1", 3000), strings.Repeat("今", 1<<20)} {
+		if steps := b.Steps(text); steps > 220_000 || b.Understands(text) {
+			t.Errorf("%.20q takes %d steps", text, steps)
+		}
+	}
+}
