@@ -108,7 +108,8 @@ func TestManifest(t *testing.T) {
 func TestBootFiles(t *testing.T) {
 	c := newCard(t, "")
 	config, cmdline := c.get("config.txt"), c.get("cmdline.txt")
-	for _, want := range []string{"arm_64bit=1", "kernel=vmlinuz-", "initramfs initrd.img-"} {
+	// The device trees have the names of Linux's own sources, not those of the maker's.
+	for _, want := range []string{"arm_64bit=1", "upstream_kernel=1", "kernel=vmlinuz-", "initramfs initrd.img-"} {
 		if !strings.Contains(config, want) {
 			t.Errorf("config.txt has no %s:\n%s", want, config)
 		}
