@@ -102,9 +102,11 @@ var arrows = map[string][]string{
 	// The sample has what is said of the configuration's keys.
 	// As an app of Home Assistant it has other defaults.
 	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "remote/supervisor", "voice"},
-	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception",
+	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "language", "ota", "ota/*",
+		"perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
-	"cmd/perch/doctor":          {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "remote", "gateway/*", "store", "store/*", "voice"},
+	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "language", "remote", "gateway/*", "store",
+		"store/*", "voice"},
 	"packaging/image/board":     {},
 	"packaging/image/firstboot": {"packaging/image/board"},             // a program of the card's own
 	"packaging/image/portal":    {"language", "packaging/image/board"}, // another

@@ -16,14 +16,12 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/gateway/mdns"
+	"perch/language"
 	"perch/voice"
 )
 
-// What engines are tried with. A command recognizer knows the first.
-const (
-	sampleSpeech   = "What time is it?"
-	sampleQuestion = "Please say hello to me in one short sentence."
-)
+// sampleQuestion is what brains are tried with.
+const sampleQuestion = "Please say hello to me in one short sentence."
 
 // tryWithin is how long one engine may take; a coding agent starts in it.
 const tryWithin = time.Minute
@@ -48,6 +46,7 @@ func (d *Examination) engines(ctx context.Context) {
 		return
 	}
 	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
+	t.sample = t.words.In(speech.Language).Say("engines.sample")
 	for _, list := range engineLists {
 		for _, n := range e.All {
 			if n.List == list {
@@ -90,6 +89,8 @@ func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, 
 type trial struct {
 	*Examination
 	speech  voice.Options
+	words   language.Catalogue
+	sample  string           // a question that a command recognizer knows
 	spoken  []int16          // by the first synthesizer that works, 16 kHz
 	fastest map[string]stage // the first of each list that works
 }
@@ -121,7 +122,12 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	case n.Recognizer != nil:
 		took, fine, err = t.tryRecognizer(ctx, n)
 	case n.Synthesizer != nil:
-		took, fine, err = t.trySynthesizer(ctx, n)
+		if took, fine, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
+			if fine, speaks := t.otherLanguage(ctx, n); speaks {
+				t.tried(n.Part, nil, fine)
+				return
+			}
+		}
 	case n.Brain != nil:
 		took, fine, err = t.tryBrain(ctx, n)
 	default:
@@ -139,11 +145,24 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	}
 }
 
+// otherLanguage tries a synthesizer that does not know the household's language in the
+// other ones.
+func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine string, speaks bool) {
+	for _, tag := range language.All() {
+		kept := t.spoken
+		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Say("engines.sample"))
+		if t.spoken = kept; err == nil {
+			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, fine), true
+		}
+	}
+	return "", false
+}
+
 // trySynthesizer has a synthesizer say the sentence that the recognizers are given.
-func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice.Options, text string) (took time.Duration, fine string, err error) {
 	var pcm []int16
 	began := time.Now()
-	err = n.Synthesizer.Synthesize(ctx, sampleSpeech, t.speech, func(piece []int16) error {
+	err = n.Synthesizer.Synthesize(ctx, text, o, func(piece []int16) error {
 		if pcm == nil {
 			took = time.Since(began)
 		}
@@ -151,7 +170,7 @@ func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine) (took t
 		return nil
 	})
 	if err == nil && len(pcm) < voice.SpeakerRate/10 {
-		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", sampleSpeech)
+		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", text)
 	}
 	if err != nil {
 		return 0, "", err
@@ -199,10 +218,10 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
 	if words == "" {
-		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), sampleSpeech,
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), t.sample,
 			t.fastest["synthesizer"].part), nil
 	}
-	return took, fmt.Sprintf("understands %q as %q after %s", sampleSpeech, words, millis(took)), nil
+	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), nil
 }
 
 // ready checks what the embedded recognizer is to know, and loads what is
@@ -242,7 +261,7 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 	began := time.Now()
 	question := sampleQuestion
 	if n.Brain.Name() == "reflex" {
-		question = sampleSpeech // it knows its sentences, and nothing else
+		question = t.sample // it knows its sentences, and nothing else
 	}
 	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
 	err = n.Brain.Think(ctx, turn, func(r agent.Reply) error {
