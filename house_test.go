@@ -46,7 +46,7 @@ var arrows = map[string][]string{
 	"agent/thinker": {"agent", "device", "event"},
 	"agent/*":       {"agent", "agent/thinker", "device", "event", "language", "remote", "socket"}, // drivers
 	"agent/assist":  {"agent", "agent/thinker", "device", "event", "remote", "remote/hass", "socket"},
-	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
+	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
 	"agent/program": {},
 	// A character: what it feels, does, is told to be, knows how to do and has done.
@@ -56,7 +56,7 @@ var arrows = map[string][]string{
 	"agent/diary":    {"agent", "agent/action", "device", "event"},
 	"agent/manifest": {"agent"},
 	"agent/passport": {"agent"},
-	"agent/skill":    {"agent", "agent/thinker", "device", "event", "remote"},
+	"agent/skill":    {"agent", "agent/thinker", "device", "event", "language", "remote"},
 	"voice/*":        {"voice", "remote", "socket"},
 
 	// Those whose sound comes over HTTP read it alike.
@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 	"gateway/openclaw":  {"agent", "agent/feed", "agent/notice", "device", "event", "socket", "gateway/door"},
 	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "agent/passport", "device", "event",
 		"gateway/door"},
-	"gateway/hooks": {"agent", "agent/notice", "device", "event", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
+	"gateway/hooks": {"agent", "agent/notice", "device", "event", "language", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",

@@ -3,6 +3,9 @@ package agent
 import (
 	"strings"
 	"unicode"
+
+	"perch/device"
+	"perch/language"
 )
 
 // Aloud is the description of a tool's work without characters that a voice cannot
@@ -21,15 +24,31 @@ func Aloud(title string) string {
 	return strings.TrimRight(words, " .!?:")
 }
 
-// ShellAloud replaces the operators of a shell command by words, because voices
-// skip them: a person must hear where a command writes, and what follows. The
-// language is BCP 47: German, or else English.
-func ShellAloud(command, language string) string {
-	signs := []string{">>", " onto ", ">", " into ", "<", " from ", "|", " pipe ", "\n", " then "}
-	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag == "de" {
-		signs = []string{">>", " hinten an ", ">", " nach ", "<", " aus ", "|", " Pipe ", "\n", " dann "}
+// Permission is the question whether a tool of that kind may do its work, in one
+// sentence. Who hears it decides by it, so the signs of a command are spoken as
+// words, and a title that is cut, to so many bytes here or before, says that it is.
+func Permission(w *language.Words, kind, title string, most int, cut bool) string {
+	if kind == "execute" {
+		title = shellAloud(title, w)
 	}
-	return strings.NewReplacer(signs...).Replace(command)
+	if title = Aloud(title); cut || len(title) > most {
+		title = w.Say("ask.cut", "title", strings.TrimSpace(device.Clip(title, most)))
+	}
+	if !w.Has("may." + kind) {
+		kind = "other"
+	}
+	if title == "" {
+		return w.Say("may_untitled." + kind)
+	}
+	return w.Say("may."+kind, "title", title)
+}
+
+// shellAloud replaces the operators of a shell command by words, because voices
+// skip them: a person must hear where a command writes, and what follows.
+func shellAloud(command string, w *language.Words) string {
+	spoken := func(key string) string { return " " + w.Say(key) + " " }
+	return strings.NewReplacer(">>", spoken("shell.append"), ">", spoken("shell.into"), "<", spoken("shell.from"), "|", spoken("shell.pipe"),
+		"\n", spoken("shell.then")).Replace(command)
 }
 
 // Speakable returns a text as one line without characters that a voice cannot
@@ -42,13 +61,4 @@ func Speakable(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, ""))
 	return strings.TrimSpace(spaced)
-}
-
-// Fill puts values into a phrase: pairs of a name, which stands in braces there,
-// and its value. What stands in a value is left as it is.
-func Fill(phrase string, pairs ...string) string {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(phrase)
 }

@@ -3,62 +3,87 @@ package agent
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"perch/device"
+	"perch/language"
 )
 
-// vocabulary is the words by which answers are judged, in English and German
-// together, because a person who is asked in one may well say okay in the other.
-// An answer is a yes only if all its words are known; a single no makes it a no.
-// An answer that is not understood costs another question; one that is
-// misunderstood may cost a file.
+// vocabulary is the words by which answers are judged, of all languages together,
+// because a person who is asked in one may well say okay in another. An answer is a
+// yes only if all its words are known; a single no makes it a no. An answer that is
+// not understood costs another question; one that is misunderstood may cost a file.
 type vocabulary struct {
-	yes, no, fillers map[string]bool
-	yesPhrases       []string
+	kinds    map[string]string // "yes", "no" or "fillers", by the word
+	together []string          // words that mean yes together
+	longest  int               // bytes of a word
 }
 
-func answers() vocabulary {
-	return vocabulary{
-		yes: set(`yes yeah yep yup sure okay ok certainly absolutely allow allowed affirmative
-			ja jawohl jo klar gern gerne natürlich einverstanden erlaubt genehmigt`),
-		no: set(`no nope nah not never don't dont stop deny denied cancel refuse wait can't cannot won't mustn't shouldn't without
-			nein nö nee ne nicht nie niemals kein keine keinen stopp halt lass warte abbrechen ungern`),
-		fillers: set(`please you may can do it that this go ahead now just so i me is fine for of course then well oh ah um uh hm
-			the thanks thank alright right all
-			bitte das es du darfst kannst mach machen tu ruhig doch mal ich in ordnung für jetzt na dann auch danke alles aber den`),
-		yesPhrases: []string{"go ahead", "do it", "go for it", "of course", "you may",
-			"mach es", "mach das", "in ordnung", "tu es"},
-	}
-}
-
-func set(words string) map[string]bool {
-	all := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		all[w] = true
-	}
-	return all
-}
-
-// YesOrNo interprets an answer in English or German; yes is false if not
-// understood.
-func YesOrNo(answer string) (yes, understood bool) {
-	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(device.Clip(answer, 400), "’", "'")), func(r rune) bool {
-		return !unicode.IsLetter(r) && r != '\''
-	})
-	known, strange := answers(), false
-	for _, w := range words {
-		switch {
-		case known.no[w]:
-			return false, true
-		case known.yes[w]:
-			yes = true
-		case !known.fillers[w]:
-			strange = true
+func newVocabulary(words *language.Catalogue) vocabulary {
+	v := vocabulary{kinds: map[string]string{}}
+	for _, tag := range language.All() {
+		w := words.In(string(tag))
+		for kind, text := range map[string]string{"fillers": w.Say("answers.fillers"), "yes": w.Say("answers.yes"), "no": w.Say("answers.no")} {
+			for word := range strings.FieldsSeq(text) {
+				// What means no in one language means so in all, and yes more than nothing.
+				if had := v.kinds[word]; had != "no" && (had != "yes" || kind == "no") {
+					v.kinds[word] = kind
+				}
+				v.longest = max(v.longest, len(word))
+			}
+		}
+		for together := range strings.SplitSeq(w.Say("answers.together"), ",") {
+			v.together = append(v.together, strings.TrimSpace(together))
 		}
 	}
-	line := " " + strings.Join(words, " ") + " "
-	for _, phrase := range known.yesPhrases {
-		yes = yes || strings.Contains(line, " "+phrase+" ")
+	return v
+}
+
+// cut cuts what is written without spaces into known words, the longest first, and
+// single characters.
+func (v vocabulary) cut(text string) (words []string) {
+	if !strings.ContainsFunc(text, spaceless) || v.kinds[text] != "" {
+		return []string{text}
+	}
+	for text != "" {
+		n := min(len(text), v.longest)
+		for n > 1 && v.kinds[text[:n]] == "" {
+			n--
+		}
+		if v.kinds[text[:n]] == "" {
+			_, n = utf8.DecodeRuneInString(text)
+		}
+		words = append(words, text[:n])
+		text = text[n:]
+	}
+	return words
+}
+
+// spaceless reports whether a letter is of a script that is written without spaces.
+func spaceless(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
+
+// YesOrNo interprets an answer in any language of the catalogue; yes is false if not
+// understood.
+func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
+	spoken := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(device.Clip(answer, 400), "’", "'")), func(r rune) bool {
+		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'
+	})
+	known, strange := newVocabulary(words), false
+	for _, s := range spoken {
+		for _, w := range known.cut(s) {
+			switch known.kinds[w] {
+			case "no":
+				return false, true
+			case "yes":
+				yes = true
+			case "":
+				strange = true
+			}
+		}
+	}
+	line := " " + strings.Join(spoken, " ") + " "
+	for _, together := range known.together {
+		yes = yes || strings.Contains(line, " "+together+" ")
 	}
 	if strange || !yes {
 		return false, false

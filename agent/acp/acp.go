@@ -33,6 +33,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -82,10 +83,11 @@ func kinds() []string {
 
 // Brain implements agent.Brain.
 type Brain struct {
-	o   Options
-	ctx context.Context // ends with Close
-	end context.CancelFunc
-	wg  sync.WaitGroup
+	o         Options
+	languages language.Catalogue
+	ctx       context.Context // ends with Close
+	end       context.CancelFunc
+	wg        sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
@@ -238,7 +240,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 		return err
 	}
 	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
-		phrases: PhrasesIn(t.Language), speech: thinker.NewSpeech(t.Language)}
+		said: b.languages.In(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.follow(ctx)
 	s.used = b.o.Now()
 	if err != nil {

@@ -50,6 +50,3 @@ func (b *Brain) Open() (sessions, requests int) {
 	defer c.mu.Unlock()
 	return len(c.sessions), len(c.pending)
 }
-
-// Question is what is asked of a person.
-func (p Phrases) Question(kind, title string) string { return p.question(kind, title, false) }

@@ -10,50 +10,6 @@ import (
 	"perch/agent/acp"
 )
 
-func TestQuestions(t *testing.T) {
-	for _, c := range []struct{ language, want string }{
-		{"en", "May I run a command: npm test?"},
-		{"de-AT", "Darf ich einen Befehl ausführen: npm test?"},
-		{"ja", "May I run a command: npm test?"},
-	} {
-		if got := acp.PhrasesIn(c.language).Question("execute", "`npm test`"); got != c.want {
-			t.Errorf("%q", got)
-		}
-	}
-	p := acp.PhrasesIn("en")
-	if got := p.Question("strange", ""); got != "May I use a tool?" {
-		t.Errorf("%q", got)
-	}
-	got := p.Question("delete", strings.Repeat("all of it ", 30))
-	if !strings.HasSuffix(got, " and so on?") || len(got) > 180 {
-		t.Errorf("%q", got)
-	}
-	if got := p.Question("execute", "cat a | sh > b\nrm c"); got != "May I run a command: cat a pipe sh into b then rm c?" {
-		t.Errorf("%q", got)
-	}
-	if got := p.Question("edit", "😀 {what} {title} a.go"); got != "May I change something: what title a.go?" {
-		t.Errorf("%q", got)
-	}
-}
-
-// TestPhrasesAreWhole: a language that lacks a sentence would be silent.
-func TestPhrasesAreWhole(t *testing.T) {
-	for _, language := range []string{"en", "de"} {
-		p := acp.PhrasesIn(language)
-		for _, s := range []string{p.Ask, p.AskOf, p.AndOn, p.Again, p.NotYou, p.ForGood, p.Hidden, p.Refused, p.CutOff, p.TooLong, p.Stopped,
-			p.Done} {
-			if s == "" {
-				t.Errorf("%s lacks a phrase", language)
-			}
-		}
-		for _, kind := range []string{"read", "edit", "delete", "move", "search", "execute", "fetch", "switch_mode", "other"} {
-			if p.Does[kind] == "" {
-				t.Errorf("%s does not say %s", language, kind)
-			}
-		}
-	}
-}
-
 func TestPreambleNamesTheFaces(t *testing.T) {
 	for _, e := range agent.OfferedEmotions() {
 		if !strings.Contains(acp.Preamble(), e.Emoji) {

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/event"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -32,7 +33,7 @@ type round struct {
 	inbox   *inbox
 	turn    agent.Turn
 	out     func(agent.Reply) error
-	phrases Phrases
+	said    *language.Words
 
 	speech *thinker.Speech
 	tools  *thinker.TurnTools // lent in it; nil where there are none
@@ -263,7 +264,7 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	switch {
 	case p.allow == "" && !p.old:
 		r.how = "only to be had for good"
-		return refused, r.phrase(r.phrases.ForGood)
+		return refused, r.phrase(r.said.Say("acp.for_good"))
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
 	case lent:
@@ -271,27 +272,27 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		return allowed, nil
 	case remote.Conceals(call.title):
 		r.how = "a part of it cannot be read aloud"
-		return refused, r.phrase(r.phrases.Hidden)
+		return refused, r.phrase(r.said.Say("acp.hidden"))
 	case may == nil || !may(r.turn.Robot):
 		r.how = "the robot is not its owner's own"
 		if r.refusalSpoken {
 			return refused, nil
 		}
 		r.refusalSpoken = true
-		return refused, r.phrase(r.phrases.NotYou)
+		return refused, r.phrase(r.said.Say("acp.not_you"))
 	}
 	if err := r.say(r.speech.End()); err != nil {
 		return refused, err
 	}
 	r.how = "no answer"
 	title := r.brain.redacted(call.title, mostTitle)
-	return r.ask(ctx, r.phrases.question(call.kind, title, len(call.title) >= mostRead || len(title) >= mostTitle))
+	return r.ask(ctx, agent.Permission(r.said, call.kind, title, mostAloud, len(call.title) >= mostRead || len(title) >= mostTitle))
 }
 
 // ask puts a question to the person in the room, and once more where the
 // answer is not understood.
 func (r *round) ask(ctx context.Context, question string) (verdict, error) {
-	for _, words := range []string{question, agent.Fill(r.phrases.Again, "question", question)} {
+	for _, words := range []string{question, r.said.Say("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)
 		err := r.give(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
 			select {
@@ -308,7 +309,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 		select {
 		case a := <-answered:
 			r.how = string(a.Outcome)
-			if v, understood := judged(a); understood {
+			if v, understood := r.judged(a); understood {
 				return v, nil
 			}
 		default:
@@ -319,12 +320,12 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 }
 
 // judged is what an answer means.
-func judged(a agent.Answer) (v verdict, understood bool) {
+func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		return allowed, true
 	case agent.AnswerGiven:
-		yes, understood := agent.YesOrNo(a.Text)
+		yes, understood := agent.YesOrNo(&r.brain.languages, a.Text)
 		if yes {
 			return allowed, understood
 		}
@@ -350,10 +351,18 @@ func (r *round) finish(end ended) error {
 			end.reason = "max_tokens"
 		}
 	}
-	sentence := map[string]string{"refusal": r.phrases.Refused, "max_tokens": r.phrases.CutOff, "max_turn_requests": r.phrases.TooLong,
-		"cancelled": r.phrases.Stopped}[end.reason]
-	if sentence == "" && !r.spoke {
-		sentence = r.phrases.Done
+	sentence := ""
+	switch {
+	case end.reason == "refusal":
+		sentence = r.said.Say("phrases.refused")
+	case end.reason == "max_tokens":
+		sentence = r.said.Say("acp.cut_off")
+	case end.reason == "max_turn_requests":
+		sentence = r.said.Say("acp.too_long")
+	case end.reason == "cancelled":
+		sentence = r.said.Say("acp.stopped")
+	case !r.spoke:
+		sentence = r.said.Say("phrases.done")
 	}
 	if sentence != "" {
 		if err := r.phrase(sentence); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/language"
 )
 
 // builtins are the skills that every character has, by name.
@@ -44,13 +45,15 @@ func (p *performance) text(name string) string {
 }
 
 // said are the phrases of the language in which a skill is asked for.
-func (l *Library) said(p *performance) phrases { return phrasesIn(cmp.Or(p.Language, l.o.Language)) }
+func (l *Library) said(p *performance) *language.Words {
+	return l.words.In(cmp.Or(p.Language, l.o.Language))
+}
 
 func greet(l *Library, p *performance) (Result, error) {
 	if name := p.text("name"); name != "" {
-		return felt(0.6, agent.Fill(l.said(p).helloTo, "name", name))
+		return felt(0.6, l.said(p).Say("skill.hello_to", "name", name))
 	}
-	return felt(0.6, l.said(p).hello)
+	return felt(0.6, l.said(p).Say("skill.hello"))
 }
 
 // help lists what a character knows how to do.
@@ -58,10 +61,14 @@ func (l *Library) help(p *performance) string {
 	said := l.said(p)
 	var names []string
 	for _, s := range l.of(p.Agent) {
-		names = append(names, cmp.Or(said.names[s.Name], s.Name))
+		name := s.Name
+		if key := "skill_names." + s.Name; said.Has(key) {
+			name = said.Say(key)
+		}
+		names = append(names, name)
 	}
 	slices.Sort(names)
-	return agent.Fill(said.knows, "skills", strings.Join(names, said.between))
+	return said.Say("skill.knows", "skills", strings.Join(names, said.Say("skill.between")))
 }
 
 func remember(l *Library, p *performance) (Result, error) {
@@ -72,7 +79,7 @@ func remember(l *Library, p *performance) (Result, error) {
 	if err := l.o.Remember(p.Call, p.text("name"), fact); err != nil {
 		return Result{}, err
 	}
-	return felt(0.2, l.said(p).kept)
+	return felt(0.2, l.said(p).Say("skill.kept"))
 }
 
 // mostSigned bounds a message to be signed, in bytes.
@@ -96,7 +103,7 @@ func sign(l *Library, p *performance) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, _ := felt(0.3, l.said(p).signed)
+	r, _ := felt(0.3, l.said(p).Say("skill.signed"))
 	r.Data = data
 	return r, nil
 }

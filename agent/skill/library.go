@@ -19,6 +19,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -44,6 +45,7 @@ type Options struct {
 // Library is the skills of the appliance.
 type Library struct {
 	o       Options
+	words   language.Catalogue
 	skills  map[string]Skill
 	order   []string // the names of bundles, those that are needed first; then the built-in ones
 	refused []Refusal

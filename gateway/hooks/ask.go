@@ -42,7 +42,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 			}
 			continue
 		}
-		if v, understood := judged(a); understood {
+		if v, understood := d.judged(a); understood {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			h.answer(v)
@@ -50,7 +50,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 		}
 		switch a.Outcome {
 		case agent.AnswerGiven:
-			q.Text = agent.Fill(d.phrases.again, "question", h.question.Text)
+			q.Text = d.words.Say("ask.again", "question", h.question.Text)
 		case agent.AnswerClosed: // the robot was made quiet, or its channel has closed
 			if !opens(ctx, reader) {
 				return
@@ -63,7 +63,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 }
 
 // judged is what an answer means, and whether it means anything.
-func judged(a agent.Answer) (v verdict, understood bool) {
+func (d *Door) judged(a agent.Answer) (v verdict, understood bool) {
 	v.how = a.Outcome
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
@@ -72,7 +72,7 @@ func judged(a agent.Answer) (v verdict, understood bool) {
 	case agent.AnswerDenied:
 		return v, true
 	case agent.AnswerGiven:
-		v.allow, understood = agent.YesOrNo(a.Text)
+		v.allow, understood = agent.YesOrNo(&d.all, a.Text)
 		return v, understood
 	}
 	return v, false

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // talk acts on the connected robots.
@@ -57,8 +58,9 @@ const holdFor = time.Minute
 // Door is what the hooks talk to.
 type Door struct {
 	o       Options
-	phrases phrases
-	changed chan struct{} // something shows that did not, or no longer
+	words   *language.Words    // of the household
+	all     language.Catalogue // in which answers may be
+	changed chan struct{}      // something shows that did not, or no longer
 
 	mu    sync.Mutex
 	table table
@@ -69,7 +71,7 @@ type Door struct {
 // New returns the door. Run has its sessions age, and show on robots.
 func New(o Options) *Door {
 	o.Hold = cmp.Or(o.Hold, holdFor)
-	return &Door{o: o, phrases: phrasesIn(o.Language), changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
+	return &Door{o: o, words: new(language.Catalogue).In(o.Language), changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
 }
 
 // Run has sessions age, and robots show what they do, until ctx ends or the bus

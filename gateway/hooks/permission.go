@@ -94,12 +94,12 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 		return nil, nil
 	}
 	a := &decided{}
-	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", d.phrases.denied}
+	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", d.words.Say("hooks.denied")}
 	switch {
 	case v.allow:
 		a.Output.Decision = decision{Behavior: "allow"}
 	case v.how == agent.AnswerDenied:
-		a.Output.Decision.Message = d.phrases.deniedElsewhere
+		a.Output.Decision.Message = d.words.Say("hooks.denied_elsewhere")
 	}
 	return a, nil
 }
@@ -150,7 +150,7 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 		}
 	}
 	session := name(s.slot)
-	h.question = agent.Question{ID: "hook-" + rand.Text(), Text: d.phrases.question(w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}
+	h.question = agent.Question{ID: "hook-" + rand.Text(), Text: question(d.words, w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}
 	d.held[h.question.ID] = h
 	d.o.Bus.Publish("", session, event.Asked{ID: h.question.ID, Text: h.question.Text})
 	return h

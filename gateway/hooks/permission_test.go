@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"}}`
@@ -219,7 +220,7 @@ func TestQuestions(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.body), &w); err != nil {
 			t.Fatal(err)
 		}
-		if got := phrasesIn(c.language).question(w); got != c.want {
+		if got := question(new(language.Catalogue).In(c.language), w); got != c.want {
 			t.Errorf("asked is %q, want %q", got, c.want)
 		}
 	}
@@ -243,7 +244,7 @@ func TestConcealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w := (wish{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
-			t.Errorf("%s: asked is %t, as %q", command, !asked, phrasesIn("en").question(w))
+			t.Errorf("%s: asked is %t, as %q", command, !asked, question(new(language.Catalogue).In("en"), w))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/language"
 )
 
 // TestFound: hooks that look for clawd-on-desk find this.
@@ -206,14 +207,14 @@ func FuzzWish(f *testing.F) {
 		`{"tool_name":"x","tool_input":7}`, `{"tool_name":"Bash","tool_input":{"command":"{where}"}}`} {
 		f.Add([]byte(body))
 	}
-	p := phrasesIn("en")
+	words := new(language.Catalogue).In("en")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w wish
 		if json.Unmarshal(body, &w) != nil {
 			return
 		}
 		w.Tool = clean(w.Tool, mostName)
-		if q := p.question(w); len(q) > 400 || strings.ContainsAny(q, "\n\r\t\x00") || !strings.HasSuffix(q, "?") {
+		if q := question(words, w); len(q) > 400 || strings.ContainsAny(q, "\n\r\t\x00") || !strings.HasSuffix(q, "?") {
 			t.Fatalf("asked is %q", q)
 		}
 	})
