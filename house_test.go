@@ -86,7 +86,8 @@ var arrows = map[string][]string{
 	"gateway/openclaw":  {"agent", "agent/feed", "agent/notice", "device", "event", "socket", "gateway/door"},
 	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "agent/passport", "device", "event",
 		"gateway/door"},
-	"gateway/hooks": {"agent", "agent/notice", "device", "event", "language", "perception", "remote", "voice", "socket", "gateway/door"}, // the scrubbing of keys
+	// Of remote the scrubbing of keys.
+	"gateway/hooks": {"agent", "agent/notice", "device", "event", "language", "perception", "remote", "voice", "socket", "gateway/door"},
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
 	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",

@@ -255,13 +255,16 @@ func TestModelsAreCancelled(t *testing.T) {
 		for name, before := range map[string]string{"before the first byte": "", "in the middle": m.pieces} {
 			t.Run(of+"/"+name, func(t *testing.T) {
 				gone := make(chan struct{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					_, _ = io.WriteString(w, before)
 					if before != "" {
 						w.(http.Flusher).Flush()
 					}
-					<-r.Context().Done() // the client hung up
+					time.AfterFunc(50*time.Millisecond, cancel) // not before the request is here, however long that took
+					<-r.Context().Done()                        // the client hung up
 					close(gone)
 				}))
 				defer s.Close()
@@ -270,8 +273,6 @@ func TestModelsAreCancelled(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer e.Close()
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(50*time.Millisecond, cancel)
 				if _, err := e.Continue(ctx, greeting(), ignore); err != context.Canceled {
 					t.Error(err)
 				}
