@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
 	"gateway/*": {"agent", "agent/feed", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "perception", "voice", "socket", "gateway/door",
+	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "language", "perception", "voice", "socket", "gateway/door",
 		"gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
 	"gateway/robot/udp":     {"device/xiaozhi"},
@@ -102,7 +102,8 @@ var arrows = map[string][]string{
 	// nothing of the doctor and the commands.
 	// The sample has what is said of the configuration's keys.
 	// As an app of Home Assistant it has other defaults.
-	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "packaging", "perception", "remote/supervisor", "voice"},
+	"cmd/perch/config": {"agent", "agent/manifest", "agent/reflex", "agent/skill", "device", "language", "packaging", "perception",
+		"remote/supervisor", "voice"},
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "language", "ota", "ota/*",
 		"perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},

@@ -40,8 +40,8 @@ func All() []Tag { return []Tag{English, German, Japanese, Chinese, Spanish, Fre
 // match nothing.
 func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
 
-// Among finds the language of a list for the first of some tags that fits one, as
-// the list writes it.
+// Among finds the language of a list for the first of some tags, or English names,
+// that fits one, as the list writes it.
 func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 	var known []language.Tag
 	for _, t := range list {
@@ -52,6 +52,9 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 		if len(tag) > longestTag {
 			continue
 		}
+		if own := spokenNames()[strings.ToLower(tag)]; own != "" {
+			tag = own
+		}
 		if wanted, err := language.Parse(tag); err == nil && wanted != language.Und {
 			if _, i, sure := matcher.Match(wanted); sure > language.No {
 				return list[i], true
@@ -59,6 +62,15 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 		}
 	}
 	return "", false
+}
+
+// spokenNames are the tags of languages that Whisper's servers call by their English
+// names.
+func spokenNames() map[string]string {
+	return map[string]string{"english": "en", "german": "de", "japanese": "ja", "chinese": "zh", "mandarin": "zh", "spanish": "es", "french": "fr",
+		"italian": "it", "portuguese": "pt", "dutch": "nl", "polish": "pl", "russian": "ru", "ukrainian": "uk", "korean": "ko", "swedish": "sv",
+		"danish": "da", "norwegian": "no", "finnish": "fi", "czech": "cs", "hungarian": "hu", "turkish": "tr", "arabic": "ar", "hindi": "hi",
+		"greek": "el", "romanian": "ro", "catalan": "ca"}
 }
 
 // Bounds of what a stranger's header is read of: bytes of it and of each tag, and

@@ -32,6 +32,9 @@ const LongestUtterance = 15 * time.Second
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
 	Voice    string // the engine's own name of a voice; of several engines, the first's
+	// Detect says that the speaker may speak another language than Language.
+	// Recognizers that can tell which find out themselves; others ignore it.
+	Detect bool
 	// Answer says that the utterance answers a question by yes or no. A
 	// recognizer may then listen for such answers and nothing else. Engines
 	// that cannot use it ignore it.
@@ -44,6 +47,9 @@ type Options struct {
 // Transcript is a recognizer's result for an utterance.
 type Transcript struct {
 	Text string
+	// Language is the one that the recognizer has heard, where it says so: a BCP 47
+	// tag, or its English name, "german", as Whisper's servers have it.
+	Language string
 	// Refused is true if there was speech but the recognizer rejects every text
 	// for it. Text is then empty.
 	Refused bool

@@ -162,11 +162,15 @@ func readOwn(name string) ([]byte, error) {
 	return text, err
 }
 
+// OwnPhrase is a sentence that the owner has in the place of the appliance's; mostly
+// there is none.
+func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
+
 // Phrase is a sentence that the appliance says by itself, such as "misheard": the
 // owner's own, or that of the language. The zero Book, with which configurations are
 // checked, says nothing.
 func (b *Book) Phrase(name string) string {
-	if own := b.phrases[name]; own != "" || b.words == nil {
+	if own := b.OwnPhrase(name); own != "" || b.words == nil {
 		return own
 	}
 	return b.words.Say("phrases." + name)

@@ -80,7 +80,7 @@ type Options struct {
 	Acknowledge func(id string) error
 	// ForgetConversation has one begin anew. It is no error where there is none.
 	ForgetConversation func(conversation string) error
-	Phrase             func(name string) string // what the appliance says by itself
+	Phrase             func(id device.ID, name string) string // what a robot says by itself
 	// Senses are what a robot notices, in a few words each, and nil where nothing is known.
 	Senses func(id device.ID, now time.Time) []string
 	// Find looks for what is on the network, until ctx ends.

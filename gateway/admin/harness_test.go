@@ -186,7 +186,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Robots:     h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
 		Engines: h.engines, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
 		Acknowledge: notifier{h.notices}.Acknowledge,
-		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(name string) string { return "😊 " + name },
+		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
 		Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },

@@ -55,7 +55,7 @@ func (b *busy[K]) end(one K) {
 // sound, its voice where its channel is open, its lights and its head. One that cannot
 // be reached shows the message when it next connects, and does no more.
 func (d *Door) identify(ctx context.Context, r device.Robot) (Taken, error) {
-	face, words := agent.SplitEmotion(d.o.Phrase(phraseHere))
+	face, words := agent.SplitEmotion(d.o.Phrase(r.ID, phraseHere))
 	queued, err := d.o.Talk.Alert(ctx, r.ID, cmp.Or(d.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
 	if err != nil || queued {
 		return Taken{err == nil, queued}, err
@@ -66,7 +66,7 @@ func (d *Door) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	defer d.identifying.end(r.ID)
 	if d.o.Board.Robot(r.ID).Talking {
 		// It shows that it is there already: what else it cannot do is no failure.
-		_, _ = d.o.Talk.Say(ctx, r.ID, d.o.Phrase(phraseHere))
+		_, _ = d.o.Talk.Say(ctx, r.ID, d.o.Phrase(r.ID, phraseHere))
 	}
 	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 	defer cancel()

@@ -150,7 +150,7 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 			Mind:        mindSaying(agent.Done{End: agent.Continue}),
 			Records:     NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 			Commands:    NewCommandQueue(&storetest.Table[[]Command]{}),
-			Synthesizer: &beepSynthesizer{}, Phrases: func(string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
+			Synthesizer: &beepSynthesizer{}, Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
 		server := httptest.NewServer(routesOf(t, s))
 		// The firmware sends no port.
 		conn, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/xiaozhi/v1/",

@@ -216,7 +216,7 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
 			t.Errorf("said %s", got)
 		}
-	}, func(o *Options) { o.Greet, o.Phrases = true, func(name string) string { return name } })
+	}, func(o *Options) { o.Greet, o.Phrases = true, func(_, name string) string { return name } })
 }
 
 // TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last

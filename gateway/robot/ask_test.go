@@ -205,7 +205,7 @@ func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out f
 func TestHalfAPhraseIsNone(t *testing.T) {
 	var b phrasebook
 	m := &failing{5}
-	texts := func(string) string { return "I cannot think right now." }
+	texts := func(string, string) string { return "I cannot think right now." }
 	for range 3 {
 		if b.begin() {
 			b.prepare(t.Context(), texts, m, voice.Options{}, slog.New(slog.DiscardHandler))

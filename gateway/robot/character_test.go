@@ -95,7 +95,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 		}
 	}, func(o *Options) {
 		o.Recognizer, o.Synthesizer, o.Speech = engines, engines, usual
-		o.Phrases = func(name string) string {
+		o.Phrases = func(_, name string) string {
 			if name == phraseAwake {
 				return "Yes?"
 			}

@@ -189,7 +189,7 @@ func TestANewChannelWaitsForNobody(t *testing.T) {
 func TestPhrasesAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.synthesizer.err = errors.New("away") }, func(o *Options) {
-			o.Phrases = func(n string) string { return "😊 " + n }
+			o.Phrases = func(_, n string) string { return "😊 " + n }
 		})
 		k.say(xiaozhi.Hello{})
 		k.synthesizer.err = nil

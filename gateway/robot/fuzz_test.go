@@ -314,7 +314,7 @@ func fuzzSession(t *testing.T, d *dice, phrases map[string]phrase) {
 			out(agent.Done{End: agent.Continue}))
 	}}
 	k := newTalkOn(t, mind, xiaozhi.Framing1, func(k *talk) { k.synthesizer.hurry, k.phrases = hurried, phrases },
-		func(o *Options) { o.Greet = true; o.Phrases = func(string) string { return "😊 Yes?" } })
+		func(o *Options) { o.Greet = true; o.Phrases = func(_, _ string) string { return "😊 Yes?" } })
 	k.recognizer.always = voice.Transcript{Text: "hello"}
 	aborts, listens := 0, 0
 	waiting := map[*inquiry]bool{} // taken, and not withdrawn

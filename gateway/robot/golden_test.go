@@ -181,7 +181,7 @@ func (sc *scenario) options(o *Options) {
 	}
 	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.",
 		"awake": "😊 Yes?"}
-	o.Phrases = func(name string) string { return phrases[name] }
+	o.Phrases = func(_, name string) string { return phrases[name] }
 }
 
 // afterwards is how long a transcript goes on after its last line of script.

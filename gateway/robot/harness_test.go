@@ -419,7 +419,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind,
 		Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
 		Sounds:  soundFiles{"purr": 1.5, "song": 20},
-		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 	o.stepped = func(in input, after state) {
 		if err := after.check(); err != nil {

@@ -40,7 +40,7 @@ func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer
 		Robots: robots, Bus: bus, Senses: perception.NewIntake(bus, robots, slog.New(slog.DiscardHandler)), Mind: mind,
 		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: recognizer, Synthesizer: &beepSynthesizer{hurry: 2},
-		Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -54,8 +54,9 @@ func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// Phrases are the appliance's own sentences, by name. An emoji may come first.
-type Phrases func(name string) string
+// Phrases are the appliance's own sentences, by language and name. An emoji may come
+// first.
+type Phrases func(language, name string) string
 
 // The phrases' names.
 const (
@@ -116,7 +117,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts Phrases, synthesizer voi
 	}()
 	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		p := phrase{}
-		p.face, p.text = agent.SplitEmotion(texts(name))
+		p.face, p.text = agent.SplitEmotion(texts(o.Language, name))
 		if p.text == "" {
 			continue
 		}

@@ -72,6 +72,9 @@ type Options struct {
 	Loudness    *voice.Loudness // of what robots say, by their ids; nil is nobody's business
 	Speech      voice.Options   // of robots without their own
 	Phrases     Phrases
+	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
+	// language goes on in the one of them that was heard.
+	Languages []string
 	// Character is what a robot has of its own; nil is nothing. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
@@ -197,6 +200,7 @@ const mostVoices = 16
 
 // phrasesOf are the phrases in a robot's voice. A new voice's are being made.
 func (s *Server) phrasesOf(o voice.Options) *phrasebook {
+	o.Detect = false // all that is spoken is the same
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, known := s.phrases.others[o]

@@ -349,7 +349,7 @@ func TestSoundThatIsNone(t *testing.T) {
 }
 
 func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
-	phrases := func(o *Options) { o.Phrases = func(name string) string { return "😢 " + name } }
+	phrases := func(o *Options) { o.Phrases = func(_, name string) string { return "😢 " + name } }
 	for name, c := range map[string]struct {
 		breakIt func(*talk)
 		want    string
@@ -392,7 +392,7 @@ func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) {
 			k.synthesizer.delay, k.recognizer.err = 2*time.Second, voice.ErrUnavailable
-		}, func(o *Options) { o.Phrases = func(name string) string { return "😢 " + name } })
+		}, func(o *Options) { o.Phrases = func(_, name string) string { return "😢 " + name } })
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket"})
 		k.channel.forget()
 		k.hears(xiaozhi.Auto, "x")

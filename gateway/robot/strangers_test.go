@@ -274,7 +274,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		o.Robots.(*registry).adopted = robotID
 		recognizer.let = make(chan struct{}) // of this bubble
 		o.Recognizer = recognizer
-		o.Phrases = func(name string) string {
+		o.Phrases = func(_, name string) string {
 			if name == phraseFailed {
 				return "Sorry."
 			}

@@ -64,7 +64,7 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 			Robots: robots, Bus: r.bus, Senses: perception.NewIntake(r.bus, robots, slog.New(slog.DiscardHandler)), Mind: answer("Yes."),
 			Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 			Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: synthesizer,
-			Phrases: func(string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+			Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 			Quiet: func(time.Time) bool {
 				r.mu.Lock()
 				defer r.mu.Unlock()

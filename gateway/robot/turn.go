@@ -14,6 +14,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 	"perch/voice"
 )
 
@@ -143,7 +144,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 
 // speakPhrase speaks a phrase that is not synthesized ahead, as one sentence.
 func (t *turn) speakPhrase(ctx context.Context, name string) error {
-	face, text := agent.SplitEmotion(t.session.Phrases(name))
+	face, text := agent.SplitEmotion(t.session.Phrases(t.own.Speech.Language, name))
 	if text == "" {
 		return nil
 	}
@@ -185,7 +186,17 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	}
 	text := strings.TrimSpace(transcript.Text)
 	t.session.tap.given("recognizer", text)
+	t.follow(transcript.Language)
 	return text, nil
+}
+
+// follow has the turn go on in the language that was heard, if that is one of the
+// household's.
+func (t *turn) follow(heard string) {
+	spoken, known := language.Among(t.session.Languages, heard)
+	if known && t.own.Speech.Detect && spoken != t.own.Speech.Language {
+		t.own.Speech.Language, t.own.Speech.Voice = spoken, "" // a voice is of one language
+	}
 }
 
 // mostGuests is how many utterances of strangers are recognized at a time, from

@@ -215,15 +215,15 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 	case ctx.Err() != nil:
 		return explanation{}, ctx.Err()
 	case errors.Is(err, agent.ErrBlind):
-		return s.excuse(phraseBlind), nil
+		return s.excuse(own.Speech.Language, phraseBlind), nil
 	}
 	s.logOf(from.robot).Warn("a picture was not looked at", "robot", from.robot, "err", err)
-	return s.excuse(phraseFailed), nil
+	return s.excuse(own.Speech.Language, phraseFailed), nil
 }
 
 // excuse is a phrase as an answer. The robot's tool fails without one.
-func (s *Server) excuse(name string) explanation {
-	_, text := agent.SplitEmotion(s.options.Phrases(name))
+func (s *Server) excuse(language, name string) explanation {
+	_, text := agent.SplitEmotion(s.options.Phrases(language, name))
 	return explanation{false, "RESPONSE", text}
 }
 

@@ -152,7 +152,7 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
 	bus := event.NewBus()
 	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Phrases: func(name string) string { return "😐 " + name }})
+		Phrases: func(_, name string) string { return "😐 " + name }})
 	t.Cleanup(bus.Close)
 	t.Cleanup(s.Close)
 	return s, routesOf(t, s)

@@ -19,7 +19,7 @@ type form struct {
 	before, past []byte
 }
 
-func newForm(model, language string) form {
+func newForm(model, language, format string) form {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	field := func(name, value string) {
@@ -29,7 +29,7 @@ func newForm(model, language string) form {
 	}
 	field("model", model)
 	field("language", language)
-	field("response_format", "json")
+	field("response_format", format)
 	_, _ = w.CreatePart(textproto.MIMEHeader{
 		"Content-Disposition": {`form-data; name="file"; filename="utterance.wav"`},
 		"Content-Type":        {"audio/wav"},

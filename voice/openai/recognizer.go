@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"perch/remote"
@@ -13,7 +14,10 @@ import (
 )
 
 // Recognizer implements voice.Recognizer.
-type Recognizer struct{ engine }
+type Recognizer struct {
+	engine
+	plain atomic.Bool // the server does not say which language it has heard
+}
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
@@ -21,7 +25,7 @@ func NewRecognizer(o Options) (*Recognizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recognizer{engine{o, client}}, nil
+	return &Recognizer{engine: engine{o, client}}, nil
 }
 
 // Check reports whether the server would recognize speech: it knows the
@@ -46,8 +50,25 @@ const mostTranscript = 64 << 10
 // Recognize implements voice.Recognizer. An utterance without a word is
 // refused, and so is one of which the server only names a sound, "[MUSIC]".
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	o.Language = cmp.Or(o.Language, r.o.Language)
-	form := newForm(r.o.Model, language(o.Language))
+	detect := o.Detect && !r.plain.Load()
+	heard, err := r.recognize(ctx, u, o, detect)
+	var fault *remote.Fault
+	if detect && errors.As(err, &fault) && (fault.Status == http.StatusBadRequest || fault.Status == http.StatusUnprocessableEntity) {
+		// Newer models give the text alone. If that is refused as well, it is for another cause.
+		if heard, err = r.recognize(ctx, u, o, false); err == nil {
+			r.plain.Store(true)
+		}
+	}
+	return heard, err
+}
+
+// recognize asks once. To detect the language, it is left out, and the longer answer
+// is asked for.
+func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
+	form := newForm(r.o.Model, language(cmp.Or(o.Language, r.o.Language)), "json")
+	if detect {
+		form = newForm(r.o.Model, "", "verbose_json")
+	}
 	request := remote.Request{Method: http.MethodPost, Path: "audio/transcriptions", ContentType: form.kind}
 	if r.o.StreamUpload {
 		if err := spoken(ctx, u); err != nil {
@@ -76,16 +97,16 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	text, complaint, ok := transcript(body)
+	heard, complaint, ok := transcript(body)
 	switch {
 	case complaint != "":
 		return voice.Transcript{}, r.client.Fault("could not recognize (" + r.client.Quote(complaint) + "); see the server's log")
 	case !ok:
 		return voice.Transcript{}, r.client.Fault("answers with something else than a transcript; check the url, which mostly ends in /v1")
-	case wordless(text):
+	case wordless(heard.Text):
 		return voice.Transcript{Refused: true}, nil
 	}
-	return voice.Transcript{Text: text}, nil
+	return heard, nil
 }
 
 // spoken waits until there is enough sound to be sent, or no more will come.

@@ -211,7 +211,8 @@ func FuzzTranscript(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		text, complaint, ok := transcript(body)
+		heard, complaint, ok := transcript(body)
+		text := heard.Text
 		if ok && complaint != "" || !ok && text != "" {
 			t.Errorf("%q, %q, %v", text, complaint, ok)
 		}

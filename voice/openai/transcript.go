@@ -5,23 +5,27 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"perch/voice"
 )
 
-// transcript takes the text out of an answer. The complaint is not empty
+// transcript takes the text out of an answer, and the language where it has one. The complaint is not empty
 // where the server says 200 and means an error, as whisper.cpp does.
-func transcript(body []byte) (text, complaint string, ok bool) {
+func transcript(body []byte) (heard voice.Transcript, complaint string, ok bool) {
 	var answer struct {
-		Text  *string
-		Error json.RawMessage
+		Text     *string
+		Language string
+		Error    json.RawMessage
 	}
 	if json.Unmarshal(body, &answer) != nil {
-		return "", "", false
+		return heard, "", false
 	}
 	if answer.Text != nil {
-		return strings.Join(strings.Fields(*answer.Text), " "), "", true
+		heard.Text, heard.Language = strings.Join(strings.Fields(*answer.Text), " "), answer.Language
+		return heard, "", true
 	}
 	if len(answer.Error) == 0 || string(answer.Error) == "null" {
-		return "", "", false
+		return heard, "", false
 	}
 	var object struct{ Message string }
 	if json.Unmarshal(answer.Error, &complaint) != nil {
@@ -29,7 +33,7 @@ func transcript(body []byte) (text, complaint string, ok bool) {
 		complaint = object.Message
 	}
 	complaint = cmp.Or(complaint, "it does not say why")
-	return "", complaint, false
+	return heard, complaint, false
 }
 
 // wordless reports whether a text has no letter and no digit outside of

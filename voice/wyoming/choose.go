@@ -27,6 +27,9 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 		}
 		t.Name, models = m.Name, []Model{m}
 	}
+	if o.Detect {
+		return t, nil // the server finds out
+	}
 	var ok bool
 	if t.Language, ok = spelled(models, s.language(o)); !ok {
 		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",

@@ -73,7 +73,7 @@ func (n *network) engine(t testing.TB, o Options) *Engine {
 func hears(text string, languages string) *fake {
 	return &fake{info: strings.Replace(whisper, `"en","de"`, languages, 1), script: func(p *peer, _ Event) {
 		p.until(TypeAudioStop)
-		p.event(TypeTranscript, Text{text}, nil)
+		p.event(TypeTranscript, Text{Text: text}, nil)
 		p.hangUp()
 	}}
 }

@@ -34,7 +34,8 @@ type Format struct {
 
 // Text is the data of every event that carries nothing but words.
 type Text struct {
-	Text string `json:"text"`
+	Text     string `json:"text"`
+	Language string `json:"language,omitempty"` // that was heard
 }
 
 // Failure is what a server says of a request it could not serve.

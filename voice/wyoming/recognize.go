@@ -23,12 +23,12 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	var text string
+	var heard Text
 	err = s.talk(ctx, within, func(ctx context.Context, c *call) error {
 		return sendSpeech(ctx, c, request, u)
 	}, func(c *call) error {
 		var err error
-		text, err = readText(c)
+		heard, err = readText(c)
 		return err
 	})
 	if err != nil {
@@ -37,7 +37,9 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	return voice.Spoken(text), nil
+	t := voice.Spoken(heard.Text)
+	t.Language = heard.Language
+	return t, nil
 }
 
 // sendSpeech sends u while it grows. From its end on the server has its time
@@ -65,27 +67,27 @@ const longestWrite = time.Minute
 
 // readText waits for the transcript. The parts that a streaming server sends
 // before are counted only where the whole never comes.
-func readText(c *call) (string, error) {
+func readText(c *call) (Text, error) {
 	var parts strings.Builder
 	var began time.Time // to write
 	for {
 		event, err := c.read()
 		if err != nil {
-			return "", err
+			return Text{}, err
 		}
 		var t Text
 		switch event.Type {
 		case TypeTranscript, TypeTranscriptChunk:
 			if err := event.Decode(&t); err != nil {
-				return "", err
+				return Text{}, err
 			}
 			if parts.Len()+len(t.Text) > voice.LongestTranscript && event.Type == TypeTranscriptChunk || len(t.Text) > voice.LongestTranscript {
-				return "", reason("its text is longer than anything that can be said in that time; it runs in circles")
+				return Text{}, reason("its text is longer than anything that can be said in that time; it runs in circles")
 			}
 		}
 		switch event.Type {
 		case TypeTranscript:
-			return t.Text, nil
+			return t, nil
 		case TypeTranscriptChunk:
 			parts.WriteString(t.Text)
 			if t.Text == "" {
@@ -96,13 +98,13 @@ func readText(c *call) (string, error) {
 				began = time.Now()
 			}
 			if time.Since(began) > longestWrite {
-				return "", reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
+				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
 			}
 			if err := c.goOn(); err != nil {
-				return "", err
+				return Text{}, err
 			}
 		case TypeTranscriptStop:
-			return parts.String(), nil
+			return Text{Text: parts.String()}, nil
 		}
 	}
 }

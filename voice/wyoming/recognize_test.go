@@ -32,7 +32,7 @@ func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
 					reached <- int16(binary.LittleEndian.Uint16(e.Payload[i:]))
 				}
 			case TypeAudioStop:
-				p.event(TypeTranscript, Text{" turn the\nlight on "}, nil)
+				p.event(TypeTranscript, Text{Text: " turn the\nlight on "}, nil)
 				p.hangUp()
 			}
 		}
@@ -96,7 +96,7 @@ func TestAServerThatEndsTheUtteranceItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{info: whisper, script: func(p *peer, _ Event) {
 			p.until(TypeAudioChunk)
-			p.event(TypeTranscript, Text{"stop"}, nil)
+			p.event(TypeTranscript, Text{Text: "stop"}, nil)
 			p.hangUp()
 		}}
 		e := f.piped(t, Options{})
@@ -143,12 +143,12 @@ func TestRecognizersThatFail(t *testing.T) {
 		"runs in circles": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			for {
-				p.event(TypeTranscriptChunk, Text{"thank you "}, nil)
+				p.event(TypeTranscriptChunk, Text{Text: "thank you "}, nil)
 			}
 		}, []string{"runs in circles"}},
 		"has no end": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
-			p.event(TypeTranscript, Text{strings.Repeat("thank you ", 1000)}, nil)
+			p.event(TypeTranscript, Text{Text: strings.Repeat("thank you ", 1000)}, nil)
 		}, []string{"runs in circles"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,18 +192,18 @@ func TestARecognizerThatIsSilent(t *testing.T) {
 		}, "did not answer within 4s", 4 * time.Second},
 		"writes along": {func(p *peer, _ Event) { // what it hears, from the first word on
 			p.until(TypeAudioChunk)
-			p.event(TypeTranscriptChunk, Text{"a"}, nil)
+			p.event(TypeTranscriptChunk, Text{Text: "a"}, nil)
 			p.until(TypeAudioStop)
 			time.Sleep(3 * time.Second)
-			p.event(TypeTranscript, Text{"aaa"}, nil)
+			p.event(TypeTranscript, Text{Text: "aaa"}, nil)
 		}, "", 3 * time.Second},
 		"works on": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			for range 3 {
 				time.Sleep(3 * time.Second)
-				p.event(TypeTranscriptChunk, Text{"a"}, nil)
+				p.event(TypeTranscriptChunk, Text{Text: "a"}, nil)
 			}
-			p.event(TypeTranscript, Text{"aaa"}, nil)
+			p.event(TypeTranscript, Text{Text: "aaa"}, nil)
 		}, "", 9 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestChoosingARecognizer(t *testing.T) {
 					t.Errorf("asked with %s (%v)", first.Data, err)
 				}
 				p.until(TypeAudioStop)
-				p.event(TypeTranscript, Text{"yes"}, nil)
+				p.event(TypeTranscript, Text{Text: "yes"}, nil)
 			}}
 			test.o.Address = f.listen(t)
 			e := newEngine(t, test.o)

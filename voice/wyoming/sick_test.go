@@ -69,7 +69,7 @@ func TestATranscriptHasAnEnd(t *testing.T) {
 		server := &fake{info: whisper, script: func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			for range 3600 {
-				p.event(TypeTranscriptChunk, Text{"a"}, nil)
+				p.event(TypeTranscriptChunk, Text{Text: "a"}, nil)
 				time.Sleep(time.Second)
 			}
 		}}

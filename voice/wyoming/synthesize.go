@@ -64,7 +64,7 @@ func sendPieces(c *call, v *Voice, text string) error {
 		return err
 	}
 	for _, p := range pieces(text) {
-		if err := c.send(TypeSynthesizeChunk, Text{p}, nil); err != nil {
+		if err := c.send(TypeSynthesizeChunk, Text{Text: p}, nil); err != nil {
 			return err
 		}
 	}

@@ -124,7 +124,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 func TestManyAskOnceWhatIsServed(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, _ Event) {
 		p.until(TypeAudioStop)
-		p.event(TypeTranscript, Text{"yes"}, nil)
+		p.event(TypeTranscript, Text{Text: "yes"}, nil)
 	}}
 	e := newEngine(t, Options{Address: f.listen(t)})
 	var all sync.WaitGroup

@@ -153,7 +153,7 @@ func (a *Appliance) newRobots() error {
 		Commands: a.waiting,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
-		Phrases:  a.Engines.Book.Phrase,
+		Phrases: a.Engines.Phrase, Languages: c.Language.List(),
 		Settled:  settled(a.Engines.Book),
 		Loudness: &a.loudness,
 		Quiet:    func(now time.Time) bool { return c.Behaviours.Quiet.Hours.Contains(now.In(a.zone)) },
@@ -177,7 +177,7 @@ func (a *Appliance) newAdmin() {
 		Acknowledge: a.notifier.Acknowledge, Engines: tries{a.Engines, a.Characters.common.Speech, a.zone}, Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures,
 		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.passports, a.Skills.Library, a.Bus},
-		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Engines.Book.Phrase,
+		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Characters.phrase(a.Engines),
 		Diary:  func(n int) any { return a.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
@@ -212,8 +212,8 @@ func (a *Appliance) openWyoming() error {
 	if err != nil {
 		return ListenError(address, "wyoming.listen", err)
 	}
-	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Language: a.Config.Language, Zone: a.zone,
-		Sorry: a.Engines.Book.Phrase("failed"), Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
+	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Language: a.Config.Language.First(), Zone: a.zone,
+		Sorry: a.Engines.Phrase(a.Config.Language.First(), "failed"), Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
 	if len(a.Engines.sphinx) > 0 {
 		o.Recognizer = a.Engines.sphinx[0]
 	}

@@ -23,6 +23,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/gateway/robot"
+	"perch/language"
 	"perch/store"
 	"perch/voice"
 )
@@ -255,12 +256,20 @@ func (k *characters) named(name string) (castCharacter, bool) {
 // Of is what a robot has of its own. It does not block.
 func (k *characters) Of(id device.ID) robot.Character {
 	s, c := k.robots.Settings(id), k.common
+	if all := k.config.Language.List(); len(all) > 1 && k.persona.Language == "" {
+		c.Speech.Detect = true
+		if r, err := k.robots.Get(id); err == nil {
+			spoken, _ := language.Among(all, language.Accepted(r.Language)...)
+			c.Speech.Language = cmp.Or(spoken, c.Speech.Language)
+		}
+	}
 	if s == (device.Settings{}) {
 		return c
 	}
 	own, has := k.named(s.Persona)
 	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, own.First)
-	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice)}
+	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice),
+		Detect: c.Speech.Detect && cmp.Or(s.Language, own.Language) == ""}
 	if !has {
 		own.Persona, own.Brain = k.persona, agent.BrainOptions{} // which its brains have been given
 	}
@@ -269,6 +278,11 @@ func (k *characters) Of(id device.ID) robot.Character {
 		c.Persona = &own.Persona
 	}
 	return c
+}
+
+// phrase finds the appliance's own sentences in a robot's language.
+func (k *characters) phrase(e *engines) func(device.ID, string) string {
+	return func(id device.ID, name string) string { return e.Phrase(k.Of(id).Speech.Language, name) }
 }
 
 // Complete sets the name, persona and brain of a robot's turn.

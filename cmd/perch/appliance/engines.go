@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/espeak"
@@ -31,7 +32,7 @@ type engines struct {
 	recognizers  voice.Recognizers
 	synthesizers voice.Synthesizers
 	brains       []agent.Brain
-	Book         *reflex.Book // what the appliance says by itself
+	Book         *reflex.Book // of the household's first language
 	sphinx       []*sphinx.Engine
 	espeak       []*espeak.Engine
 	deep         []thinker.Model // for hard questions
@@ -40,7 +41,8 @@ type engines struct {
 	closers      []func()
 
 	language string // of the household
-	checks   bool   // their options are checked, and nothing is made
+	words    language.Catalogue
+	checks   bool // their options are checked, and nothing is made
 
 	publish     func(event.Event) // of what fails; nil where nobody listens
 	findWyoming func(ctx context.Context) ([]string, error)
@@ -109,6 +111,16 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 		}
 	}
 	return e, nil
+}
+
+// Phrase is a sentence of the appliance in a language: the owner's own in that of the
+// household's book. An empty tag is the household's.
+func (e *engines) Phrase(tag, name string) string {
+	words := e.words.In(cmp.Or(tag, e.language))
+	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
+		return own
+	}
+	return words.Say("phrases." + name)
 }
 
 // shownAddress is where an engine is, without what in its address may be a secret.

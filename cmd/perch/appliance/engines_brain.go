@@ -29,7 +29,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 	}
 	switch b.Kind {
 	case "reflex":
-		own, err := reflex.LoadEach([]string{c.Language}, b.Sentences)
+		own, err := reflex.LoadEach(config.ReflexLanguages(c), b.Sentences)
 		if err != nil || e.checks {
 			return err
 		}
@@ -51,7 +51,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 			return err
 		}
 		brain, err := made(e, assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST,
-			CutOff: e.Book.Phrase("cut_off"), FirstWithin: time.Duration(b.Within)}, assist.New)
+			CutOff: e.Phrase("", "cut_off"), FirstWithin: time.Duration(b.Within)}, assist.New)
 		if err != nil || e.checks {
 			return err
 		}
@@ -92,8 +92,8 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 	if e.checks {
 		return nil
 	}
-	o.CutOff, o.Refused = e.Book.Phrase("cut_off"), e.Book.Phrase("refused")
-	o.Unspeakable, o.Done = e.Book.Phrase("unspeakable"), e.Book.Phrase("done")
+	o.CutOff, o.Refused = e.Phrase("", "cut_off"), e.Phrase("", "refused")
+	o.Unspeakable, o.Done = e.Phrase("", "unspeakable"), e.Phrase("", "done")
 	e.think(e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log), thinker.New(o))
 	return nil
 }

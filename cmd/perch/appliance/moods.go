@@ -15,7 +15,7 @@ func (a *Appliance) newMoods() {
 	if err != nil {
 		a.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
 	}
-	a.sentiment = func(text string) float64 { return words.Analyse(text, a.Config.Language).Valence }
+	a.sentiment = func(text string) float64 { return words.Analyse(text, a.Config.Language.First()).Valence }
 	if a.Config.Mood == "off" {
 		return
 	}

@@ -22,7 +22,7 @@ func (a *Appliance) openPage(l *locks) error {
 	if a.Config.Web.IngressListen != "" {
 		proxies = nil // they have an address of their own
 	}
-	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language, Version: a.Version, Secret: l.token, Kept: a.identity,
+	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token, Kept: a.identity,
 		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log})
 	return err
 }

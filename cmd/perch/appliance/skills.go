@@ -32,7 +32,7 @@ func (a *Appliance) newSkills() (err error) {
 	}
 	a.Skills.Library, err = skill.New(skill.Options{
 		Folder: SkillFolder(a.Config, a.Data), Trust: trust, Publish: a.Bus.Publish, Log: a.Log,
-		Language: a.Config.Language,
+		Language: a.Config.Language.First(),
 		Skills:   func(character string) []string { return a.Characters.SkillsOf(character) }, // which are made later, and before a turn
 		Remember: func(c skill.Call, name, fact string) error {
 			now := cmp.Or(c.Now, time.Now())

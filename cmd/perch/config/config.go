@@ -25,15 +25,15 @@ import (
 // packaging/perch.yaml, and nothing else. Other packages get what concerns
 // them as their own small options.
 type Config struct {
-	Listen         []string `yaml:"listen"`
-	Local          []string `yaml:"local"`
-	TLS            TLS      `yaml:"tls"`
-	Name           string   `yaml:"name"`
-	PublicURL      string   `yaml:"public_url"`
-	AllowedHosts   []string `yaml:"allowed_hosts"`
-	AllowedOrigins []string `yaml:"allowed_origins"`
-	Timezone       string   `yaml:"timezone"`
-	Language       string   `yaml:"language"`
+	Listen         []string  `yaml:"listen"`
+	Local          []string  `yaml:"local"`
+	TLS            TLS       `yaml:"tls"`
+	Name           string    `yaml:"name"`
+	PublicURL      string    `yaml:"public_url"`
+	AllowedHosts   []string  `yaml:"allowed_hosts"`
+	AllowedOrigins []string  `yaml:"allowed_origins"`
+	Timezone       string    `yaml:"timezone"`
+	Language       Languages `yaml:"language"`
 	MDNS           struct {
 		Enabled    bool     `yaml:"enabled"`
 		Interfaces []string `yaml:"interfaces"`

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"perch/agent/reflex"
 )
 
 // Engines that run elsewhere have a url, and where they want one a key: as it
@@ -180,23 +178,11 @@ func (k *checker) engines(c *Config) {
 // languageTag is what a language is called by, in part: BCP 47.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
-// reflexes reports whether the reflex brain is among the brains.
-func (c *Config) reflexes() bool {
-	return slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" })
-}
-
 func (k *checker) brains(c *Config) {
 	if len(c.Brains) == 0 {
 		k.fault("brains", "at least one is needed")
 	}
-	if !languageTag.MatchString(c.Language) {
-		k.fault("language", "%q is no language such as en or de-AT", c.Language)
-		return
-	}
-	if _, err := reflex.Load(c.Language, ""); err != nil && c.reflexes() {
-		k.fault("language", "%s", err)
-		return
-	}
+	k.household(c)
 	for i, b := range c.Brains {
 		k.engine(c, "brains", i, b.Kind, b)
 	}

@@ -4,7 +4,73 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/language"
 )
+
+// Languages are those of a household, the usual one first: "de", or "en, de".
+type Languages string
+
+// UnmarshalYAML takes one language or a list.
+func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*l = Languages(n.Value)
+		return nil
+	}
+	var all []string
+	if err := n.Decode(&all); err != nil {
+		return fmt.Errorf("line %d: language is one such as de, or a list such as [en, de]", n.Line)
+	}
+	*l = Languages(strings.Join(all, ", "))
+	return nil
+}
+
+// List are the languages, one by one.
+func (l Languages) List() (all []string) {
+	for one := range strings.SplitSeq(string(l), ",") {
+		all = append(all, strings.TrimSpace(one))
+	}
+	return all
+}
+
+// First is the usual one.
+func (l Languages) First() string { return l.List()[0] }
+
+// mostLanguages bounds a household's languages: in each of them sentences are spoken
+// ahead.
+const mostLanguages = 8
+
+// household checks the household's languages.
+func (k *checker) household(c *Config) {
+	all := c.Language.List()
+	if len(all) > mostLanguages {
+		k.fault("language", "%d languages are more than %d", len(all), mostLanguages)
+	}
+	for i, tag := range all {
+		switch {
+		case !languageTag.MatchString(tag):
+			k.fault("language", "%q is no language such as en or de-AT", tag)
+		case slices.Contains(all[:i], tag):
+			k.fault("language", "%s is there twice", tag)
+		}
+	}
+}
+
+// ReflexLanguages are the spoken languages that the reflex brain knows, the
+// household's first; English where it knows none.
+func ReflexLanguages(c *Config) (known []string) {
+	for _, tag := range c.spoken() {
+		if _, ok := language.Match(tag); ok {
+			known = append(known, tag)
+		}
+	}
+	if len(known) == 0 {
+		known = []string{ownLanguage}
+	}
+	return known
+}
 
 // languages has Japanese spoken by what can read it, where no synthesizer was chosen.
 func (k *checker) languages(c *Config) {
@@ -17,7 +83,7 @@ func (k *checker) languages(c *Config) {
 
 // spoken are the languages in which robots are talked to, without their regions.
 func (c *Config) spoken() (all []string) {
-	tags := []string{c.Language}
+	tags := c.Language.List()
 	if persona, err := Persona(c); err == nil { // one that cannot be read is a fault of its own
 		tags = append(tags, persona.Language)
 	}
@@ -50,6 +116,10 @@ func (r Recognizer) hears(language string) bool { return r.Kind != "sphinx" || l
 // unknownLanguages warns of those that no engine knows.
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
+		if _, words := language.Match(l); !words {
+			all = append(all, Warning{"language", fmt.Sprintf("what Perch and its reflex brain say by themselves is English where people speak %q; "+
+				"another brain answers in it", l)})
+		}
 		if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(l) }) {
 			all = append(all, Warning{"language", fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
 				"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l)})

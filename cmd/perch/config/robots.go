@@ -147,7 +147,7 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 		return all
 	}
 	base, _, _ := strings.Cut(strings.ToLower(s.Language), "-")
-	if base != ownLanguage && !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.Kind != "sphinx" }) {
+	if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(base) }) {
 		refuse("language", "no recognizer hears %q: sphinx knows English alone; add another to speech.recognizers", s.Language)
 	}
 	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" })
@@ -221,8 +221,7 @@ func (c *Config) Synthesizers() []Synthesizer {
 }
 
 // Book is the reflex brain's book, whose sentences the embedded recognizer
-// listens for. In a language that it does not have, the appliance's own
-// sentences are English, where other brains answer.
+// listens for: of the household's first language that it speaks, or English.
 func Book(c *Config) (*reflex.Book, error) {
 	own := ""
 	for _, b := range c.Brains {
@@ -230,14 +229,11 @@ func Book(c *Config) (*reflex.Book, error) {
 			own = b.Sentences
 		}
 	}
-	book, err := reflex.Load(c.Language, own)
-	if err != nil && !c.reflexes() {
-		book, err = reflex.Load(ownLanguage, own)
-	}
+	books, err := reflex.LoadEach(ReflexLanguages(c), own)
 	if err != nil {
 		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
 	}
-	return book, nil
+	return books[0], nil
 }
 
 // ownLanguage is that of the appliance's own sentences, where they are in no other.
@@ -264,5 +260,5 @@ func Speech(c *Config) (voice.Options, error) {
 	if err != nil {
 		return voice.Options{}, err
 	}
-	return voice.Options{Language: cmp.Or(persona.Language, c.Language)}, nil
+	return voice.Options{Language: cmp.Or(persona.Language, c.Language.First())}, nil
 }
