@@ -69,8 +69,8 @@ var arrows = map[string][]string{
 	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
 
 	"gateway/*": {"agent", "agent/feed", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
-	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "language", "perception", "voice", "socket", "gateway/door",
-		"gateway/robot/control", "gateway/robot/udp"},
+	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "language", "perception", "voice", "socket",
+		"gateway/door", "gateway/robot/control", "gateway/robot/udp"},
 	"gateway/robot/control": {},
 	"gateway/robot/udp":     {"device/xiaozhi"},
 	"gateway/web": {"language", "agent", "agent/mood", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket",
@@ -161,6 +161,7 @@ var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store
 // and one transcript is of a turn that both relays and the doors of avatar programs show.
 var testArrows = map[string][]string{
 	"gateway/avatar": {"event"},
+	"gateway/robot":  {"agent/reflex"}, // a talk in each language is answered
 	"gateway/relay":  {"gateway/aituber", "gateway/llmvtuber", "gateway/openclaw"},
 }
 

@@ -36,8 +36,7 @@ const (
 func All() []Tag { return []Tag{English, German, Japanese, Chinese, Spanish, French} }
 
 // Match finds the catalogue for the first of some tags that has one: "de-AT" is
-// German, and so is "gsw"; "zh" and "zh-CN" are "zh-Hans". Unknown tags such as "xx"
-// match nothing.
+// German; "zh" and "zh-CN" are "zh-Hans". Other tags such as "xx" match nothing.
 func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
 
 // Among finds the language of a list for the first of some tags, or English names,
@@ -56,12 +55,20 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 			tag = own
 		}
 		if wanted, err := language.Parse(tag); err == nil && wanted != language.Und {
-			if _, i, sure := matcher.Match(wanted); sure > language.No {
+			_, i, sure := matcher.Match(wanted)
+			if sure > language.No && base(wanted) == base(known[i]) {
 				return list[i], true
 			}
 		}
 	}
 	return "", false
+}
+
+// base is a tag's language without script and region. What CLDR holds for understood
+// beside that, such as English by people in Iceland, is another language.
+func base(tag language.Tag) string {
+	b, _ := tag.Base()
+	return b.String()
 }
 
 // spokenNames are the tags of languages that Whisper's servers call by their English

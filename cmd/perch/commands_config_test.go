@@ -48,6 +48,10 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 		{"language: de-AT\nbrains: [{kind: none}]", deaf + ` "de": sphinx knows English alone; add one of kind wyoming`, dumb},
 		{"language: de\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
+		{"language: [en, de]\nspeech: {" + whisper + "}", "no faults", "language"},
+		{"language: en, de", deaf + ` "de": sphinx knows English alone`, dumb},
+		{"language: de\nbrains: [{kind: reflex}]", deaf + ` "de"`, dumb}, // it is accepted all the same
+		{"language: it\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", `what Perch says by itself is English where people speak "it"`, deaf},
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + ", synthesizers: [{kind: espeak}]}",
 			dumb + ` "ja": espeak cannot read kanji; add {kind: openjtalk}, before espeak`, deaf},
 		{"language: en\nspeech: {synthesizers: [{kind: openjtalk}]}", dumb + ` "en": openjtalk speaks Japanese alone; add {kind: espeak}`, deaf},

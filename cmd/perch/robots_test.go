@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -161,6 +162,40 @@ func TestRobotsOfTheFile(t *testing.T) {
 		t.Errorf("without its file it is %+v", butler)
 	}
 	h.Robots.Fix(map[device.ID]device.Settings{})
+}
+
+// TestTheLanguageOfARobot: its setting goes before what it says at its check-in, and
+// that before the household's first; what is none of the household's changes nothing.
+func TestTheLanguageOfARobot(t *testing.T) {
+	c := appliancetest.Config()
+	c.Language, c.Rules = "en, de, zh", []config.Rule{}
+	c.Speech.Recognizers = append(c.Speech.Recognizers, config.Recognizer{Kind: "wyoming", URL: "tcp://127.0.0.1:1"})
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+		t.Fatal(wrong)
+	}
+	h := open(t, c, t.TempDir())
+	for i, said := range []struct{ header, want string }{
+		{"de-DE,de;q=0.9,en;q=0.8", "de"}, {"zh-CN", "zh"}, {"xx", "en"}, {"fr", "en"}, {"", "en"}, {strings.Repeat("de-", 5000), "en"},
+	} {
+		mac := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", i)
+		h.Token("/xiaozhi/ota/", "Device-Id", mac, "Accept-Language", said.header)
+		id, err := device.ParseID(mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: said.want, Detect: true}) {
+			t.Errorf("%.40q: %+v", said.header, got)
+		}
+		if i == 0 {
+			h.command("robot set "+string(id)+" language=zh", 0)
+			if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: "zh"}) {
+				t.Errorf("with a setting: %+v", got)
+			}
+		}
+	}
+	if got := h.Engines.Phrase("zh", "awake"); got != "😊 我在，请说。" {
+		t.Errorf("in Chinese it says %q", got)
+	}
 }
 
 // TestFaultsOfRobots are told with their key.

@@ -21,8 +21,10 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
+	"perch/agent/reflex"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/language"
 	"perch/voice"
 )
 
@@ -156,6 +158,13 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.transcripts), replies: slices.Clone(sc.replies),
 			withdrawals: map[string]context.CancelFunc{}}
 		mind := &scriptedMind{answer: p.answer}
+		if spoken := sc.languages(); spoken != nil {
+			books, err := reflex.LoadEach(spoken, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			mind.answer = reflex.New(books, "Chan", nil, nil, nil).Think
+		}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
 			for _, text := range sc.setup["waiting"] {
@@ -182,6 +191,20 @@ func (sc *scenario) options(o *Options) {
 	phrases := map[string]string{"misheard": "🤔 Pardon?", "failed": "😢 That failed.", "away": "😢 Nobody here.", "deaf": "😢 I am deaf.",
 		"awake": "😊 Yes?"}
 	o.Phrases = func(_, name string) string { return phrases[name] }
+	if spoken := sc.languages(); spoken != nil {
+		var words language.Catalogue
+		o.Phrases = func(tag, name string) string { return words.In(tag).Say("phrases." + name) }
+		o.Languages, o.Speech = spoken, voice.Options{Language: spoken[0], Detect: len(spoken) > 1}
+	}
+}
+
+// languages are those in which the reflex brain answers; none is a mind that is
+// scripted as well.
+func (sc *scenario) languages() []string {
+	if sc.one("language") == "" {
+		return nil
+	}
+	return strings.Split(sc.one("language"), ", ")
 }
 
 // afterwards is how long a transcript goes on after its last line of script.
@@ -412,8 +435,13 @@ func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Opti
 	if err := p.wait(ctx, next.at); err != nil {
 		return voice.Transcript{}, err
 	}
-	text := p.quoted(next.rest)
-	return voice.Transcript{Text: text, Refused: text == ""}, nil
+	heard := voice.Transcript{}
+	if strings.HasPrefix(next.rest, "{") { // with the language that was heard
+		return heard, json.Unmarshal([]byte(next.rest), &heard)
+	}
+	heard.Text = p.quoted(next.rest)
+	heard.Refused = heard.Text == ""
+	return heard, nil
 }
 
 func (p *player) wait(ctx context.Context, at time.Duration) error {

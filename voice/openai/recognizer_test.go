@@ -84,6 +84,43 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
+// TestTheLanguageThatWasHeard is asked for where the speaker may speak another; a
+// server that has no such answer is asked for the text alone from then on.
+func TestTheLanguageThatWasHeard(t *testing.T) {
+	for _, verbose := range []bool{true, false} {
+		var asked []string
+		r := recognizer(t, Options{URL: server(t, func(w http.ResponseWriter, r *http.Request) {
+			got := strings.Join(readForm(t, r).fields[:2], " ")
+			asked = append(asked, got)
+			switch {
+			case !strings.Contains(got, "verbose_json"):
+				_, _ = io.WriteString(w, `{"text":"Hallo"}`)
+			case verbose:
+				_, _ = io.WriteString(w, `{"task":"transcribe","language":"german","duration":1,"text":"Hallo"}`)
+			default:
+				http.Error(w, `{"error":{"message":"response_format is not supported"}}`, http.StatusBadRequest)
+			}
+		}), Model: "m"})
+		want, once := voice.Transcript{Text: "Hallo", Language: "german"}, []string{"model=m response_format=verbose_json"}
+		all := append(once, once...)
+		if !verbose {
+			want.Language = ""
+			all = append(once, "model=m language=en", "model=m language=en")
+		}
+		for range 2 {
+			u := voice.NewUtterance()
+			u.Write(ramp(8000))
+			u.Finish()
+			if got, err := r.Recognize(t.Context(), u, voice.Options{Language: "en", Detect: true}); err != nil || got != want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+		if !slices.Equal(asked, all) {
+			t.Errorf("asked for %q", asked)
+		}
+	}
+}
+
 func TestLanguages(t *testing.T) {
 	for tag, want := range map[string]string{"en": "en", "en-GB": "en", "DE_de": "", "": "", "yue-HK": "yue", "x": "", "english": "", "e\r\n": ""} {
 		if got := language(tag); got != want {

@@ -56,6 +56,28 @@ func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
 	}
 }
 
+// TestTheLanguageThatWasHeard is the server's word; where the speaker may speak
+// another, it is asked for none.
+func TestTheLanguageThatWasHeard(t *testing.T) {
+	f := &fake{info: whisper, script: func(p *peer, first Event) {
+		var ask Transcribe
+		if err := first.Decode(&ask); err != nil || ask != (Transcribe{}) {
+			t.Errorf("asked by %s", first.Data)
+		}
+		for p.next().Type != TypeAudioStop {
+		}
+		p.event(TypeTranscript, Text{Text: "Hallo", Language: "de"}, nil)
+		p.hangUp()
+	}}
+	u := voice.NewUtterance()
+	u.Write(make([]int16, voice.MicFrame))
+	u.Finish()
+	got, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), u, voice.Options{Language: "en", Detect: true})
+	if err != nil || got != (voice.Transcript{Text: "Hallo", Language: "de"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestTranscripts(t *testing.T) {
 	part := func(s string) string { return `{"type":"transcript-chunk","data":{"text":"` + s + `"}}` + "\n" }
 	for name, test := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/agent/reflex"
 	"perch/language"
 )
 
@@ -54,6 +55,10 @@ func (k *checker) household(c *Config) {
 			k.fault("language", "%q is no language such as en or de-AT", tag)
 		case slices.Contains(all[:i], tag):
 			k.fault("language", "%s is there twice", tag)
+		case slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" }):
+			if _, err := reflex.Load(tag, ""); err != nil {
+				k.fault("language", "%s", err)
+			}
 		}
 	}
 }
@@ -117,8 +122,7 @@ func (r Recognizer) hears(language string) bool { return r.Kind != "sphinx" || l
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
 		if _, words := language.Match(l); !words {
-			all = append(all, Warning{"language", fmt.Sprintf("what Perch and its reflex brain say by themselves is English where people speak %q; "+
-				"another brain answers in it", l)})
+			all = append(all, Warning{"language", fmt.Sprintf("what Perch says by itself is English where people speak %q; its brain answers in it", l)})
 		}
 		if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(l) }) {
 			all = append(all, Warning{"language", fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
