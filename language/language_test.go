@@ -199,7 +199,8 @@ func TestMatch(t *testing.T) {
 	for tags, want := range map[string]Tag{
 		"de-AT": German, "zh": Chinese, "zh-CN": Chinese, "zh-TW": Chinese, "ja-JP": Japanese, "es-419": Spanish,
 		"fr_CA": French, "en-GB": English, "xx,fr": French, "german": German, "Chinese": Chinese, "pt,de": German,
-		"xx": "", "": "", "pt": "", "tlh": "", "gsw": "", "is": "", "cy": "", "gl": "", "und": "", "no tag": "", "de-" + strings.Repeat("x", 40): "", "\xff": "",
+		"xx": "", "": "", "pt": "",
+		"tlh": "", "gsw": "", "is": "", "cy": "", "gl": "", "und": "", "no tag": "", "de-" + strings.Repeat("x", 40): "", "\xff": "",
 	} {
 		if got, found := Match(strings.Split(tags, ",")...); got != want || found != (want != "") {
 			t.Errorf("Match(%q) is %q, %v", tags, got, found)

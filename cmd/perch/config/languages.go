@@ -122,7 +122,8 @@ func (r Recognizer) hears(language string) bool { return r.Kind != "sphinx" || l
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
 		if _, words := language.Match(l); !words {
-			all = append(all, Warning{"language", fmt.Sprintf("what Perch says by itself is English where people speak %q; its brain answers in it", l)})
+			all = append(all, Warning{"language",
+				fmt.Sprintf("what Perch says by itself is English where people speak %q; its brain answers in it", l)})
 		}
 		if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(l) }) {
 			all = append(all, Warning{"language", fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
