@@ -96,7 +96,7 @@ bundled() {
 # has elsewhere. They are not packed, so that the links hold.
 docs() {
 	doc=$stage/usr/share/doc/perch
-	for page in README.md SECURITY.md CONTRIBUTING.md $(git ls-files 'docs/*.md'); do
+	for page in $(git ls-files 'README*.md' 'docs/*.md') SECURITY.md CONTRIBUTING.md; do
 		mkdir -p "$doc/$(dirname "$page")"
 		sed -E 's#\]\(((\.\./)*)packaging/(homeassistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
