@@ -116,10 +116,10 @@ func warnUnheard(book *reflex.Book, log *slog.Logger) {
 	const mostNamed = 10
 	switch left := book.Unheard(); {
 	case book.Language() != "en":
-		log.Warn("The recognizer sphinx knows English alone: it listens for the English sentences. Add another to speech.recognizers.",
+		log.Warn("the recognizer sphinx knows English alone and listens for the English sentences; add another to speech.recognizers",
 			"language", book.Language())
 	case len(left) > 0:
-		log.Warn("The recognizer sphinx knows English alone: it does not listen for sentences in other letters.",
-			"sentences", left[:min(len(left), mostNamed)], "all", len(left))
+		log.Warn("the recognizer sphinx knows English alone and does not listen for sentences in other letters",
+			"names", left[:min(len(left), mostNamed)], "count", len(left))
 	}
 }
