@@ -30,7 +30,7 @@ func seeIngress(t *testing.T, c *chromium) {
 	b.open(ha.URL + "/perch")
 	b.until(`document.querySelector("iframe").contentDocument?.querySelector("script[type=module]")`)
 	b.open(ha.URL + supervisortest.IngressPath + "/")
-	b.sees("main > p-home")
+	b.until("see.one('p-shell')?.link === 'fine' && see.has('main > p-home') && !see.has('main >>> .loading')")
 	h.Adopt(kitchenMAC)
 	b.until(`see.says("body", "` + kitchen + `")`)
 	b.boots(ha.URL + supervisortest.IngressPath + "/robot")
