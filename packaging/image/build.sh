@@ -6,7 +6,8 @@
 # Everything comes from Debian's packages and from here. The file systems are made by
 # programs of Debian 13 in a folder of their own, so that the bytes are the same on
 # whichever Debian this runs; nothing is mounted and no loop device is taken. The
-# maintainer scripts of the packages are arm64's and run emulated, which takes minutes.
+# maintainer scripts of the packages are arm64's and run emulated, which takes minutes;
+# packages are uncompressed by this machine's own dpkg-deb.
 #
 # The same commit and the same packages give the same bytes. packages.lock says which
 # packages those were; the versions in it are taken where the mirror still has them, and
@@ -55,6 +56,29 @@ in_tools() {
 	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount --rbind /proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
+# own_dpkg_deb puts this machine's dpkg-deb of Debian 13 into the folder that is made, where
+# an emulated one would run; arm64_dpkg_deb takes it out again.
+cat >"$work/own_dpkg_deb" <<'HOOK'
+#!/bin/sh
+set -eu
+tools=$1 root=$2
+mkdir "$root/native"
+for file in /usr/bin/dpkg-deb $(chroot "$tools" ldd /usr/bin/dpkg-deb | grep -o '/[^ ]*'); do
+	cp -L "$tools$file" "$root/native/"
+done
+mv "$root/usr/bin/dpkg-deb" "$root/usr/bin/dpkg-deb.arm64"
+printf '#!/bin/sh\nexec %s --library-path /native /native/dpkg-deb "$@"\n' "/native/$(basename "$root"/native/ld-linux*)" >"$root/usr/bin/dpkg-deb"
+chmod 755 "$root/usr/bin/dpkg-deb"
+HOOK
+cat >"$work/arm64_dpkg_deb" <<'HOOK'
+#!/bin/sh
+set -eu
+rm -r "$2/native"
+mv "$2/usr/bin/dpkg-deb.arm64" "$2/usr/bin/dpkg-deb"
+HOOK
+[ "$(dpkg --print-architecture)" != arm64 ] || printf '#!/bin/sh\n' | tee "$work/own_dpkg_deb" >"$work/arm64_dpkg_deb"
+chmod 755 "$work"/*_dpkg_deb
+
 lock=packaging/image/packages.lock
 : >"$work/pins"
 if [ "${PERCH_LOCK:-}" != write ]; then
@@ -64,13 +88,15 @@ fi
 root=$work/root
 step "installs Debian $suite for arm64; the first time takes many minutes"
 packages=$(sed 's/#.*//' packaging/image/packages | tr -s '\n ' ',' | sed 's/^,//; s/,$//')
-mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-firmware" \
+mmdebstrap --variant=minbase --architectures=arm64 --components="main contrib non-free-firmware" \
 	--aptopt='APT::Install-Recommends "false"' --dpkgopt=force-confold \
 	--dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
 	--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' --dpkgopt='path-include=/usr/share/doc/perch/*' \
 	--setup-hook='sed -n "s/ '"$suite"' / '"$suite"'-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"' \
 	--setup-hook='mkdir -p "$1/boot/firmware" && cp -r packaging/image/root/. "$1"' \
 	--setup-hook="cp '$work/pins' \"\$1/etc/apt/preferences.d/locked\"" \
+	--essential-hook="'$work/own_dpkg_deb' '$tools' \"\$1\"" \
+	--dpkgopt=force-unsafe-io \
 	--include="$packages" \
 	--customize-hook="cp '$perch' \"\$1/tmp/perch.deb\"" \
 	--customize-hook='chroot "$1" apt-get install -y --no-install-recommends /tmp/perch.deb' \
@@ -80,6 +106,8 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main non-free-f
 	--customize-hook='chroot "$1" systemctl enable perch-grow.service perch-firstboot.service perch.service perch-portal.service' \
 	--customize-hook='chroot "$1" systemctl disable ssh.service' \
 	--customize-hook='rm "$1/etc/apt/preferences.d/locked"' \
+	--customize-hook='sed -i /unsafe-io/d "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"' \
+	--customize-hook="'$work/arm64_dpkg_deb' '$tools' \"\$1\"" \
 	"$suite" "$root" ${PERCH_MIRROR:+"$PERCH_MIRROR"} >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
 
 # What differs from build to build, or belongs to one machine.
