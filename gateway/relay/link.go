@@ -181,7 +181,6 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 		return inVain, err
 	}
 	defer link.close()
-	r.opened(link.note())
 	c := &connection{relay: r, link: link, lips: newLips(), end: wasBrief}
 	ctx, cancel = context.WithCancel(ctx)
 	var moving sync.WaitGroup
@@ -275,6 +274,7 @@ func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), All: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
+	c.opened(c.link.note()) // from here on it misses nothing
 	defer func() { c.try.end(errEnded) }()
 	c.noteName(filter.Sessions)
 	keep, look := newTicker(c.link.every()), newTicker(c.looks())

@@ -20,7 +20,9 @@ const mouth = `see.one("stack-chan-face").shadowRoot.querySelector(".mouth").get
 // seeMood: what a robot feels is said on its card and its view and drawn in its face,
 // by degrees, and it goes again; a gesture moves the head.
 func seeMood(t *testing.T, c *chromium) {
-	h := startAppliance(t)
+	config := appliancetest.Config()
+	config.Behaviours.Gaze.On = false // a gesture begins where it has turned the head to
+	h := appliancetest.Start(t, config, t.TempDir())
 	h.Adopt(kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)

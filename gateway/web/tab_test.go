@@ -219,12 +219,25 @@ func (b *tab) text(selector string) string {
 	return value[string](b, "see.text(see.one("+quote(selector)+"))")
 }
 
-// click presses the left button of the mouse on an element, once it can be hit.
+// click presses the left button of the mouse on an element, once it can be hit. Where the
+// element has moved away in between, the page does not get the click, and it is made again.
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	x, y := b.place(selector)
-	if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(x, y)); err != nil {
-		b.t.Fatalf("click %s: %v", selector, err)
+	for end := time.Now().Add(patience); ; {
+		x, y := b.place(selector)
+		value[bool](b, "see.aim("+quote(selector)+")")
+		if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(x, y)); err != nil {
+			b.t.Fatalf("click %s: %v", selector, err)
+		}
+		missed, err := evaluate[bool](b, "see.missed")
+		switch {
+		case err != nil && !passes(err):
+			b.t.Fatalf("click %s: %v", selector, err)
+		case !missed: // or the page is left, since it was clicked
+			return
+		case time.Now().After(end):
+			b.t.Fatalf("%s moves away from each click", selector)
+		}
 	}
 }
 

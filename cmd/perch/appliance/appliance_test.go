@@ -109,7 +109,7 @@ func TestCommits(t *testing.T) {
 	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	before = h.DB.Commits()
+	before, began := h.DB.Commits(), time.Now()
 	const turns = 2
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
 	r.Whole(t)
@@ -117,8 +117,9 @@ func TestCommits(t *testing.T) {
 	if err := h.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if n := h.DB.Commits() - before; n > 2*turns {
-		t.Errorf("%d commits for %d turns", n, turns)
+	// On a slow machine a turn lasts longer than anything waits to be written.
+	if n, late := h.DB.Commits()-before, int(time.Since(began)/(5*time.Second)); int(n) > 2*turns+late {
+		t.Errorf("%d commits for %d turns in %s", n, turns, time.Since(began))
 	}
 	before = h.DB.Commits()
 	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written

@@ -74,6 +74,12 @@ globalThis.see = {
     for (let o = top; o; o = o.assignedSlot ?? o.parentElement ?? o.getRootNode().host) if (o === e) return { x, y };
     return { why: `it is behind ${top ? see.name(top) : "nothing"}` };
   },
+  // aim has the page get the next click only if it hits this element.
+  aim(selector) {
+    see.aimed = see.one(selector);
+    see.missed = false;
+    return true;
+  },
   set(selector, value) {
     const e = see.one(selector);
     e.value = value;
@@ -87,6 +93,16 @@ globalThis.see = {
   },
   broken: [], // rules of the Content-Security-Policy
 };
+for (const kind of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"]) {
+  window.addEventListener(kind, (e) => {
+    if (see.aimed && !e.composedPath().includes(see.aimed)) {
+      see.missed = true;
+      e.preventDefault();
+      e.stopImmediatePropagation();
+    }
+    if (kind === "click") see.aimed = undefined; // what a label passes on is its own
+  }, { capture: true });
+}
 document.addEventListener("securitypolicyviolation", (e) => {
   const on = e.composedPath()[0];
   see.broken.push(`${e.violatedDirective} ${e.blockedURI} at ${on?.tagName ? see.name(on) : `${e.sourceFile}:${e.lineNumber}`} ${e.sample}`);
