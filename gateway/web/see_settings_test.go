@@ -93,3 +93,32 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 		t.Errorf("one owner has overwritten what another did:\n%s", file(h))
 	}
 }
+
+// seeFirstSteps: the first steps keep a household's languages, add one, and say which of
+// them nothing understands.
+func seeFirstSteps(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "language: [en, de]\n")
+	const language = "main >>> [data-test=language]"
+	b := c.browse(t)
+	b.open(local(h) + "#/first")
+	b.says(language, "English")
+	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "de"`)
+	b.says("[data-test=unheard]", "understands German:")
+	b.click("[data-test=also][value=ja]")
+	b.says("[data-test=unheard]", "understands German and Japanese:")
+	b.sees("[value='openjtalk, espeak']")
+	b.choose(language, "fr")
+	b.says("h1", "Premiers pas")
+	b.says("[data-test=unheard]", "français, allemand et japonais")
+	b.allow(gone()...)
+	b.click("[data-test=save]")
+	h = h.Again()
+	b.sees("[data-phase=back]")
+	if !strings.Contains(file(h), "\nlanguage: [fr, de, ja]\n") {
+		t.Errorf("the file is:\n%s", file(h))
+	}
+	b.says(language, "français")
+	b.choose(language, "de")
+	b.says("h1", "ersten Minuten")
+	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "ja,fr"`)
+}

@@ -22,6 +22,7 @@ func TestPage(t *testing.T) {
 		"the diary":             seeDiary,
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
+		"the first steps":       seeFirstSteps,
 		"two configurations":    seeTwoConfigurations,
 		"memory":                seeMemory,
 		"two owners":            seeTwoOwners,

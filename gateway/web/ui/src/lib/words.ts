@@ -59,6 +59,15 @@ export function locale(): string {
   return current === "zh-Hans" ? current : navigator.languages.find((t) => known(t) === current) ?? current;
 }
 
+// languageName is what a language is called in the page's.
+export function languageName(tag: string): string {
+  try {
+    return new Intl.DisplayNames(locale(), { type: "language" }).of(tag) ?? tag;
+  } catch {
+    return tag; // it may have subtags that nobody knows
+  }
+}
+
 // setLanguage changes and keeps it; every View renders again. It fails where the
 // language cannot be loaded, and the page stays as it is.
 export async function setLanguage(l: Language): Promise<void> {

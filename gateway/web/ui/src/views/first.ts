@@ -3,7 +3,7 @@
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
 import { View, sentence } from "../lib/view.js";
-import { catalogue, known, language, locale, setLanguage } from "../lib/words.js";
+import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
 import "./home.point.js";
 
@@ -15,8 +15,6 @@ interface Fault { line: number; key: string; message: string }
 interface Server { name: string; url: string }
 interface Found { wyoming: Server[] | null; ollama: { url: string; models: string[] | null }[] | null; homeassistant: Server[] | null }
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
-
-const spoken = ["en", "de", "ja", "zh", "fr", "es", "it", "nl", "ko", "pt"];
 
 export class First extends View {
   static properties = { found: { state: true }, busy: { state: true }, faults: { state: true }, chosen: { state: true }, phase: { state: true } };
@@ -31,6 +29,7 @@ export class First extends View {
     .stack { gap: 1rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); align-items: start; }
     fieldset { border: 0; padding: 0; margin: 0 0 1rem; min-width: 0; } legend { font-weight: 600; padding: 0; margin-bottom: 0.4rem; }
     .choice { display: flex; gap: 0.7rem; align-items: flex-start; padding: 0.45rem 0.6rem; border: 1px solid var(--line); border-radius: 10px; margin-top: 0.4rem; cursor: pointer; overflow-wrap: anywhere; }
+    .also { margin: 1rem 0 0; } .also .fields { grid-template-columns: repeat(auto-fill, minmax(min(100%, 9rem), 1fr)); } .also label { display: flex; gap: 0.6rem; align-items: center; min-height: 2rem; }
     .choice:has(:checked) { border-color: var(--accent); background: var(--soft); }
     .faults { background: var(--bad-soft); color: var(--bad); border-radius: var(--radius); padding: 0.8rem 1rem; }
     .end { display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; }
@@ -67,8 +66,19 @@ export class First extends View {
 
   private choose(key: string, value: string): void {
     this.chosen = { ...this.chosen, [key]: value };
-    const spoken = key === "language" ? known(value) : undefined;
-    if (spoken && spoken !== language()) setLanguage(spoken).catch(() => undefined); // the page stays as it is
+  }
+
+  // speak makes a language the usual one, which is the page's too where it knows it.
+  private speak(tag: string): void {
+    const [usual = tag, ...also] = this.spoken;
+    this.choose("language", [tag, ...also.map((l) => (l === tag ? usual : l))].join(", "));
+    const own = known(tag);
+    if (own && own !== language()) setLanguage(own).catch(() => undefined); // the page stays as it is
+  }
+
+  // alsoSpeak adds a language to the usual one, or takes it away.
+  private alsoSpeak(tag: string, is: boolean): void {
+    this.choose("language", [...this.spoken.filter((l) => l !== tag), ...(is ? [tag] : [])].join(", "));
   }
 
   private fault(key: string): string {
@@ -85,14 +95,36 @@ export class First extends View {
 
   // ---- what can be chosen
 
-  private get english(): boolean {
-    return (this.chosen["language"] ?? this.value("language")).startsWith("en");
+  // spoken are the languages of people and robots, the usual one first.
+  private get spoken(): string[] {
+    return (this.chosen["language"] ?? this.value("language")).split(",").map((l) => l.trim()).filter((l) => l !== "");
+  }
+
+  private speaks(base: string): boolean {
+    return this.spoken.some((l) => l.split("-")[0]!.toLowerCase() === base);
+  }
+
+  // knows reports whether an embedded engine knows a language that is spoken here.
+  private knows(kind: string): boolean {
+    switch (kind) {
+      case "sphinx":
+        return this.speaks("en");
+      case "reflex":
+        return this.spoken.every(known); // with another it is refused
+    }
+    return true;
   }
 
   // withEmbedded lets the embedded engine stand in where the other cannot be reached.
-  // It knows English only.
   private withEmbedded(first: Record<string, unknown>, kind: string): unknown {
-    return this.english || kind === "espeak" ? [first, { kind }] : [first];
+    return this.knows(kind) ? [first, { kind }] : [first];
+  }
+
+  // unheard are the languages that no recognizer will know: the embedded one knows English only.
+  private get unheard(): string[] {
+    const id = this.chosen["speech.recognizers"] ?? "";
+    const embedded = id === "sphinx" || (id === "" && /^sphinx(, sphinx)*$/.test(this.kinds("speech.recognizers")));
+    return embedded ? this.spoken.filter((l) => known(l) !== "en") : [];
   }
 
   private choices(key: string): Choice[] {
@@ -102,9 +134,10 @@ export class First extends View {
       case "speech.recognizers":
         return [{ id: "sphinx", label: say("sphinx"), value: [{ kind: "sphinx" }] }, ...wyoming("sphinx")];
       case "speech.synthesizers":
-        return [{ id: "espeak", label: say("espeak"), value: [{ kind: "espeak" }] }, ...wyoming("espeak")];
+        return [...(this.speaks("ja") ? [{ id: "openjtalk, espeak", label: say("openjtalk"), value: [{ kind: "openjtalk" }, { kind: "espeak" }] }] : []),
+          { id: "espeak", label: say("espeak"), value: [{ kind: "espeak" }] }, ...wyoming("espeak")];
       case "brains":
-        return [{ id: "reflex", label: say("reflex"), value: [{ kind: "reflex" }] }, ...(this.found?.ollama ?? []).flatMap((o) => (o.models ?? []).map((model): Choice => ({
+        return [...(this.knows("reflex") ? [{ id: "reflex", label: say("reflex"), value: [{ kind: "reflex" }] }] : []), ...(this.found?.ollama ?? []).flatMap((o) => (o.models ?? []).map((model): Choice => ({
           id: `${o.url} ${model}`, label: `${model} · ${o.url}`, value: this.withEmbedded({ kind: "openai", url: `${o.url.replace(/\/+(v1\/*)?$/, "")}/v1`, model, dialect: "ollama" }, "reflex"),
         })))];
     }
@@ -116,7 +149,8 @@ export class First extends View {
     const set: Record<string, unknown> = {};
     for (const key of ["name", "language", "timezone"]) {
       const v = this.chosen[key]?.trim();
-      if (v !== undefined && v !== this.value(key)) set[key] = v === "" ? null : v;
+      if (v === undefined || v === this.value(key)) continue;
+      set[key] = v === "" ? null : key === "language" && this.spoken.length > 1 ? this.spoken : v;
     }
     for (const key of ["speech.recognizers", "speech.synthesizers", "brains"]) {
       const choice = this.choices(key).find((c) => c.id === this.chosen[key]);
@@ -147,9 +181,11 @@ export class First extends View {
       await send("PUT", "api/v1/config", { set, digest: this.config.digest });
       this.phase = "restarting";
       await send("POST", "api/v1/restart");
-      this.phase = (await restarted(before)) ? "back" : "late";
-      await this.load();
-      this.chosen = {};
+      if (await restarted(before)) {
+        await this.load();
+        this.chosen = {};
+        this.phase = "back";
+      } else this.phase = "late";
     } catch (failure) {
       this.phase = "";
       await this.refused(failure);
@@ -191,16 +227,20 @@ export class First extends View {
 
   private place() {
     const zone = this.chosen["timezone"] ?? this.value("timezone");
-    const lang = this.chosen["language"] ?? this.value("language");
-    const all = spoken.includes(lang) || lang === "" ? spoken : [lang, ...spoken];
-    const names = new Intl.DisplayNames(locale(), { type: "language" });
+    const [usual = "en", ...also] = this.spoken;
+    const all = [...(languages.includes(usual as Language) ? [] : [usual]), ...languages];
+    const others = [...languages.filter((l) => l !== known(usual)), ...also].filter((l, i, list) => list.indexOf(l) === i && !also.some((o) => o !== l && known(o) === l));
+    const unheard = new Intl.ListFormat(locale()).format(this.unheard.map(languageName));
     const name = this.chosen["name"] ?? this.value("name");
     return html`<p-card heading=${say("stepName")}><div class="fields">
       <p-field label=${say("name")} hint=${say("nameHint", { name })} error=${this.fault("name")}><input data-test="name" autocomplete="off" .value=${name} @input=${this.typed("name")}></p-field>
-      <p-field label=${say("language")} hint=${say("languageHint")} error=${this.fault("language")}><select data-test="language" @change=${this.typed("language")}>
-        ${all.map((l) => html`<option value=${l} ?selected=${l === lang}>${names.of(l) ?? l}</option>`)}</select></p-field>
+      <p-field label=${say("language")} hint=${say("languageHint")} error=${this.fault("language")}><select data-test="language" @change=${(e: Event) => this.speak((e.target as HTMLSelectElement).value)}>
+        ${all.map((l) => html`<option value=${l} ?selected=${l === usual}>${languageName(l)}</option>`)}</select></p-field>
       <p-field label=${say("timezone")} error=${this.fault("timezone")}><select data-test="timezone" @change=${this.typed("timezone")}><option value="">${say("machine")}</option>
-        ${zones(zone).map((z) => html`<option value=${z} ?selected=${z === zone}>${z.replaceAll("_", " ")}</option>`)}</select></p-field></div></p-card>`;
+        ${zones(zone).map((z) => html`<option value=${z} ?selected=${z === zone}>${z.replaceAll("_", " ")}</option>`)}</select></p-field></div>
+      <fieldset class="also"><legend>${say("also")}</legend><div class="fields">${others.map((l) => html`<label><input type="checkbox" data-test="also" value=${l} .checked=${also.includes(l)}
+        @change=${(e: Event) => this.alsoSpeak(l, (e.target as HTMLInputElement).checked)}> <span>${languageName(l)}</span></label>`)}</div></fieldset>
+      <p role="status" aria-live="polite" data-test="unheard">${unheard ? say("unheard", { languages: unheard, who: say("recognizer") }) : nothing}</p></p-card>`;
   }
 
   private typed(key: string) {
