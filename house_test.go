@@ -158,8 +158,10 @@ var forTests = []string{"firmware-tools/simrobot", "command/commandtest", "store
 	"store/archive/archivetest", "gateway/avatar/avatartest", "remote/supervisor/supervisortest"}
 
 // testArrows are imports of a package's own tests: what happens is for others to publish,
-// and one transcript is of a turn that both relays and the doors of avatar programs show.
+// one transcript is of a turn that both relays and the doors of avatar programs show, and a
+// diary is killed on its way to the disk.
 var testArrows = map[string][]string{
+	"agent/diary":    {"store"},
 	"gateway/avatar": {"event"},
 	"gateway/robot":  {"agent/reflex"}, // a talk in each language is answered
 	"gateway/relay":  {"gateway/aituber", "gateway/llmvtuber", "gateway/openclaw"},

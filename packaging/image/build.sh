@@ -7,7 +7,7 @@
 # programs of Debian 13 in a folder of their own, so that the bytes are the same on
 # whichever Debian this runs; nothing is mounted and no loop device is taken. The
 # maintainer scripts of the packages are arm64's and run emulated, which takes minutes;
-# packages are uncompressed by this machine's own dpkg-deb.
+# what takes most of it is done by this machine's own programs.
 #
 # The same commit and the same packages give the same bytes. packages.lock says which
 # packages those were; the versions in it are taken where the mirror still has them, and
@@ -56,28 +56,35 @@ in_tools() {
 	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount --rbind /proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
-# own_dpkg_deb puts this machine's dpkg-deb of Debian 13 into the folder that is made, where
-# an emulated one would run; arm64_dpkg_deb takes it out again.
-cat >"$work/own_dpkg_deb" <<'HOOK'
+# Two programs take most of the time where they are emulated: one uncompresses each
+# package, the other is started for each module of the first boot's file system. This
+# machine's own, of Debian 13, stand in for them while the packages are installed.
+cat >"$work/own_programs" <<'HOOK'
 #!/bin/sh
 set -eu
 tools=$1 root=$2
-mkdir "$root/native"
-for file in /usr/bin/dpkg-deb $(chroot "$tools" ldd /usr/bin/dpkg-deb | grep -o '/[^ ]*'); do
-	cp -L "$tools$file" "$root/native/"
+for program in /usr/bin/dpkg-deb /usr/bin/cp; do
+	mv "$root$program" "$root$program.emulated"
+	for file in "$program" $(chroot "$tools" ldd "$program" | grep -o '/[^ ]*'); do
+		mkdir -p "$root$(dirname "$file")"
+		cp -L "$tools$file" "$root$file"
+	done
 done
-mv "$root/usr/bin/dpkg-deb" "$root/usr/bin/dpkg-deb.arm64"
-printf '#!/bin/sh\nexec %s --library-path /native /native/dpkg-deb "$@"\n' "/native/$(basename "$root"/native/ld-linux*)" >"$root/usr/bin/dpkg-deb"
-chmod 755 "$root/usr/bin/dpkg-deb"
 HOOK
-cat >"$work/arm64_dpkg_deb" <<'HOOK'
+cat >"$work/emulated_programs" <<'HOOK'
 #!/bin/sh
 set -eu
-rm -r "$2/native"
-mv "$2/usr/bin/dpkg-deb.arm64" "$2/usr/bin/dpkg-deb"
+tools=$1 root=$2
+for program in /usr/bin/dpkg-deb /usr/bin/cp; do
+	for file in $(chroot "$tools" ldd "$program" | grep -o '/[^ ]*'); do
+		rm -f "$root$file"
+		rmdir --ignore-fail-on-non-empty -p "$root$(dirname "$file")" 2>/dev/null || true
+	done
+	mv "$root$program.emulated" "$root$program"
+done
 HOOK
-[ "$(dpkg --print-architecture)" != arm64 ] || printf '#!/bin/sh\n' | tee "$work/own_dpkg_deb" >"$work/arm64_dpkg_deb"
-chmod 755 "$work"/*_dpkg_deb
+[ "$(dpkg --print-architecture)" != arm64 ] || printf '#!/bin/sh\n' | tee "$work/own_programs" >"$work/emulated_programs"
+chmod 755 "$work"/*_programs
 
 lock=packaging/image/packages.lock
 : >"$work/pins"
@@ -95,7 +102,7 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main contrib no
 	--setup-hook='sed -n "s/ '"$suite"' / '"$suite"'-backports /p" "$1/etc/apt/sources.list" >"$1/etc/apt/sources.list.d/backports.list"' \
 	--setup-hook='mkdir -p "$1/boot/firmware" && cp -r packaging/image/root/. "$1"' \
 	--setup-hook="cp '$work/pins' \"\$1/etc/apt/preferences.d/locked\"" \
-	--essential-hook="'$work/own_dpkg_deb' '$tools' \"\$1\"" \
+	--essential-hook="'$work/own_programs' '$tools' \"\$1\"" \
 	--dpkgopt=force-unsafe-io \
 	--include="$packages" \
 	--customize-hook="cp '$perch' \"\$1/tmp/perch.deb\"" \
@@ -107,7 +114,7 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main contrib no
 	--customize-hook='chroot "$1" systemctl disable ssh.service' \
 	--customize-hook='rm "$1/etc/apt/preferences.d/locked"' \
 	--customize-hook='sed -i /unsafe-io/d "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"' \
-	--customize-hook="'$work/arm64_dpkg_deb' '$tools' \"\$1\"" \
+	--customize-hook="'$work/emulated_programs' '$tools' \"\$1\"" \
 	"$suite" "$root" ${PERCH_MIRROR:+"$PERCH_MIRROR"} >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
 
 # What differs from build to build, or belongs to one machine.

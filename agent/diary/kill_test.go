@@ -1,0 +1,146 @@
+package diary_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent/diary"
+	"perch/device"
+	"perch/event"
+	"perch/store"
+)
+
+// asDiarist, in the environment, names the database in which the test program keeps a diary
+// until it is killed.
+const asDiarist = "PERCH_TEST_DIARIST"
+
+// TestKeeps is the program that is killed.
+func TestKeeps(t *testing.T) {
+	path := os.Getenv(asDiarist)
+	if path == "" {
+		t.Skip("it is for TestSurvivesSIGKILL")
+	}
+	db, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, "diary"),
+		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key(t), Begins: true, Keep: 200,
+		Who: func(device.ID, string) string { return "default" }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := event.NewBus()
+	go d.Run(t.Context(), bus.ReadFrom(1))
+	last := func() (seq uint64) {
+		for _, e := range d.Newest(1) {
+			seq = e.Seq
+		}
+		return seq
+	}
+	for {
+		for range 70 { // more than a batch, which is then written at once
+			bus.Publish("a0b1c2d3e4f5", "s", event.Said{Text: "hello"})
+		}
+		for before := last(); last() == before; {
+			time.Sleep(time.Millisecond)
+		}
+		os.Stdout.WriteString("kept\n") //nolint:errcheck // a test program's
+	}
+}
+
+func key(t *testing.T) diary.Key {
+	t.Helper()
+	k, err := diary.NewKey(strings.Repeat("a", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// check reads the diary in a database file as it was left.
+func check(t *testing.T, path string) diary.Report {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var head *diary.Head
+	var list []diary.Entry
+	if _, err := store.Check(f, store.Options{}, func(table, key string, value []byte) error {
+		if table == "diary-head" {
+			return json.Unmarshal(value, &head)
+		}
+		var e diary.Entry
+		err := json.Unmarshal(value, &e)
+		list = append(list, diary.Placed(key, e))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return diary.Check(key(t).Public(), head, slices.Values(list))
+}
+
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestSurvivesSIGKILL kills a program a hundred times, or PERCH_KILLS, while it keeps a diary
+// and cuts it, in one database: the chain is whole each time, in the file as it was left.
+func TestSurvivesSIGKILL(t *testing.T) {
+	path := t.TempDir() + "/perch.db"
+	seed := number(t, "PERCH_SEED", rand.Uint64())
+	t.Logf("PERCH_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var last uint64
+	grown := 0
+	for kill := range int(number(t, "PERCH_KILLS", 100)) {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeeps$")
+		child.Env = append(os.Environ(), asDiarist+"="+path)
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 5)); err != nil {
+			t.Fatal("it keeps nothing: ", err)
+		}
+		time.Sleep(time.Duration(r.Int64N(int64(60 * time.Millisecond))))
+		child.Process.Kill() //nolint:errcheck // it may have ended, which Wait tells
+		if err := child.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatal("it was not killed: ", err)
+		}
+		report := check(t, path)
+		if !report.Whole || report.To < last || report.Entries > 200 {
+			t.Fatalf("after kill %d: %+v", kill, report)
+		}
+		if report.To > last {
+			grown++
+		}
+		last = report.To
+	}
+	t.Logf("%d entries were kept; it grew in %d runs", last, grown)
+	if kills := int(number(t, "PERCH_KILLS", 100)); grown < kills || last <= 200 {
+		t.Errorf("it grew in %d of %d runs, to %d: it was not killed while it keeps and is cut", grown, kills, last)
+	}
+}
