@@ -69,6 +69,8 @@ type Options struct {
 	Tools func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
+	Phrases agent.Phrases // what is said where the agent says nothing
+
 	Log *slog.Logger     // needed
 	Now func() time.Time // time.Now
 }

@@ -214,6 +214,8 @@ func TestHowATurnEnds(t *testing.T) {
 	if err := r.brain.Think(t.Context(), turn, h.take); err != nil || h.String() != "😐|Darauf darf ich nicht antworten.|.done" {
 		t.Error(h, err)
 	}
+	r = build(t, "plain", func(o *acp.Options) { o.Phrases = func(tag, name string) string { return tag + " " + name + "." } })
+	r.want("stop refusal", "😐|en refused.|.done")
 }
 
 func TestPermissions(t *testing.T) {

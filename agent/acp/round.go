@@ -354,7 +354,7 @@ func (r *round) finish(end ended) error {
 	sentence := ""
 	switch {
 	case end.reason == "refusal":
-		sentence = r.said.Say("phrases.refused")
+		sentence = r.brain.o.Phrases.Of(r.turn.Language, "refused")
 	case end.reason == "max_tokens":
 		sentence = r.said.Say("acp.cut_off")
 	case end.reason == "max_turn_requests":
@@ -362,7 +362,7 @@ func (r *round) finish(end ended) error {
 	case end.reason == "cancelled":
 		sentence = r.said.Say("acp.stopped")
 	case !r.spoke:
-		sentence = r.said.Say("phrases.done")
+		sentence = r.brain.o.Phrases.Of(r.turn.Language, "done")
 	}
 	if sentence != "" {
 		if err := r.phrase(sentence); err != nil {

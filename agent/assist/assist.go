@@ -44,7 +44,7 @@ type Options struct {
 	FirstWithin   time.Duration // for an answer to begin, with REST for all of it; 30 s
 	IdleWithin    time.Duration // for silence in the middle of one, where a tool may be at work; 30 s
 	TurnWithin    time.Duration // for all of one, without the time that is listened; 5 minutes
-	CutOff        string        // said where one comes to no end; "I was cut off."
+	Phrases       agent.Phrases // what is said where one comes to no end
 
 	// QuietFor is how long a kept connection may have been silent and still be
 	// taken for alive; 20 s.
@@ -78,7 +78,6 @@ func New(o Options) (*Brain, error) {
 	} {
 		*d = cmp.Or(*d, standard)
 	}
-	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
 	if o.Now == nil {
 		o.Now = time.Now
 	}

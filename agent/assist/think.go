@@ -278,7 +278,7 @@ func (r *round) cutOff() error {
 			return err
 		}
 	}
-	face, words := agent.SplitEmotion(r.brain.o.CutOff)
+	face, words := agent.SplitEmotion(r.brain.o.Phrases.Of(r.turn.Language, "cut_off"))
 	felt := agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}
 	return r.send(append(r.speech.End(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }

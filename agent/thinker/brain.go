@@ -55,10 +55,7 @@ type Options struct {
 	ToolWithin    time.Duration // for one tool; a minute if 0
 	DeepWithin    time.Duration // for think_hard; 30 s if 0
 	ModelWithin   time.Duration // for all that a model writes in a turn; 5 minutes if 0
-	CutOff        string        // spoken if the model was cut off
-	Refused       string        // spoken if the model refuses to answer
-	Unspeakable   string        // spoken if nothing of the answer can be spoken
-	Done          string        // spoken if the model ends without a word after its tools
+	Phrases       agent.Phrases // what is spoken where the model says nothing that can be
 	Log           *slog.Logger
 }
 
@@ -83,10 +80,6 @@ func New(o Options) *Brain {
 	o.ToolWithin = cmp.Or(o.ToolWithin, time.Minute)
 	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
 	o.ModelWithin = cmp.Or(o.ModelWithin, 5*time.Minute)
-	o.CutOff = cmp.Or(o.CutOff, "I was cut off.")
-	o.Refused = cmp.Or(o.Refused, "I may not answer that.")
-	o.Done = cmp.Or(o.Done, "Done.")
-	o.Unspeakable = cmp.Or(o.Unspeakable, "That cannot be said aloud.")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Brain{Options: o}
 }
@@ -97,7 +90,8 @@ func (k *Brain) Name() string { return k.Model.Name() }
 // Think has the model answer one turn. If the model fails, so does the turn. The
 // error wraps ErrAway unless the model has already spoken or used a tool.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
-	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(cmp.Or(t.Language, k.Persona.Language)), left: k.ModelWithin}
+	t.Language = cmp.Or(t.Language, k.Persona.Language)
+	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), left: k.ModelWithin}
 	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
 	if t.Persona != nil {
@@ -114,9 +108,9 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		case err != nil:
 			return r.failed(err)
 		case stop == StopRefused:
-			return r.end(k.Refused)
+			return r.end("refused")
 		case stop == StopLength:
-			return r.end(k.CutOff) // its calls may be cut off as well
+			return r.end("cut_off") // its calls may be cut off as well
 		case len(m.Calls) == 0 || p.Tools == nil:
 			return r.end("")
 		}
@@ -293,18 +287,19 @@ func (r *turnRun) failed(err error) error {
 	return err
 }
 
-// end ends the turn, after a sentence that gives a reason, if there is one.
+// end ends the turn, after the phrase of that name if there is one, in the turn's
+// language.
 func (r *turnRun) end(why string) error {
 	var replies []agent.Reply
 	switch {
 	case why != "" || r.spoke:
 	case r.acted:
-		why = r.Done
+		why = "done"
 	case r.wrote:
-		why = r.Unspeakable // code, say: the model is well all the same
+		why = "unspeakable" // code, say: the model is well all the same
 	}
 	if why != "" {
-		face, text := agent.SplitEmotion(why)
+		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, why))
 		replies = append(replies, agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral})
 		for _, s := range Sentences(text) {
 			replies = append(replies, agent.Say{Text: s})

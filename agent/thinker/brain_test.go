@@ -210,10 +210,11 @@ func TestEightRoundsAndAnAnswer(t *testing.T) {
 }
 
 func TestHowAnAnswerEnds(t *testing.T) {
-	for stop, want := range map[thinker.Stop]string{thinker.StopLength: "Snip.", thinker.StopRefused: "No, no."} {
+	phrases := func(tag, name string) string { return "😢 " + tag + " " + name + "." }
+	for stop, want := range map[thinker.Stop]string{thinker.StopLength: "ja cut_off.", thinker.StopRefused: "ja refused."} {
 		m := &model{script: []message{{texts: []string{"Well, it"}, stop: stop, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 		body := &arm{}
-		got, err := think(t, thinker.Options{Model: m, CutOff: "😢 Snip.", Refused: "No, no."}, agent.Turn{Body: body})
+		got, err := think(t, thinker.Options{Model: m, Phrases: phrases}, agent.Turn{Body: body, Language: "ja"})
 		if err != nil || !slices.Equal(says(got), []string{"Well, it", want}) || len(body.called) > 0 ||
 			got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%s: %v, %v", stop, got, err)
@@ -309,8 +310,9 @@ func slowSource(wait time.Duration) source {
 // nothing is away.
 func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
-		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}, Unspeakable: "😐 Not aloud."}, agent.Turn{})
-		if err != nil || !slices.Equal(says(got), []string{"Not aloud."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}},
+			agent.Turn{Language: "de-AT"})
+		if err != nil || !slices.Equal(says(got), []string{"Ich habe eine Antwort, aber keine, die man laut sagen kann."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -323,8 +325,8 @@ func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 // untrusted turn can set no timer.
 func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":1}`)}}, {texts: []string{""}}}}
-	got, err := think(t, thinker.Options{Model: m, Done: "😊 Did it."}, agent.Turn{Body: &arm{}})
-	if err != nil || !slices.Equal(says(got), []string{"Did it."}) {
+	got, err := think(t, thinker.Options{Model: m, Persona: agent.Persona{Language: "fr"}}, agent.Turn{Body: &arm{}})
+	if err != nil || !slices.Equal(says(got), []string{"C'est fait."}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)

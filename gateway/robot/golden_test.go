@@ -22,6 +22,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/language"
@@ -164,6 +165,9 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 				t.Fatal(err)
 			}
 			mind.answer = reflex.New(books, "Chan", nil, nil, nil).Think
+			if ends := sc.setup["model"]; ends != nil {
+				mind.answer = thinker.New(thinker.Options{Model: &endingModel{ends}, Phrases: spokenPhrases()}).Think
+			}
 		}
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
@@ -192,8 +196,7 @@ func (sc *scenario) options(o *Options) {
 		"awake": "😊 Yes?"}
 	o.Phrases = func(_, name string) string { return phrases[name] }
 	if spoken := sc.languages(); spoken != nil {
-		var words language.Catalogue
-		o.Phrases = func(tag, name string) string { return words.In(tag).Say("phrases." + name) }
+		o.Phrases = spokenPhrases()
 		o.Languages, o.Speech = spoken, voice.Options{Language: spoken[0], Detect: len(spoken) > 1}
 	}
 }
@@ -205,6 +208,27 @@ func (sc *scenario) languages() []string {
 		return nil
 	}
 	return strings.Split(sc.one("language"), ", ")
+}
+
+// spokenPhrases are those of the catalogue.
+func spokenPhrases() agent.Phrases {
+	var words language.Catalogue
+	return func(tag, name string) string { return words.In(tag).Say("phrases." + name) }
+}
+
+// endingModel is a language model that ends each answer as the next line says:
+// "length", "refused", or "away".
+type endingModel struct{ ends []string }
+
+func (*endingModel) Name() string { return "ending" }
+
+func (m *endingModel) Continue(context.Context, thinker.Prompt, func(thinker.Piece) error) (thinker.Stop, error) {
+	next := m.ends[0]
+	m.ends = m.ends[1:]
+	if next == "away" {
+		return "", agent.ErrAway
+	}
+	return thinker.Stop(next), nil
 }
 
 // afterwards is how long a transcript goes on after its last line of script.

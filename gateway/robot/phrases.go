@@ -54,10 +54,6 @@ func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// Phrases are the appliance's own sentences, by language and name. An emoji may come
-// first.
-type Phrases func(language, name string) string
-
 // The phrases' names.
 const (
 	phraseMisheard = "misheard" // an utterance that was not understood
@@ -104,7 +100,7 @@ func (b *phrasebook) get(name string) (phrase, bool) {
 
 // prepare synthesizes the phrases. One that cannot be made is shown without
 // sound, until the next robot comes and it is tried again.
-func (b *phrasebook) prepare(ctx context.Context, texts Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
+func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
 	whole := true
 	var failure error
 	defer func() {

@@ -71,7 +71,7 @@ type Options struct {
 	Sounds      sounds          // that robots play; nil is none
 	Loudness    *voice.Loudness // of what robots say, by their ids; nil is nobody's business
 	Speech      voice.Options   // of robots without their own
-	Phrases     Phrases
+	Phrases     agent.Phrases
 	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
 	// language goes on in the one of them that was heard.
 	Languages []string

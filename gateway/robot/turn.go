@@ -368,6 +368,9 @@ func (t *turn) packet(ctx context.Context) func([]byte) error {
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
+		if !ok && t.own.Speech.Language != t.session.Speech.Language && t.speakPhrase(ctx, name) == nil {
+			return // the usual one is in another language
+		}
 		if usual, made := t.session.server.phrases.usual.get(name); made {
 			p, ok = usual, true
 		}

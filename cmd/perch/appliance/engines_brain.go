@@ -51,7 +51,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 			return err
 		}
 		brain, err := made(e, assist.Options{URL: b.URL, Token: token, Pipeline: b.Pipeline, Agent: b.Agent, REST: b.REST,
-			CutOff: e.Phrase("", "cut_off"), FirstWithin: time.Duration(b.Within)}, assist.New)
+			Phrases: e.Phrase, FirstWithin: time.Duration(b.Within)}, assist.New)
 		if err != nil || e.checks {
 			return err
 		}
@@ -92,8 +92,7 @@ func (e *engines) addThinker(c *config.Config, b config.Brain, h BrainOptions, p
 	if e.checks {
 		return nil
 	}
-	o.CutOff, o.Refused = e.Phrase("", "cut_off"), e.Phrase("", "refused")
-	o.Unspeakable, o.Done = e.Phrase("", "unspeakable"), e.Phrase("", "done")
+	o.Phrases = e.Phrase
 	e.think(e.add("brain", b.Kind, b.Model+" at "+shownAddress(cmp.Or(b.URL, anthropic.Home)), log), thinker.New(o))
 	return nil
 }
@@ -175,7 +174,7 @@ func (e *engines) addAgent(b config.Brain, h BrainOptions, log *slog.Logger) err
 	brain, err := made(e, acp.Options{Tools: thinker.New(own).TurnTools, Lend: h.lend, Command: b.Command, Dir: b.Cwd, Env: environment(b.Env),
 		Idle: time.Duration(b.Idle), Turns: b.Turns,
 		Age: time.Duration(b.Age), Start: min(time.Duration(b.Within), acp.StartWithin), Silence: time.Duration(b.Within), AllowKinds: b.Allow,
-		MayAnswer: h.trusts, Log: log}, acp.New)
+		MayAnswer: h.trusts, Phrases: e.Phrase, Log: log}, acp.New)
 	if err != nil || e.checks {
 		return err
 	}
