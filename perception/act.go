@@ -8,7 +8,9 @@ type Act interface{ act() }
 // Say has a text spoken.
 type Say struct {
 	Text     string
-	Greeting bool // it greets a face, and is dropped if that face has left
+	Person   string // fills {name} in the text
+	Usual    bool   // a text of DefaultTuning is said in the robot's language
+	Greeting bool   // it greets a face, and is dropped if that face has left
 }
 
 // Abort makes the robot quiet.

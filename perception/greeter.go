@@ -3,7 +3,6 @@ package perception
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"perch/event"
@@ -45,7 +44,7 @@ func (g *greeter) step(m moment) []Act {
 		return nil
 	}
 	g.hello = m.now
-	return []Act{Say{Text: g.Hello, Greeting: true}}
+	return []Act{Say{Text: g.Hello, Usual: true, Greeting: true}}
 }
 
 // meets reports whether to greet a face without a name. A person who has just
@@ -71,7 +70,7 @@ func (g *greeter) person(m moment) []Act {
 		return nil
 	}
 	now.greeted, g.at = m.now, time.Time{}
-	return []Act{Say{Text: strings.ReplaceAll(g.Named, "{name}", face.Identity), Greeting: true}, RefreshFace{}}
+	return []Act{Say{Text: g.Named, Person: face.Identity, Usual: true, Greeting: true}, RefreshFace{}}
 }
 
 func (g *greeter) may(m moment) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,24 @@ func (h *hands) logOnce(f failure, err error) {
 	h.failing[f] = true
 }
 
+// text is what a robot says: of the usual texts those of its language.
+func (h *hands) text(id device.ID, a Say) string {
+	text := a.Text
+	if name := usual()[text]; a.Usual && name != "" && h.o.Phrase != nil {
+		text = h.o.Phrase(id, name)
+	}
+	if a.Person == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, "{name}", a.Person)
+}
+
+// usual are the texts of DefaultTuning, and the phrases for them.
+func usual() map[string]string {
+	t := DefaultTuning()
+	return map[string]string{t.Greeter.Hello: "hello", t.Greeter.Named: "hello_named", t.Dance.Text: "danced"}
+}
+
 // Tools of the firmwares that acts use.
 const (
 	headTool  = "self.robot.set_head_angles"
@@ -88,7 +107,7 @@ func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	defer cancel()
 	switch a := d.act.(type) {
 	case Say:
-		_, err = h.robots.Say(ctx, id, a.Text)
+		_, err = h.robots.Say(ctx, id, h.text(id, a))
 	case Abort:
 		err = h.robots.Abort(ctx, id)
 	case Play:

@@ -33,7 +33,10 @@ type Options struct {
 	Bus      *event.Bus
 	// Outside carries out what rules do elsewhere; nil can do none of that.
 	Outside outside
-	Log     *slog.Logger
+	// Phrase is one of the appliance's own sentences in a robot's language, by its name;
+	// nil says the texts as they are.
+	Phrase func(id device.ID, name string) string
+	Log    *slog.Logger
 }
 
 // Behaviours react to what robots sense.

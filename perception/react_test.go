@@ -207,6 +207,36 @@ func TestBehavioursAct(t *testing.T) {
 	}
 }
 
+// TestGreetingsInTheRobotsLanguage: the usual texts are said in it, and an owner's own as
+// they are written.
+func TestGreetingsInTheRobotsLanguage(t *testing.T) {
+	for name, c := range map[string]struct {
+		tune   func(*Tuning)
+		script string
+		want   string
+	}{
+		"a face":          {nil, "1s face; 2s .", "1.2s say [hello] of " + string(chan1)},
+		"a name":          {nil, "1s known Ann; 2s .", "1s say Ann [hello_named] of " + string(chan1) + "; 1s set_face_identified map[]"},
+		"a dance":         {nil, `1s dance_started {}; 10s dance_ended {}; 11s .`, "10s say [danced] of " + string(chan1)},
+		"the owner's own": {func(t *Tuning) { t.Greeter.Hello = "Moin!" }, "1s face; 2s .", "1.2s say Moin!"},
+	} {
+		performing(t, func(o *Options) {
+			if c.tune != nil {
+				c.tune(&o.Tuning)
+			}
+			o.Phrase = func(id device.ID, phrase string) string {
+				own := map[string]string{"hello": "[hello]", "hello_named": "{name} [hello_named]", "danced": "[danced]"}
+				return own[phrase] + " of " + string(id)
+			}
+		}, func(t *testing.T, h *running) {
+			h.live(t, c.script)
+			if got := h.all(); got != c.want {
+				t.Errorf("%s: %s\nwant %s", name, got, c.want)
+			}
+		})
+	}
+}
+
 // TestAHeadThatIsMovedIsHeld: what a client does with a head, no behaviour undoes
 // for 10 s; to ask where it is holds nothing, and neither does another robot's.
 func TestAHeadThatIsMovedIsHeld(t *testing.T) {

@@ -197,5 +197,5 @@ func (d *danceReflector) step(m moment) []Act {
 		return nil
 	}
 	d.said = m.now
-	return []Act{Say{Text: d.Text}}
+	return []Act{Say{Text: d.Text, Usual: true}}
 }

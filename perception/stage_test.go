@@ -157,7 +157,7 @@ func happening(t *testing.T, word string) event.Event {
 func shown(a Act) string {
 	switch a := a.(type) {
 	case Say:
-		return "say " + a.Text
+		return "say " + strings.ReplaceAll(a.Text, "{name}", a.Person)
 	case Abort:
 		return "abort"
 	case TurnHead:

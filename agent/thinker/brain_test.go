@@ -312,7 +312,8 @@ func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
 		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}},
 			agent.Turn{Language: "de-AT"})
-		if err != nil || !slices.Equal(says(got), []string{"Ich habe eine Antwort, aber keine, die man laut sagen kann."}) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+		aloud := []string{"Ich habe eine Antwort, aber keine, die man laut sagen kann."}
+		if err != nil || !slices.Equal(says(got), aloud) || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

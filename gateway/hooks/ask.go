@@ -8,6 +8,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // errLate ends a permission without an answer in time.
@@ -22,7 +23,7 @@ const mostTries = 2
 // no answer could be understood.
 func (d *Door) askAloud(ctx context.Context, h *held) {
 	reader := d.o.Bus.Read()
-	q := h.question
+	q, again := h.question, false
 	for tries := 0; tries < mostTries && ctx.Err() == nil; {
 		id, here := d.asking()
 		if !here {
@@ -31,7 +32,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 			}
 			continue
 		}
-		q.Robot, q.Asked = id, time.Now()
+		q.Robot, q.Asked, q.Text = id, time.Now(), h.aloud(d.words(id), again)
 		a, err := d.o.Asker.Ask(ctx, id, q)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -50,7 +51,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 		}
 		switch a.Outcome {
 		case agent.AnswerGiven:
-			q.Text = d.words.Say("ask.again", "question", h.question.Text)
+			again = true
 		case agent.AnswerClosed: // the robot was made quiet, or its channel has closed
 			if !opens(ctx, reader) {
 				return
@@ -60,6 +61,15 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 		}
 		tries++
 	}
+}
+
+// aloud is the question as a robot asks it, in its language, the second time with why.
+func (h *held) aloud(words *language.Words, again bool) string {
+	text := question(words, h.wish)
+	if again {
+		text = words.Say("ask.again", "question", text)
+	}
+	return text
 }
 
 // judged is what an answer means, and whether it means anything.

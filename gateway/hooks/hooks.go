@@ -47,8 +47,10 @@ type Options struct {
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // a permission waits for its answer; 0 is 60 s
-	Language  string        // BCP 47
-	Log       *slog.Logger
+	// Language is that of a robot, BCP 47, and of the household for no robot. It does
+	// not block. Nil is English.
+	Language func(device.ID) string
+	Log      *slog.Logger
 }
 
 // holdFor is how long a permission is held by default. The person at the terminal
@@ -58,8 +60,7 @@ const holdFor = time.Minute
 // Door is what the hooks talk to.
 type Door struct {
 	o       Options
-	words   *language.Words    // of the household
-	all     language.Catalogue // in which answers may be
+	all     language.Catalogue // in which it is asked, and answers may be
 	changed chan struct{}      // something shows that did not, or no longer
 
 	mu    sync.Mutex
@@ -71,8 +72,14 @@ type Door struct {
 // New returns the door. Run has its sessions age, and show on robots.
 func New(o Options) *Door {
 	o.Hold = cmp.Or(o.Hold, holdFor)
-	return &Door{o: o, words: new(language.Catalogue).In(o.Language), changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
+	if o.Language == nil {
+		o.Language = func(device.ID) string { return "" }
+	}
+	return &Door{o: o, changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
 }
+
+// words are those of a robot, and of the household for no robot.
+func (d *Door) words(id device.ID) *language.Words { return d.all.In(d.o.Language(id)) }
 
 // Run has sessions age, and robots show what they do, until ctx ends or the bus
 // is closed.

@@ -48,7 +48,8 @@ type decision struct {
 
 // held is a permission that waits.
 type held struct {
-	question agent.Question
+	question agent.Question // in the household's language
+	wish     wish
 	key      string        // of its session
 	sub      string        // the subagent that asks
 	call     call          // what it is about
@@ -94,12 +95,13 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 		return nil, nil
 	}
 	a := &decided{}
-	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", d.words.Say("hooks.denied")}
+	words := d.words("")
+	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", words.Say("hooks.denied")}
 	switch {
 	case v.allow:
 		a.Output.Decision = decision{Behavior: "allow"}
 	case v.how == agent.AnswerDenied:
-		a.Output.Decision.Message = d.words.Say("hooks.denied_elsewhere")
+		a.Output.Decision.Message = words.Say("hooks.denied_elsewhere")
 	}
 	return a, nil
 }
@@ -135,7 +137,7 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 		return nil
 	}
 	now := time.Now()
-	h := &held{answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(clean(w.SessionID, mostID), "default")),
+	h := &held{wish: w, answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(clean(w.SessionID, mostID), "default")),
 		call: call{name: w.Tool, detail: detail(w.Tool, w.Input)}}
 	if w.HookEvent != "" {
 		h.sub = clean(w.AgentID, mostID)
@@ -150,7 +152,7 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 		}
 	}
 	session := name(s.slot)
-	h.question = agent.Question{ID: "hook-" + rand.Text(), Text: question(d.words, w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}
+	h.question = agent.Question{ID: "hook-" + rand.Text(), Text: question(d.words(""), w), Session: session, Asked: now, Until: now.Add(d.o.Hold)}
 	d.held[h.question.ID] = h
 	d.o.Bus.Publish("", session, event.Asked{ID: h.question.ID, Text: h.question.Text})
 	return h

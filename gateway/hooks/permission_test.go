@@ -248,3 +248,37 @@ func TestConcealed(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedInTheRobotsLanguage: each robot asks in its own, the first time and again, and
+// what is shown elsewhere is in the household's.
+func TestAskedInTheRobotsLanguage(t *testing.T) {
+	for tag, want := range map[string][2]string{
+		"en": {"A coding session asks: May I run a command: make test?",
+			"I did not understand. A coding session asks: May I run a command: make test? Please say yes or no."},
+		"de-AT": {"Eine Programmiersitzung fragt: Darf ich einen Befehl ausführen: make test?",
+			"Das habe ich nicht verstanden. Eine Programmiersitzung fragt: Darf ich einen Befehl ausführen: make test? Bitte sag ja oder nein."},
+	} {
+		spoken := func(o *Options) {
+			o.Language = func(id device.ID) string {
+				if id == robotA {
+					return tag
+				}
+				return "fr"
+			}
+		}
+		bubble(t, func(t *testing.T, h *harness) {
+			answer := answers("the weather", "yes")
+			h.robots.ask = func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
+				if open := h.door.Questions(); len(open) != 1 || !strings.Contains(open[0].Text, "Est-ce que je peux") {
+					t.Errorf("shown is %+v", open)
+				}
+				return answer(ctx, id, q)
+			}
+			<-h.permitted(t.Context())
+			asked := h.robots.questions()
+			if len(asked) != 2 || asked[0].Text != want[0] || asked[1].Text != want[1] {
+				t.Errorf("%s: asked is %+v", tag, asked)
+			}
+		}, spoken)
+	}
+}

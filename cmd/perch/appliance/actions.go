@@ -34,10 +34,10 @@ func (a *Appliance) rememberReported(id device.ID, session string, fact event.Re
 	return err
 }
 
-// languageOf is that of a robot; empty is the household's.
+// languageOf is that of a robot, and the household's for no robot.
 func (a *Appliance) languageOf(id device.ID) string {
 	if id == "" {
-		return ""
+		return a.Characters.common.Speech.Language
 	}
 	return a.Characters.Of(id).Speech.Language
 }

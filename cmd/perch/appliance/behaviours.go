@@ -23,6 +23,7 @@ func (a *Appliance) newBehaviours() (err error) {
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
 		Tuning: a.Config.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus,
 		Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
+		Phrase:  a.Characters.phrase(a.Engines),
 		Log:     a.Log,
 	})
 	return err

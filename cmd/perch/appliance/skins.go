@@ -36,7 +36,7 @@ func (a *Appliance) newSkins() error {
 		Robots: robots, Trusts: a.Robots.Trusts, Talk: a.Talk, Asker: a.Talk,
 		// In the quiet hours questions are not spoken; screens and the terminal show them.
 		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus,
-		Language: c.Language.First(), Log: a.Log,
+		Language: a.languageOf, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{
 		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
