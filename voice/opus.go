@@ -114,6 +114,12 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	return nil
 }
 
+// Missing is how many samples the next packet lacks, at least one.
+func (e *Encoder) Missing() int { return e.frame - len(e.rest) }
+
+// Empty reports whether nothing is left over.
+func (e *Encoder) Empty() bool { return len(e.rest) == 0 }
+
 // Levels are those of the packet that Encode or Flush gives out. They may be asked for
 // only during that call.
 func (e *Encoder) Levels() (of Levels) {

@@ -16,30 +16,61 @@ type sharedEncoder struct {
 	mu      sync.Mutex
 	encoder *voice.Encoder
 	owner   *turn
+	turns   *encoders // all sessions'
+	place   *place    // among them
 }
 
-// encode makes packets of a turn's sound.
-func (e *sharedEncoder) encode(ctx context.Context, t *turn, pcm []int16, out func([]byte) error) error {
+// encode queues packets of a turn's sound, each as its time comes.
+func (e *sharedEncoder) encode(ctx context.Context, t *turn, pcm []int16) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.claim(ctx, t); err != nil {
 		return err
 	}
-	return e.encoder.Encode(pcm, out)
+	for len(pcm) > 0 {
+		n := min(len(pcm), e.encoder.Missing())
+		var err error
+		if n < e.encoder.Missing() { // no packet yet
+			err = e.encoder.Encode(pcm, nil)
+		} else {
+			err = e.packet(ctx, t, func(out func([]byte) error) error { return e.encoder.Encode(pcm[:n], out) })
+		}
+		if err != nil {
+			return err
+		}
+		pcm = pcm[n:]
+	}
+	return nil
 }
 
-// flush makes packets of what is left of it.
-func (e *sharedEncoder) flush(ctx context.Context, t *turn, out func([]byte) error) error {
+// flush queues a packet of what is left of it.
+func (e *sharedEncoder) flush(ctx context.Context, t *turn) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.claim(ctx, t); err != nil {
+	if err := e.claim(ctx, t); err != nil || e.encoder.Empty() {
 		return err
 	}
-	return e.encoder.Flush(out)
+	return e.packet(ctx, t, e.encoder.Flush)
 }
 
-// levels are those of the packet that encode or flush gives out, to be asked for then.
-func (e *sharedEncoder) levels() voice.Levels { return e.encoder.Levels() }
+// packet queues a packet, once there is room for it and nobody needs one sooner. e.mu is held.
+func (e *sharedEncoder) packet(ctx context.Context, t *turn, encode func(out func([]byte) error) error) error {
+	ahead, dry, err := t.playback.room(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.turns.begin(ctx, e.place, ahead, dry); err != nil {
+		return err
+	}
+	defer e.turns.end()
+	return encode(func(packet []byte) error {
+		it := item{packet: append([]byte(nil), packet...)}
+		if t.session.server.options.Loudness.Watched() {
+			it.levels = e.encoder.Levels()
+		}
+		return t.playback.add(ctx, it)
+	})
+}
 
 // claim gives the encoder to a turn, unless that was cancelled, as it is before the
 // next begins. e.mu is held.

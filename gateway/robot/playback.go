@@ -85,21 +85,22 @@ func newPlayback(reported chan<- struct{}) *playback {
 	return &playback{news: make(chan struct{}, 1), reported: reported}
 }
 
-// add queues an item. It waits while the queue is full, and returns
-// context.Canceled once the playback was cancelled.
-func (p *playback) add(ctx context.Context, it item) error {
+// room waits while the queue is full, and returns how many packets are in it and when the
+// robot has played all of them. It returns context.Canceled once the playback was cancelled.
+func (p *playback) room(ctx context.Context) (ahead int, dry time.Time, err error) {
 	for {
 		p.mu.Lock()
 		switch {
 		case p.cancelled:
 			p.mu.Unlock()
-			return context.Canceled
-		case it.packet == nil || p.packets < mostPackets:
-			p.queue = append(p.queue, it)
-			p.count(it)
+			return 0, time.Time{}, context.Canceled
+		case p.packets < mostPackets:
+			ahead, dry = p.packets, p.sentence.until
 			p.mu.Unlock()
-			poke(p.news)
-			return nil
+			if now := time.Now(); dry.Before(now) {
+				dry = now
+			}
+			return ahead, dry.Add(time.Duration(ahead) * voice.FrameDuration), nil
 		}
 		p.space = make(chan struct{})
 		space := p.space
@@ -107,9 +108,28 @@ func (p *playback) add(ctx context.Context, it item) error {
 		select {
 		case <-space:
 		case <-ctx.Done():
-			return ctx.Err()
+			return 0, time.Time{}, ctx.Err()
 		}
 	}
+}
+
+// add queues an item, a packet once there is room. It returns context.Canceled once the
+// playback was cancelled.
+func (p *playback) add(ctx context.Context, it item) error {
+	if it.packet != nil {
+		if _, _, err := p.room(ctx); err != nil { // only one turn fills it
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cancelled {
+		return context.Canceled
+	}
+	p.queue = append(p.queue, it)
+	p.count(it)
+	poke(p.news)
+	return nil
 }
 
 // count keeps account of an item that was queued.
@@ -128,13 +148,6 @@ func (p *playback) count(it item) {
 	case it.face == nil && it.gesture == nil:
 		last.whole = true
 	}
-}
-
-// ahead is how many packets wait to be played.
-func (p *playback) ahead() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.packets
 }
 
 // poke wakes the goroutine that waits on a channel of one slot, now or next time.

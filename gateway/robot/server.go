@@ -131,6 +131,7 @@ type Server struct {
 	pace      *door.Pace   // of MQTT connections, before they have logged in
 	tools     *memoryLimit // of the adopted robots
 	strangers strangerLimits
+	encoders  *encoders
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -159,8 +160,8 @@ func NewServer(o Options) *Server {
 		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
-		statuses: map[device.ID]event.RobotStatus{},
-		ctx:      ctx, stop: stop,
+		statuses: map[device.ID]event.RobotStatus{}, encoders: newEncoders(),
+		ctx: ctx, stop: stop,
 	}
 	s.options.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})
 	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()

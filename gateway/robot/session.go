@@ -113,7 +113,7 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 		},
 	}
 	s.writer = newWriter(t, id, robot, &s.tap, server.options.Loudness)
-	s.encoder.encoder = encoder
+	s.encoder.encoder, s.encoder.turns, s.encoder.place = encoder, server.encoders, newPlace()
 	if s.toolbox = t.Toolbox(s.sendRPC); s.toolbox == nil {
 		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
 		s.ownTools = true

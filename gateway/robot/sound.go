@@ -9,7 +9,6 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/voice"
 )
 
 // sounds load what robots play.
@@ -102,12 +101,5 @@ func (t *turn) playSound(ctx context.Context, pcm []int16) error {
 	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
 		return err
 	}
-	for len(pcm) > 0 {
-		n := min(len(pcm), voice.SpeakerFrame)
-		if err := t.session.encoder.encode(ctx, t, pcm[:n], t.packet(ctx)); err != nil {
-			return err
-		}
-		pcm = pcm[n:]
-	}
-	return nil
+	return t.session.encoder.encode(ctx, t, pcm)
 }

@@ -52,6 +52,8 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	t.trusted.Store(t.session.keep())
+	t.session.server.encoders.turns.Add(1)
+	defer t.session.server.encoders.turns.Add(-1)
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
 		return // cancelled: the loop has published that already
@@ -316,7 +318,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	err := t.session.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
-		return t.session.encoder.encode(ctx, t, pcm, t.packet(ctx))
+		return t.session.encoder.encode(ctx, t, pcm)
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -332,35 +334,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 // flush queues what is left of the speech. Between sentences that is carried
 // over instead, so that they join without a click.
 func (t *turn) flush(ctx context.Context) error {
-	return t.session.encoder.flush(ctx, t, t.packet(ctx))
-}
-
-// Speech is made ahead of its time, but not as fast as the processor can: ten
-// robots that are answered at once would keep one another's packets waiting.
-// Once easeAfter packets are queued, one is made every easePace, four times as
-// fast as they play.
-const (
-	easeAfter = 20
-	easePace  = 15 * time.Millisecond
-)
-
-func (t *turn) packet(ctx context.Context) func([]byte) error {
-	return func(p []byte) error {
-		if t.playback.ahead() > easeAfter {
-			ease := time.NewTimer(easePace)
-			defer ease.Stop()
-			select {
-			case <-ease.C:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		it := item{packet: append([]byte(nil), p...)}
-		if t.session.server.options.Loudness.Watched() {
-			it.levels = t.session.encoder.levels()
-		}
-		return t.playback.add(ctx, it)
-	}
+	return t.session.encoder.flush(ctx, t)
 }
 
 // sayPhrase plays a sentence that was synthesized ahead, for when an engine is

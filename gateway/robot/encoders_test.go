@@ -1,0 +1,127 @@
+package robot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEncodersLetInWhoRunsDryFirst, whoever came first, and again one that made way.
+func TestEncodersLetInWhoRunsDryFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, now := newEncoders(), time.Now()
+		e.free = 1
+		if err := e.begin(t.Context(), newPlace(), 0, now); err != nil {
+			t.Fatal(err)
+		}
+		var order []time.Duration
+		var all sync.WaitGroup
+		for _, dry := range []time.Duration{3 * time.Second, time.Second, 0, 2 * time.Second} {
+			all.Go(func() {
+				if err := e.begin(t.Context(), newPlace(), 0, now.Add(dry)); err != nil {
+					t.Error(err)
+				}
+				order = append(order, dry) // one at a time
+				e.end()
+			})
+			synctest.Wait()
+		}
+		e.end()
+		all.Wait()
+		if want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(order, want) {
+			t.Errorf("let in were those who run dry after %s", order)
+		}
+		if e.free != 1 || len(e.waiting) != 0 {
+			t.Errorf("%d are free and %d wait", e.free, len(e.waiting))
+		}
+	})
+}
+
+// TestEncodersForgetWhoIsCancelled: nobody waits for a turn that has been cut off, not even
+// where it is let in at that moment.
+func TestEncodersForgetWhoIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, atOnce := range []bool{false, true} {
+			e := newEncoders()
+			e.free = 1
+			if err := e.begin(t.Context(), newPlace(), 0, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() {
+				err := e.begin(ctx, newPlace(), 0, time.Now())
+				if err == nil {
+					e.end()
+				}
+				ended <- err
+			}()
+			synctest.Wait()
+			cancel()
+			if atOnce {
+				e.end()
+			}
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			if !atOnce {
+				e.end()
+			}
+			if e.free != 1 || len(e.waiting) != 0 {
+				t.Errorf("let in at once %v: %d are free and %d wait", atOnce, e.free, len(e.waiting))
+			}
+		}
+	})
+}
+
+// TestEncodersPace: speech is made four times as fast as it plays where few turns are under
+// way, and little faster where many are.
+func TestEncodersPace(t *testing.T) {
+	e := newEncoders()
+	few := int32(turnsACore * e.free)
+	for _, c := range []struct {
+		turns int32
+		want  time.Duration
+	}{{0, 15 * time.Millisecond}, {few, 15 * time.Millisecond}, {2 * few, 30 * time.Millisecond}, {100 * few, 50 * time.Millisecond}} {
+		e.turns.Store(c.turns)
+		if got := e.pace(); got != c.want {
+			t.Errorf("%d turns: a packet every %s", c.turns, got)
+		}
+	}
+}
+
+// BenchmarkEncoders is what a frame waits for where nobody else does.
+func BenchmarkEncoders(b *testing.B) {
+	e, p, now := newEncoders(), newPlace(), time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.begin(b.Context(), p, 0, now); err != nil {
+			b.Fatal(err)
+		}
+		e.end()
+	}
+}
+
+// BenchmarkEncodersCrowd is the same where two hundred turns do, on two cores.
+func BenchmarkEncodersCrowd(b *testing.B) {
+	e, now := newEncoders(), time.Now()
+	e.free = 2
+	var all sync.WaitGroup
+	b.ReportAllocs()
+	for turn := range 200 {
+		all.Go(func() {
+			p := newPlace()
+			for n := turn; n < b.N; n += 200 {
+				if err := e.begin(b.Context(), p, 0, now.Add(time.Duration(n))); err != nil {
+					b.Error(err)
+				}
+				e.end()
+			}
+		})
+	}
+	all.Wait()
+}
