@@ -65,7 +65,11 @@ func TestPageIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range english.keys() {
-		if view, name, _ := strings.Cut(key, "."); !named(name) || !strings.Contains(scripts.String(), `catalogue("`+view+`")`) {
+		view, name, _ := strings.Cut(key, ".")
+		if view == "refusals" || view == "parts" { // the server names these, and other tests hold that it does
+			continue
+		}
+		if !named(name) || !strings.Contains(scripts.String(), `catalogue("`+view+`")`) {
 			t.Errorf("no script says %s", key)
 		}
 	}

@@ -185,6 +185,10 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 		}
 		b.axe("an upload that is refused")
 	}
+	b.choose("[data-test=language]", "de")
+	b.upload(written(t, "notes.txt", []byte("Dear diary")))
+	b.says("#refused", "Diese Datei ist keine Firmware eines Roboters:")
+	b.says("#refused [lang=en]", "firmware") // what the server says of it
 	if _, text := h.Owner(http.MethodGet, "/api/v1/firmware", ""); strings.Contains(text, "sha256") {
 		t.Errorf("the catalogue is %s", text)
 	}

@@ -1,8 +1,8 @@
 // Requests to the program that serves the page. Every path is relative to the
 // document's base, because Home Assistant serves the page under a prefix.
 
-// Refusal is an answer that is an error. Its message is the server's sentence,
-// which is written for people and is shown as it is.
+// Refusal is an answer that is an error. Its message is the server's sentence, which
+// is written for people. said.ts shows it.
 export class Refusal extends Error {
   constructor(
     readonly code: string,

@@ -7,14 +7,15 @@
 import { LitElement, css, html, nothing, type CSSResultArray, type PropertyValues } from "lit";
 import { Refusal } from "./api.js";
 import { feed } from "./feed.js";
+import { refusal, type Said } from "./said.js";
 import { base } from "./ui.js";
 import { catalogue, languageChanged, languageTarget } from "./words.js";
 
 const say = catalogue("view");
 
 // sentence is what is shown of an error.
-export function sentence(e: unknown): string {
-  if (e instanceof Refusal) return e.message;
+export function sentence(e: unknown): Said {
+  if (e instanceof Refusal) return refusal(e);
   if (e instanceof TypeError) return say("away");
   return e instanceof Error ? e.message : String(e);
 }
@@ -46,7 +47,7 @@ export class View extends Spoken {
   #loading = false;
   #wanted = false; // load once more after this one
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #note: { text: string; bad: boolean } | undefined;
+  #note: { text: Said; bad: boolean } | undefined;
   #noteTimer: ReturnType<typeof setTimeout> | undefined;
   #wishes: { kinds: string[]; what: string[] }[] = [];
   #ends: (() => void)[] = [];
@@ -98,7 +99,7 @@ export class View extends Spoken {
   }
 
   // tell shows a sentence in the live region.
-  protected tell(text: string, bad = false): void {
+  protected tell(text: Said, bad = false): void {
     clearTimeout(this.#noteTimer);
     this.#note = text === "" ? undefined : { text, bad };
     if (this.#note && !bad) this.#noteTimer = setTimeout(() => this.tell(""), 6000);

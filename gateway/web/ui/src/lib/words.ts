@@ -114,6 +114,11 @@ export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V],
     });
 }
 
+// message is the sentence for what the server calls by a name, if there is one.
+export function message(view: "refusals" | "parts", name: string): string | undefined {
+  return Object.hasOwn(words[view], name) ? (words[view] as Record<string, string>)[name] : undefined;
+}
+
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 365 * 86400],
   ["month", 30 * 86400],

@@ -2,6 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, upload } from "../lib/api.js";
+import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
@@ -32,8 +33,8 @@ export class BackupView extends View {
   declare private work: Work | undefined;
   declare private made: string; // what was downloaded
   declare private back: string; // what was restored
-  declare private wrong: string; // why there is no backup
-  declare private refused: string; // why nothing was restored
+  declare private wrong: Said; // why there is no backup
+  declare private refused: Said; // why nothing was restored
 
   static styles = [View.styles, list, css`p-bar { margin: 0.4rem 0; }`];
 

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
+import { english } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
 import { list } from "./list.js";
@@ -76,7 +77,7 @@ export class ConnectionsView extends View {
       <p class="lead">${t("about")}</p>
       <p-card heading=${t("homeassistant")}>
         <p class="row" id="homeassistant"><span class="tag ${ha?.ok ? "ok" : ""}">${t(ha?.ok ? "connected" : "notConnected")}</span>
-          ${ha?.note ? html`<span class="grow">${ha.note}</span>` : nothing}</p>
+          ${ha?.note ? html`<span class="grow">${english(ha.note)}</span>` : nothing}</p>
       </p-card>
       <p-card heading=${t("skins")}>${skins.length === 0
         ? html`<p-empty heading=${t("skinsNone")}>${t("skinsHint")}</p-empty>`
@@ -89,7 +90,7 @@ export class ConnectionsView extends View {
           <thead role="rowgroup"><tr role="row">${(["name", "state", "note", "since"] as const).map((h) => html`<th role="columnheader" scope="col">${t(h)}</th>`)}</tr></thead>
           <tbody role="rowgroup">${relays.map((r) => html`<tr role="row" data-test="relay"><th role="rowheader" scope="row">${r.title}${r.name === r.title ? nothing : html` (${r.name})`}</th>
             <td role="cell" data-head=${t("state")}><span class="tag ${r.ok ? "ok" : ""}">${t(r.ok ? "connected" : "notConnected")}</span></td>
-            <td role="cell" data-head=${t("note")}>${r.note ?? ""}</td>
+            <td role="cell" data-head=${t("note")}>${english(r.note)}</td>
             <td role="cell" data-head=${t("since")}>${r.since ? ago(r.since) : ""}</td></tr>`)}</tbody></table></p-card>`}
       <p-card heading=${t("agents")}>${agents.length === 0
         ? html`<p-empty heading=${t("agentsNone")}>${t("agentsHint")}</p-empty>`

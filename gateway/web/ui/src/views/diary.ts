@@ -3,6 +3,7 @@
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
+import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { sentence, Spoken } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
@@ -35,7 +36,7 @@ export class Diary extends Spoken {
   static properties = { entries: { state: true }, report: { state: true }, failure: { state: true }, busy: { state: true } };
   declare entries: Entry[];
   declare report: Report | undefined;
-  declare failure: string;
+  declare failure: Said;
   declare busy: boolean;
   private stops: (() => void)[] = [];
   private timer = 0;

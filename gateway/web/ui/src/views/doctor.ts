@@ -2,6 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
+import { english, part } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
 import { list } from "./list.js";
@@ -79,9 +80,9 @@ export class DoctorView extends View {
     const l = level(i);
     return html`<li class="item" data-test="item" data-level=${l}>
       <div><span class="tag ${l === "problem" ? "bad" : l === "warning" ? "warn" : "ok"}">${t(l)}</span></div>
-      <div><h3>${i.name}</h3>
-        ${i.note ? html`<p>${i.note}</p>` : nothing}
-        ${i.cure && l !== "ok" ? html`<div class="cure well"><p class="small muted">${t("cure")}</p><p class="what">${i.cure}</p></div>` : nothing}
+      <div><h3>${part(i.name)}</h3>
+        ${i.note ? html`<p>${english(i.note)}</p>` : nothing}
+        ${i.cure && l !== "ok" ? html`<div class="cure well"><p class="small muted">${t("cure")}</p><p class="what">${english(i.cure)}</p></div>` : nothing}
       </div></li>`;
   }
 }

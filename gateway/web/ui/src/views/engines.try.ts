@@ -3,6 +3,7 @@
 
 import { css, html, nothing } from "lit";
 import { getBlob, send } from "../lib/api.js";
+import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
@@ -23,7 +24,7 @@ export class Try extends Spoken {
   declare private busy: boolean;
   declare private note: string; // how long it took
   declare private answer: string;
-  declare private refused: string;
+  declare private refused: Said;
   declare private sound: string; // address of what was spoken
   declare private since: number | undefined; // seconds of the recording
   private recording: Recording | undefined;

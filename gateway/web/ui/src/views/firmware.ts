@@ -3,6 +3,7 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get, send, upload } from "../lib/api.js";
+import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
@@ -38,7 +39,7 @@ export class FirmwareView extends View {
   declare private updates: ReadonlyMap<string, Update>;
   declare private progress: ReadonlyMap<string, Progress>;
   declare private sending: { name: string; share: number; cancel: AbortController } | undefined;
-  declare private refused: string;
+  declare private refused: Said;
 
   static styles = [View.styles, list, css`
     .image { border-top: 1px solid var(--line); padding: 0.9rem 0; display: grid; gap: 0.6rem; }

@@ -2,6 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
+import { english } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
@@ -218,7 +219,7 @@ export class First extends View {
     return html`<div class="stack"><p>${say("intro")}</p>
       ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${c.why ?? ""}</p>`}
       <form class="stack" @submit=${this.save}>${this.place()}${this.mind()}${this.home()}
-        ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${f.key}: ${f.message}</li>`)}</ul></div>` : nothing}
+        ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${f.key}: ${english(f.message)}</li>`)}</ul></div>` : nothing}
         <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"} ?disabled=${!c.writable}>${say("save")}</p-button>
           <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
       <h2>${say("stepRobot")}</h2><div class="grid two"><p-card heading=${say("point")}><p-point></p-point></p-card>

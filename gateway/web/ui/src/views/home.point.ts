@@ -2,6 +2,7 @@
 
 import { css, html, nothing, svg } from "lit";
 import { get } from "../lib/api.js";
+import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
@@ -12,7 +13,7 @@ export class Point extends Spoken {
   static properties = { urls: { state: true }, rows: { state: true }, failure: { state: true }, copied: { state: true } };
   declare urls: string[];
   declare rows: string[];
-  declare failure: string;
+  declare failure: Said;
   declare copied: string;
   static styles = [base, css`
     .both { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr) auto; align-items: start; }

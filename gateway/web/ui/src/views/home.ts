@@ -5,6 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
+import { english, part } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
 import type { Wish } from "./home.waiting.js";
@@ -166,13 +167,13 @@ export class HomeView extends View {
   private faulty() {
     if (this.parts.length === 0) return nothing;
     return html`<p-card heading=${say("parts")}><a slot="actions" class="link small" href="#/doctor">${say("toDoctor")}</a>
-      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${p.name}</h3><p class="small">${p.note ?? ""}</p></li>`)}</ul></p-card>`;
+      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${english(p.note)}</p></li>`)}</ul></p-card>`;
   }
 
   private away() {
     if (this.refused.length === 0) return nothing;
     return html`<p-card heading=${say("refused")}><p class="small muted">${say("refusedText")}</p>
-      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${r.reason}</bdi></p>
+      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${english(r.reason)}</bdi></p>
         <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card>`;
   }
 

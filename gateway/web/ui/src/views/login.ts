@@ -1,7 +1,8 @@
 // The view of somebody who has not come in: whose Perch it is, and how to come in.
 
 import { css, html, nothing } from "lit";
-import { send } from "../lib/api.js";
+import { Refusal, send } from "../lib/api.js";
+import { type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import "../face/face.js";
 import { catalogue } from "../lib/words.js";
@@ -25,7 +26,7 @@ export class Login extends View {
   static properties = { session: { attribute: false }, code: {}, failed_: { state: true }, busy: { state: true } };
   declare session: Session | undefined;
   declare code: string;
-  declare failed_: string;
+  declare failed_: Said;
   declare busy: boolean;
   static styles = [View.styles, css`
     :host { width: min(30rem, 100%); }
@@ -57,7 +58,7 @@ export class Login extends View {
     try {
       await this.enter({ code });
     } catch (e) {
-      this.failed_ = say("linkOld", { why: sentence(e) });
+      this.failed_ = e instanceof Refusal && e.code === "wrong_key" ? say("linkOld") : sentence(e);
     }
   }
 

@@ -3,6 +3,7 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { run, type Argument, type Result, type Tool } from "../lib/tools.js";
+import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
@@ -22,7 +23,7 @@ class ToolForm extends Spoken {
   declare tool: Tool;
   declare busy: boolean;
   declare answer: Result | undefined;
-  declare failure: string;
+  declare failure: Said;
   static styles = [base, css`
     details { border-top: 1px solid var(--line); }
     summary { padding: 0.55rem 0.2rem; cursor: pointer; overflow-wrap: anywhere; min-height: 1.8rem; }

@@ -2,6 +2,7 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
+import { english } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
@@ -57,7 +58,7 @@ export class ConfigForm extends Spoken {
     const sections = group(found);
     const unplaced = this.faults.filter((f) => !this.keys.some((k) => k.key === f.key));
     return html`<div class="stack">
-      ${unplaced.length > 0 ? html`<ul class="trouble" role="alert" id="faults">${unplaced.map((f) => html`<li>${f.key ? t("faultOf", { key: f.key, message: f.message }) : f.message}</li>`)}</ul>` : nothing}
+      ${unplaced.length > 0 ? html`<ul class="trouble" role="alert" id="faults">${unplaced.map((f) => html`<li>${english(f.key ? t("faultOf", { key: f.key, message: f.message }) : f.message)}</li>`)}</ul>` : nothing}
       <p-field label=${t("search")}><input type="search" id="find" autocomplete="off" @input=${(e: Event) => (this.query = (e.target as HTMLInputElement).value)} /></p-field>
       ${sections.size === 0 ? html`<p-empty heading=${t("noneFound")}></p-empty>` : nothing}
       ${repeat(sections, ([name]) => name, ([name, keys]) => this.section(name, keys, words.length > 0))}
