@@ -102,6 +102,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // the broker's process moves a robot. The port is listened to throughout, the
 // broker is there again with all that was retained, and it is told once.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
+	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
@@ -229,6 +230,7 @@ func published(address, password string, round int, robot string, count *atomic.
 // it is there when the power has gone, for a robot whose channel is closed.
 // PERCH_KILLS is how often the power goes.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
+	t.Parallel()
 	kills := int(number(t, "PERCH_KILLS", 4))
 	data := t.TempDir()
 	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
@@ -325,6 +327,7 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 // what Perch has not confirmed when it was killed, and what was published while
 // Perch was away.
 func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	_, address := appliancetest.StartMosquitto(t)
 	host, port, _ := net.SplitHostPort(address)
 	data, robotID := t.TempDir(), "a0b1c2000401"

@@ -57,6 +57,7 @@ func overs(r *appliancetest.Robot) (n int) {
 // that nobody talks to, with its subtitles at their times, and told as spoken once it
 // was played.
 func TestAnIdleRobotSpeaks(t *testing.T) {
+	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.5", Record: true})
 	began := time.Now()
 	h.Publish("perch/a0b1c2d3e4f5/notify/set", `{"text": "The washing is done. Somebody should hang it up now."}`)
@@ -81,6 +82,7 @@ func TestAnIdleRobotSpeaks(t *testing.T) {
 // TestCutByAWakeWord: what a person has cut off by talking to the robot is told
 // afterwards, once.
 func TestCutByAWakeWord(t *testing.T) {
+	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.5", Say: nil})
 	h.Publish("perch/a0b1c2d3e4f5/notify/set",
 		`{"text": "This is a long notification, which takes its time to be spoken. It goes on with a second sentence, and it ends with a third one."}`)
@@ -98,6 +100,7 @@ func TestCutByAWakeWord(t *testing.T) {
 
 // TestThirtyNotifications: those that come at once are spoken in their order.
 func TestThirtyNotifications(t *testing.T) {
+	t.Parallel()
 	h, _, r := byMQTT(t, simrobot.Options{Firmware: "2.5"})
 	var want []string
 	for i := range 30 {
@@ -118,6 +121,7 @@ func TestThirtyNotifications(t *testing.T) {
 // TestAHeadTurnsBetweenTalks: by an automation's message, through the broker and the
 // mirror, at a robot that nobody talks to.
 func TestAHeadTurnsBetweenTalks(t *testing.T) {
+	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.2.4"})
 	h.Eventually("it is shown as connected, and not as talking", func() bool {
 		return l.Has("perch/a0b1c2d3e4f5/state", `"connected":true,"talking":false`)
@@ -142,6 +146,7 @@ func TestAHeadTurnsBetweenTalks(t *testing.T) {
 // TestABadNetwork: a talk with lost, late and overtaken datagrams, in which the robot's
 // router gives it another port, is understood and answered.
 func TestABadNetwork(t *testing.T) {
+	t.Parallel()
 	c := appliancetest.Config()
 	c.Robots.Transport = string(device.MQTT)
 	h := appliancetest.Start(t, c, t.TempDir())
@@ -161,6 +166,7 @@ func TestABadNetwork(t *testing.T) {
 // TestTLSForRobots: a robot whose firmware knows our authority has an encrypted
 // connection, and another finds no way in.
 func TestTLSForRobots(t *testing.T) {
+	t.Parallel()
 	c := appliancetest.Config()
 	c.TLS = goodFor(t, t.TempDir(), "127.0.0.1", month)
 	c.TLS.Listen = nil

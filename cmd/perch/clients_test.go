@@ -51,6 +51,7 @@ func send(t *testing.T, c *socket.Conn, texts ...string) {
 // TestClientsOfTheField: what clients that are no robots do must work, or end
 // with a reason. Web pages have a test of their own.
 func TestClientsOfTheField(t *testing.T) {
+	t.Parallel()
 	c := appliancetest.Config()
 	c.Robots.Greeting = false
 	h := open(t, c, t.TempDir())

@@ -41,6 +41,7 @@ func TestWrongUse(t *testing.T) {
 // TestLanguagesThatNobodyKnows are told with their cure; Japanese has its synthesizer
 // where none was chosen.
 func TestLanguagesThatNobodyKnows(t *testing.T) {
+	t.Parallel()
 	const deaf, dumb = "no recognizer hears", "no synthesizer speaks"
 	whisper := `recognizers: [{kind: wyoming, url: "tcp://127.0.0.1:1"}]`
 	for _, c := range []struct{ text, says, not string }{

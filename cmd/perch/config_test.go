@@ -73,6 +73,7 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 
 // TestFaults: every one is told with file, line and key.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"nmae: perch":                                              ":1: nmae: there is no such key",
 		"name: perch\nrobots:\n  idel: 60s":                        ":3: robots.idel: there is no such key",

@@ -103,6 +103,7 @@ func imagesIn(t *testing.T, data string) (found []string) {
 // time, and it starts. Robots and facts that are gone are told of, no image is
 // deleted, and what it acknowledges it keeps.
 func TestDamagedPages(t *testing.T) {
+	t.Parallel()
 	data, images := usedData(t)
 	file := archivetest.Read(t, archive.DatabasePath(data))
 	var used []int
@@ -158,6 +159,7 @@ func TestDamagedPages(t *testing.T) {
 // TestAPageIsDamagedWhileItRuns: nothing is acknowledged that is not kept, it is
 // told, and the next start has all that can be read.
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	data, _ := usedData(t)
 	c := appliancetest.Config()
 	c.Bridge.Key = appliancetest.Key
@@ -225,6 +227,7 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 // foreign database are told of, with the cure, and nothing is touched. A backup
 // or a flag has it start.
 func TestNoDatabaseWhereOneWas(t *testing.T) {
+	t.Parallel()
 	whole, images := usedData(t)
 	saved := filepath.Join(t.TempDir(), "b.tar")
 	if code, _, errs := commandLine(t, "backup", "--data", whole, saved); code != exitDone {
@@ -311,6 +314,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 
 // TestAFirstStartCutOff: wherever a first start is cut off, the next one goes on.
 func TestAFirstStartCutOff(t *testing.T) {
+	t.Parallel()
 	whole := t.TempDir()
 	h := open(t, appliancetest.Config(), whole)
 	h.Stop()
@@ -339,6 +343,7 @@ func TestAFirstStartCutOff(t *testing.T) {
 
 // TestAFirstStartKilled at moments that nobody chose: the next one goes on.
 func TestAFirstStartKilled(t *testing.T) {
+	t.Parallel()
 	seen := map[string]int{}
 	for n := range 8 {
 		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}

@@ -27,6 +27,7 @@ func TestDiaryCommands(t *testing.T) {
 // TestARestoredDiary on another machine, which has a key of its own, is no broken one: the
 // command says whose it is and what to do, before the appliance has gone on with it and after.
 func TestARestoredDiary(t *testing.T) {
+	t.Parallel()
 	old, file, fresh := t.TempDir(), t.TempDir()+"/perch.tar", t.TempDir()+"/data"
 	kept := func(data string, n int) (h *running) {
 		h = open(t, appliancetest.Config(), data)

@@ -33,6 +33,7 @@ func fill(t *testing.T, dir string) (file string) {
 // cause, which is named and logged once, and once there is room again all goes
 // on by itself. What was acknowledged is there after a restart.
 func TestAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := storetest.SmallDisk(t, "8m")
 	c := appliancetest.Config()
 	c.Bridge.Key = appliancetest.Key

@@ -46,6 +46,7 @@ func (p *process) files() (names []string) {
 // rollout was set, and in the middle of a download. Nothing is there by halves,
 // and the robot is upgraded in the end.
 func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
+	t.Parallel()
 	p := program(t, t.TempDir())
 	t.Cleanup(func() { p.cut() })
 	power := func() { p.cut(); p = program(t, p.data) }

@@ -16,6 +16,7 @@ import (
 
 // TestJSON: with --json a command prints one value of JSON and nothing else.
 func TestJSON(t *testing.T) {
+	t.Parallel()
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })

@@ -242,6 +242,7 @@ func bearer(key string) []string { return []string{"Authorization", "Bearer " + 
 
 // TestEveryDoorHasItsLock walks every route of every listener.
 func TestEveryDoorHasItsLock(t *testing.T) {
+	t.Parallel()
 	h, k, keys := locked(t, nil)
 	seen := map[string]int{}
 	for _, s := range h.Doors.Servers {

@@ -73,6 +73,7 @@ func TestARobotIsIdentified(t *testing.T) {
 // TestWhatARobotRemembersIsPublished, once: so that a page moves by itself. So are its
 // timers, when they are set, when they are cancelled and when they ring.
 func TestWhatARobotRemembersIsPublished(t *testing.T) {
+	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	events := h.Bus.Read()

@@ -111,6 +111,7 @@ func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 // acknowledged is there each time, nothing is there by halves, and nothing is
 // left behind.
 func TestPowerCuts(t *testing.T) {
+	t.Parallel()
 	seed := number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
