@@ -272,6 +272,38 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 }
 
+// BenchmarkBegin has a hundred and two hundred robots begin to talk at once, one turn each.
+// What it takes until they hear the answer begins at the end of what they said, so that the
+// quiet is in it by which that is noticed.
+func BenchmarkBegin(b *testing.B) {
+	say := appliancetest.Sentences(b, loadText)
+	for _, robots := range []int{100, 200} {
+		b.Run(fmt.Sprint(robots), func(b *testing.B) {
+			a := startScripted(b, b.TempDir())
+			defer a.stop()
+			for b.Loop() {
+				before := a.cpu(b)
+				var gaps, firsts []time.Duration
+				received, dry := 0, 0
+				for _, s := range load(b, a.url, robots, say, nil) {
+					gaps = append(gaps, s.Gaps...)
+					received, dry = received+s.Received, dry+s.Underruns
+					for _, t := range s.Turns {
+						firsts = append(firsts, t.FirstAudio)
+					}
+				}
+				for name, d := range map[string]time.Duration{"ms-speech-to-sound-p50": simrobot.Quantile(firsts, 0.5),
+					"ms-speech-to-sound-p90": simrobot.Quantile(firsts, 0.9), "ms-gap-p99": simrobot.Quantile(gaps, 0.99)} {
+					b.ReportMetric(float64(d.Microseconds())/1000, name)
+				}
+				b.ReportMetric(float64(received), "packets")
+				b.ReportMetric(float64(dry), "times-dry")
+				b.ReportMetric((a.cpu(b)-before).Seconds()/(float64(received)*voice.FrameDuration.Seconds()), "cores-a-talking-robot")
+			}
+		})
+	}
+}
+
 func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change func(int, *simrobot.Options)) []simrobot.Stats {
 	all := make([]simrobot.Stats, robots)
 	var wg sync.WaitGroup
