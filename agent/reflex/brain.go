@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -26,7 +27,8 @@ type timers interface {
 
 // Brain answers from a book of each of its languages.
 type Brain struct {
-	books  []*Book
+	books  []*Book // of the household's languages
+	others map[language.Tag]func() *Book
 	name   string // the name it gives itself
 	memory memory
 	timers timers // nil if there are none
@@ -34,10 +36,43 @@ type Brain struct {
 }
 
 // New returns a brain that calls itself name, with books of which one at least is
-// needed; the first is that of turns in other languages. Without timers, it answers sentences
+// needed; the first is that of turns without a language. Without timers, it answers sentences
 // about them by saying so; without skills, it does not understand theirs.
 func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
+}
+
+// Others has turns in further languages answered from a book of that language, which is
+// loaded for the first of them. It is called before the first turn.
+func (b *Brain) Others(load func(tag string) (*Book, error)) {
+	b.others = map[language.Tag]func() *Book{}
+	for _, tag := range language.All() {
+		b.others[tag] = sync.OnceValue(func() *Book {
+			book, err := load(string(tag))
+			if err != nil {
+				return b.books[0] // they are compiled in, and a test reads all of them
+			}
+			return book
+		})
+	}
+}
+
+// in is the book of a language: English where that has none.
+func (b *Brain) in(tag string) *Book {
+	wanted, known := language.Match(tag)
+	if !known {
+		wanted = language.English
+	}
+	i := slices.IndexFunc(b.books, func(book *Book) bool { return book.language == wanted })
+	switch {
+	case tag == "":
+		return b.books[0]
+	case i >= 0:
+		return b.books[i]
+	case b.others[wanted] == nil:
+		return b.books[0]
+	}
+	return b.others[wanted]()
 }
 
 // Name is "reflex".
@@ -61,15 +96,16 @@ func (b *Book) Understands(text string) bool {
 }
 
 // inOrder are the books in the order in which a turn is looked up: first that of its
-// language, and then the others, because people mix their languages.
+// language, and then those of the household, because people mix their languages.
 func (b *Brain) inOrder(tag string) []*Book {
-	tags := make([]language.Tag, len(b.books))
-	for i, book := range b.books {
-		tags[i] = book.language
+	first := b.in(tag)
+	order := []*Book{first}
+	for _, book := range b.books {
+		if book != first {
+			order = append(order, book)
+		}
 	}
-	first, _ := language.Among(tags, tag)
-	i := max(slices.Index(tags, first), 0)
-	return slices.Concat(b.books[i:i+1], b.books[:i], b.books[i+1:])
+	return order
 }
 
 // Think answers one turn, in the language in which it was said.

@@ -1,6 +1,7 @@
 package reflex_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,6 +182,39 @@ func TestMixedLanguages(t *testing.T) {
 	}
 	if _, err := reflex.LoadEach([]string{"en", "de"}, own); err == nil || !strings.Contains(err.Error(), "own.yaml: its language is \"ja\"") {
 		t.Errorf("a file in a language that is not spoken: %v", err)
+	}
+}
+
+// TestFurtherLanguages: a turn in none of the household's languages is answered from the
+// book of that language, which is loaded once; without one it is English.
+func TestFurtherLanguages(t *testing.T) {
+	books, err := reflex.LoadEach([]string{"de"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := map[string]int{}
+	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
+	brain.Others(func(tag string) (*reflex.Book, error) {
+		loaded[tag]++
+		return reflex.Load(tag, "")
+	})
+	for _, c := range []struct{ tag, said, want string }{
+		{"", "Wie heißt du?", "Ich heiße Chan."}, {"de-CH", "Wie heißt du?", "Ich heiße Chan."}, {"it", "What is your name?", "My name is Chan."},
+		{"it", "Come ti chiami?", "I do not know what to say to that. Say help to hear what I can do."}, {"tlh", "Wie heißt du?", "Ich heiße Chan."},
+		{"fr-CA", "Comment tu t'appelles ?", "Je m'appelle Chan."}, {"fr", "Wie heißt du?", "Ich heiße Chan."}, {"zh-CN", "你叫什么名字？", "我叫Chan。"},
+	} {
+		var got []string
+		if err := brain.Think(t.Context(), agent.Turn{Text: c.said, Language: c.tag, Now: noon}, func(r agent.Reply) error {
+			if s, is := r.(agent.Say); is {
+				got = append(got, s.Text)
+			}
+			return nil
+		}); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s in %s: %q, %v", c.said, c.tag, got, err)
+		}
+	}
+	if want := map[string]int{"en": 1, "fr": 1, "zh-Hans": 1}; !maps.Equal(loaded, want) {
+		t.Errorf("loaded are %v, not %v", loaded, want)
 	}
 }
 

@@ -53,6 +53,13 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 		{"language: en, de", deaf + ` "de": sphinx knows English alone`, dumb},
 		{"language: de\nbrains: [{kind: reflex}]", deaf + ` "de"`, dumb}, // it is accepted all the same
 		{"language: it\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", `what Perch says by itself is English where people speak "it"`, deaf},
+		{"language: it\nbrains: [{kind: reflex}]\nspeech: {" + whisper + "}",
+			`where people speak "it", and so are the sentences of the reflex brain; ` +
+				"add a language model to brains, which answers in it: docs/how-to/ollama.md", deaf},
+		{"language: [en, tlh]\nbrains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: reflex}]\nspeech: {" + whisper + "}",
+			`where people speak "tlh", and so are the sentences of the reflex brain; its other brains answer in it`, deaf},
+		{"language: it", deaf + ` "it": sphinx knows English alone`, dumb},
+		{"robots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: de}]}", deaf + ` "de": sphinx knows English alone; add one of kind wyoming`, dumb},
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + ", synthesizers: [{kind: espeak}]}",
 			dumb + ` "ja": espeak cannot read kanji; add {kind: openjtalk}, before espeak`, deaf},
 		{"language: en\nspeech: {synthesizers: [{kind: openjtalk}]}", dumb + ` "en": openjtalk speaks Japanese alone; add {kind: espeak}`, deaf},

@@ -144,9 +144,13 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 }
 
 // hasFinished reports whether the utterance under way is a whole sentence, and it is
-// quiet after that. In push to talk the button says when.
+// quiet after that. In push to talk the button says when. A stranger's sentence ends
+// with the full quiet: nothing of the household's is looked up for it before.
 func (l *loop) hasFinished() bool {
 	if l.state.phase != hearing || l.utterance == nil || l.Settled == nil || l.state.mic.mode == xiaozhi.Manual {
+		return false
+	}
+	if l.turn == nil || !l.turn.trusted.Load() {
 		return false
 	}
 	answer := l.state.question.waits()

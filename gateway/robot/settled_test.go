@@ -14,17 +14,22 @@ func TestAWholeSentenceIsNotWaitedFor(t *testing.T) {
 	changing := func(heard time.Duration) string {
 		return []string{"what", "what time is it"}[heard/(120*time.Millisecond)%2]
 	}
+	ours := func(*Options) {}
 	for name, c := range map[string]struct {
 		mode     xiaozhi.Mode
 		supposes func(time.Duration) string
 		want     int64 // milliseconds
+		change   func(*Options)
 	}{
-		"a whole sentence":            {xiaozhi.Auto, always("what time is it"), 240},
-		"in realtime":                 {xiaozhi.Realtime, always("what time is it"), 240},
-		"something may follow":        {xiaozhi.Auto, always("set the volume to twenty"), 600},
-		"nothing is supposed":         {xiaozhi.Auto, nil, 600},
-		"nothing yet":                 {xiaozhi.Auto, always(""), 600},
-		"the recognizer is undecided": {xiaozhi.Auto, changing, 600},
+		"a whole sentence":            {xiaozhi.Auto, always("what time is it"), 240, ours},
+		"in realtime":                 {xiaozhi.Realtime, always("what time is it"), 240, ours},
+		"something may follow":        {xiaozhi.Auto, always("set the volume to twenty"), 600, ours},
+		"nothing is supposed":         {xiaozhi.Auto, nil, 600, ours},
+		"nothing yet":                 {xiaozhi.Auto, always(""), 600, ours},
+		"the recognizer is undecided": {xiaozhi.Auto, changing, 600, ours},
+		// Who waits for the full quiet, whatever a recognizer supposes.
+		"a stranger":             {xiaozhi.Auto, always("what time is it"), 600, strangers},
+		"a stranger in realtime": {xiaozhi.Realtime, always("what time is it"), 600, strangers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("Late."), func(k *talk) {
@@ -40,7 +45,7 @@ func TestAWholeSentenceIsNotWaitedFor(t *testing.T) {
 					}
 				}
 				t.Error("no turn has ended")
-			}, func(o *Options) {
+			}, c.change, func(o *Options) {
 				o.Settled = func(text string, answer bool) bool { return text == "what time is it" && !answer }
 			})
 		})

@@ -22,6 +22,7 @@ import (
 	"perch/agent/manifest"
 	"perch/cmd/perch/config"
 	"perch/device"
+	"perch/gateway/admin"
 	"perch/gateway/robot"
 	"perch/language"
 	"perch/store"
@@ -102,7 +103,26 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 			log.Warn("the engines do not support a robot's setting; change it with perch robot set", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
+	for _, part := range k.lacking() {
+		log.Warn("a part of this appliance does not know a robot's language", "what", part.Note)
+	}
 	return k, nil
+}
+
+// lacking is what is missing for languages that robots are set to, beside those of the
+// configuration; mostly it is nothing. Robots are talked to all the same.
+func (k *characters) lacking() []admin.Part {
+	var tags []string
+	for _, r := range k.robots.List() {
+		if r.Settings.Language != "" {
+			tags = append(tags, r.Settings.Language)
+		}
+	}
+	lacks := k.config.Lacks(tags...)
+	if len(lacks) == 0 {
+		return nil
+	}
+	return []admin.Part{{Name: "language", OK: true, Note: strings.Join(lacks, "; ")}}
 }
 
 // readFor reads the character of a robot's settings.

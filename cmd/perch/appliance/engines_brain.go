@@ -40,6 +40,13 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		if h.skills != nil {
 			brain = reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, h.skills)
 		}
+		brain.Others(func(tag string) (*reflex.Book, error) {
+			book, err := reflex.Load(tag, "")
+			if err == nil {
+				_ = teachSkills(book, h.skills)
+			}
+			return book, err
+		})
 		e.think(e.add("brain", b.Kind, "", log), brain)
 	case "none":
 		e.think(e.add("brain", b.Kind, "", log), agent.Silent{})

@@ -7,6 +7,7 @@ import (
 
 	"perch/agent/reflex"
 	"perch/cmd/perch/config"
+	"perch/language"
 	"perch/voice"
 	"perch/voice/assist"
 	"perch/voice/elevenlabs"
@@ -39,7 +40,7 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	case "assist":
 		n.Recognizer, err = made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
 	case "sphinx": // its check needs the whole book; see CheckRecognizers
-		warnUnheard(e.Book, log)
+		warnUnheard(e.Book, e.language, log)
 		n.Recognizer = sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
 	}
 	if err != nil || e.checks {
@@ -110,14 +111,15 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	return nil
 }
 
-// warnUnheard says which sentences of a book a recognizer of English grammars does not
-// listen for.
-func warnUnheard(book *reflex.Book, log *slog.Logger) {
+// warnUnheard says which sentences of a household's book a recognizer of English grammars
+// does not listen for.
+func warnUnheard(book *reflex.Book, spoken string, log *slog.Logger) {
 	const mostNamed = 10
+	tag, _ := language.Match(spoken)
 	switch left := book.Unheard(); {
-	case book.Language() != "en":
+	case tag != language.English:
 		log.Warn("the recognizer sphinx knows English alone and listens for the English sentences; add another to speech.recognizers",
-			"language", book.Language())
+			"language", spoken)
 	case len(left) > 0:
 		log.Warn("the recognizer sphinx knows English alone and does not listen for sentences in other letters",
 			"names", left[:min(len(left), mostNamed)], "count", len(left))

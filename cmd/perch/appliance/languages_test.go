@@ -1,12 +1,17 @@
 package appliance
 
 import (
+	"bytes"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/device"
 	"perch/language"
 	"perch/voice"
 )
@@ -61,5 +66,63 @@ func TestSixLanguagesAreSpoken(t *testing.T) {
 	t.Logf("sphinx hears %q", heard.Text)
 	if err != nil || heard.Text != "what time is it" {
 		t.Errorf("sphinx hears %q, %v", heard.Text, err)
+	}
+}
+
+// TestSentencesThatNobodyHears: the log says that the grammar's recognizer is for English,
+// and which of the owner's own sentences it cannot listen for.
+func TestSentencesThatNobodyHears(t *testing.T) {
+	for name, c := range map[string]struct{ language, own, want string }{
+		"English":        {"en-GB", "{tea: {sentences: [more tea], answer: Yes.}}", ""},
+		"German":         {"de-AT", "", `listens for the English sentences; add another to speech.recognizers" language=de-AT`},
+		"without a book": {"it", "", `language=it`},
+		"a Japanese word": {"en", "{tea: {sentences: [more tea, お茶], answer: Yes.}}",
+			`does not listen for sentences in other letters" names=[own.yaml:1] count=1`},
+		"many of them":     {"en", "{tea: {sentences: [" + strings.Repeat("茶, ", 11) + "お茶], answer: Yes.}}", "count=12"},
+		"all are English ": {"en", "", ""},
+	} {
+		own := ""
+		if c.own != "" {
+			own = filepath.Join(t.TempDir(), "own.yaml")
+			if err := os.WriteFile(own, []byte("intents: "+c.own), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := config.Default()
+		said.Language, said.Brains = config.Languages(c.language), []config.Brain{{Kind: "reflex", Sentences: own}}
+		book, err := config.Book(&said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		warnUnheard(book, c.language, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "own.yaml:") > 10 {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestLanguagesOfRobots: a robot may be set to any language; what nothing here knows is
+// said, once, with its cure.
+func TestLanguagesOfRobots(t *testing.T) {
+	c := config.Default()
+	c.Language = "en, fr"
+	for tags, want := range map[string]string{
+		"":               "",
+		"en-GB fr-CA":    "",
+		"de":             `no recognizer hears "de": sphinx knows English alone; add one of kind wyoming to speech.recognizers`,
+		"de-AT de-CH de": `no recognizer hears "de"`,
+		"it":             `what Perch says by itself is English where people speak "it"`,
+		"de ja":          `no recognizer hears "ja"`,
+	} {
+		got := c.Lacks(strings.Fields(tags)...)
+		if all := strings.Join(got, "; "); (all == "") != (want == "") || !strings.Contains(all, want) || strings.Count(all, `hears "de"`) > 1 {
+			t.Errorf("%s: %q", tags, got)
+		}
+		for _, tag := range strings.Fields(tags) {
+			if unfit := c.Unfit(device.Settings{Language: tag}, CheckPart); len(unfit) > 0 {
+				t.Errorf("%s is refused: %v", tag, unfit)
+			}
+		}
 	}
 }

@@ -45,6 +45,7 @@ func (a *Appliance) list() []part {
 		{run: func(ctx context.Context) error { return a.robotMQTT.run(ctx, a.Talk) }, fails: "robots cannot connect by MQTT any more",
 			condition: only(func() admin.Part { return a.robotMQTT.shown })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
+		{condition: a.Characters.lacking},
 		{run: until(a.Engines.tend), condition: a.Engines.conditions},
 		a.pagePart(),
 		a.wyomingPart(),

@@ -76,9 +76,12 @@ func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, t
 		cast.Text = household.Text
 	}
 	if unfit := c.Unfit(device.Settings{Language: m.Language}, try); len(unfit) > 0 {
-		say("Its language is not understood here: %s.", unfit[0].Err)
+		say("It has the household's language: %s.", unfit[0].Err)
 	} else {
 		cast.Language = m.Language
+		for _, what := range c.Lacks(m.Language) {
+			say("Of its language: %s.", what)
+		}
 	}
 	c.castVoice(&cast, m.Voice, try, say)
 	c.castBrain(&cast, m.Brain, say)

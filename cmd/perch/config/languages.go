@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"perch/agent/reflex"
 	"perch/language"
 )
 
@@ -55,10 +54,6 @@ func (k *checker) household(c *Config) {
 			k.fault("language", "%q is no language such as en or de-AT", tag)
 		case slices.Contains(all[:i], tag):
 			k.fault("language", "%s is there twice", tag)
-		case slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" }):
-			if _, err := reflex.Load(tag, ""); err != nil {
-				k.fault("language", "%s", err)
-			}
 		}
 	}
 }
@@ -86,8 +81,9 @@ func (k *checker) languages(c *Config) {
 	c.Speech.Synthesizers = append([]Synthesizer{{Kind: "openjtalk"}}, c.Speech.Synthesizers...)
 }
 
-// spoken are the languages in which robots are talked to, without their regions.
-func (c *Config) spoken() (all []string) {
+// spoken are the languages in which robots are talked to, without their regions, as far
+// as the configuration says.
+func (c *Config) spoken() []string {
 	tags := c.Language.List()
 	if persona, err := Persona(c); err == nil { // one that cannot be read is a fault of its own
 		tags = append(tags, persona.Language)
@@ -95,6 +91,11 @@ func (c *Config) spoken() (all []string) {
 	for _, r := range c.Robots.Each {
 		tags = append(tags, r.Language)
 	}
+	return bases(tags)
+}
+
+// bases are languages without their regions, each once.
+func bases(tags []string) (all []string) {
 	for _, tag := range tags {
 		if base, _, _ := strings.Cut(strings.ToLower(tag), "-"); base != "" && !slices.Contains(all, base) {
 			all = append(all, base)
@@ -118,25 +119,66 @@ func (s Synthesizer) speaks(language string) bool {
 // hears is the same of a recognizer.
 func (r Recognizer) hears(language string) bool { return r.Kind != "sphinx" || language == "en" }
 
+// Hears reports whether a recognizer may know a language.
+func (c *Config) Hears(tag string) bool {
+	return !slices.ContainsFunc(bases([]string{tag}), func(base string) bool {
+		return !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(base) })
+	})
+}
+
 // unknownLanguages warns of those that no engine knows.
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
-		if _, words := language.Match(l); !words {
-			all = append(all, Warning{"language",
-				fmt.Sprintf("what Perch says by itself is English where people speak %q; its brain answers in it", l)})
+		for _, what := range c.lacks(l) {
+			all = append(all, Warning{"language", what})
 		}
-		if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(l) }) {
-			all = append(all, Warning{"language", fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
-				"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l)})
-		}
-		if slices.ContainsFunc(c.Speech.Synthesizers, func(s Synthesizer) bool { return s.speaks(l) }) {
-			continue
-		}
-		why, cure := "openjtalk speaks Japanese alone", "{kind: espeak}"
-		if l == "ja" {
-			why, cure = "espeak cannot read kanji", "{kind: openjtalk}, before espeak"
-		}
-		all = append(all, Warning{"language", fmt.Sprintf("no synthesizer speaks %q: %s; add %s to speech.synthesizers", l, why, cure)})
 	}
 	return all
+}
+
+// Lacks says what is missing for languages that robots are set to, a sentence each with
+// its cure. Of those that the configuration names, Warnings tells.
+func (c *Config) Lacks(tags ...string) (all []string) {
+	if len(tags) == 0 {
+		return nil
+	}
+	named := c.spoken()
+	for _, l := range bases(tags) {
+		if !slices.Contains(named, l) {
+			all = append(all, c.lacks(l)...)
+		}
+	}
+	return all
+}
+
+// lacks is what is missing for one.
+func (c *Config) lacks(l string) (all []string) {
+	if _, words := language.Match(l); !words {
+		all = append(all, fmt.Sprintf("what Perch says by itself is English where people speak %q%s", l, c.answersIn()))
+	}
+	if !c.Hears(l) {
+		all = append(all, fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
+			"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l))
+	}
+	if slices.ContainsFunc(c.Speech.Synthesizers, func(s Synthesizer) bool { return s.speaks(l) }) {
+		return all
+	}
+	why, cure := "openjtalk speaks Japanese alone", "{kind: espeak}"
+	if l == "ja" {
+		why, cure = "espeak cannot read kanji", "{kind: openjtalk}, before espeak"
+	}
+	return append(all, fmt.Sprintf("no synthesizer speaks %q: %s; add %s to speech.synthesizers", l, why, cure))
+}
+
+// answersIn says what brains do with a language that the reflex brain does not speak.
+func (c *Config) answersIn() string {
+	reflex := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" })
+	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" && b.Kind != "none" })
+	switch {
+	case reflex && others:
+		return ", and so are the sentences of the reflex brain; its other brains answer in it"
+	case reflex:
+		return ", and so are the sentences of the reflex brain; add a language model to brains, which answers in it: docs/how-to/ollama.md"
+	}
+	return "; its brain answers in it"
 }

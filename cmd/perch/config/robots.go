@@ -139,20 +139,8 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 			refuse("voice", "%s", err)
 		}
 	}
-	if s.Language == "" {
-		return all
-	}
-	if !languageTag.MatchString(s.Language) {
+	if s.Language != "" && !languageTag.MatchString(s.Language) {
 		refuse("language", "%q is no language such as en or de-AT", s.Language)
-		return all
-	}
-	base, _, _ := strings.Cut(strings.ToLower(s.Language), "-")
-	if !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(base) }) {
-		refuse("language", "no recognizer hears %q: sphinx knows English alone; add another to speech.recognizers", s.Language)
-	}
-	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" })
-	if _, err := reflex.Load(s.Language, ""); err != nil && (!others || s.Brain == "reflex") {
-		refuse("language", "%s; add another brain to brains", err)
 	}
 	return all
 }

@@ -154,7 +154,7 @@ func (d *Examination) Appliance(ctx context.Context) {
 	d.add("appliance", err, fmt.Sprintf("version %s runs since %s with %s, %d connected",
 		status.Version, status.Started.Local().Format(time.DateTime), numbered(status.Robots, "robot", "robots"), status.Reached))
 	for _, p := range status.Parts {
-		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note}
+		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note, warn: p.Name == "language"}
 		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
 			d.reported = append(d.reported, f)
 			continue

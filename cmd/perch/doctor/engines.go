@@ -120,7 +120,12 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	var err error
 	switch {
 	case n.Recognizer != nil:
-		took, fine, err = t.tryRecognizer(ctx, n)
+		if took, fine, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
+			if t.Config.Hears(t.speech.Language) { // else the warning of that says it, with its cure
+				t.tried(n.Part, nil, "is left out where people speak "+t.speech.Language+": "+err.Error())
+			}
+			return
+		}
 	case n.Synthesizer != nil:
 		if took, fine, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
 			if fine, speaks := t.otherLanguage(ctx, n); speaks {

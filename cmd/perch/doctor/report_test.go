@@ -108,7 +108,8 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := Examined(t)
 	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Brain{{Kind: "reflex"}}
 	d.answers(t, `{"version":"`+d.Version+`","started":"2026-11-01T00:00:00Z","robots":1,"parts":[`+
-		`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"}]}`)
+		`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"},`+
+		`{"name":"language","ok":true,"note":"no recognizer hears \"de\""}]}`)
 	d.Appliance(t.Context())
 	d.engines(context.WithoutCancel(t.Context()))
 	found := map[string][]finding{}
@@ -120,7 +121,39 @@ func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 		!strings.Contains(brain[0].Note, "It is ") {
 		t.Errorf("it found %+v", brain)
 	}
+	if robots := found["language"]; len(robots) != 1 || !robots[0].Ok || !robots[0].warn {
+		t.Errorf("of a robot's language it says %+v", robots)
+	}
 	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
 		t.Errorf("it found %+v", d.Findings)
+	}
+}
+
+// TestARecognizerOfAnotherLanguage is no fault of its own: that nothing hears the language
+// is one warning with its cure, and where another recognizer does, it is left out.
+func TestARecognizerOfAnotherLanguage(t *testing.T) {
+	for also, want := range map[string]string{
+		"":                  "language: no recognizer hears \"de\": sphinx knows English alone; add one of kind wyoming",
+		"tcp://127.0.0.1:9": "recognizer sphinx: is left out where people speak de: ",
+	} {
+		d := Examined(t)
+		d.Config.Language, d.Config.Brains = "de", []config.Brain{{Kind: "none"}}
+		if also != "" {
+			d.Config.Speech.Recognizers = append(d.Config.Speech.Recognizers, config.Recognizer{Kind: "wyoming", URL: also})
+		}
+		d.Secrets()
+		d.engines(t.Context())
+		var said []string
+		for _, f := range d.Findings {
+			if f.Part == "language" || f.Part == "recognizer sphinx" {
+				said = append(said, f.Part+": "+f.Note)
+				if !f.Ok || f.warn != (also == "") {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if len(said) != 1 || !strings.HasPrefix(said[0], want) {
+			t.Errorf("it says %q, not %q", said, want)
+		}
 	}
 }
