@@ -250,6 +250,8 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	return device.CheckIn{
 		ID: id, Client: s.client(id, r.ClientID, body), BaseURL: base, Address: r.Address,
 		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
+		// Of its assets' language a firmware tells nothing beside these two, which are one
+		// and the same code, the one that it was built with.
 		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
 }

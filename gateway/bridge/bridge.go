@@ -76,9 +76,11 @@ type Options struct {
 	Board      board
 	Bus        *event.Bus
 
-	Short    time.Duration // a tool may take
-	Long     time.Duration // thinking hard, or a photo for its owner, may take
-	Language string        // BCP 47
+	Short time.Duration // a tool may take
+	Long  time.Duration // thinking hard, or a photo for its owner, may take
+	// Language is that of a robot, BCP 47, and of the household for no robot. It does
+	// not block.
+	Language func(device.ID) string
 	Zone     *time.Location
 	Logger   *slog.Logger
 }
@@ -122,6 +124,12 @@ func (d *Door) robot(name string) (device.ID, error) {
 		return "", errNoRobot
 	}
 	return id, nil
+}
+
+// language is that of the robot of a session, or else the household's.
+func (d *Door) language(session string) string {
+	id, _ := d.robotOf(session)
+	return d.o.Language(id)
 }
 
 // robotOf is the robot of that session. A voice server elsewhere has sessions of

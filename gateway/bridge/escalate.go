@@ -84,7 +84,8 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 	}
 	if len(d.o.Deep) == 0 {
 		// It is never remembered, so that no question knows of another.
-		said, err := d.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question})
+		said, err := d.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
+			Language: d.language(e.SessionID)})
 		return said.Text, err
 	}
 	text, err := thinker.Ponder(ctx, d.o.Deep, question)

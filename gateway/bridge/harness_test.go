@@ -183,7 +183,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		Mind: agent.NewMind([]agent.Brain{h.brain}, h.memory, h.bus, logger),
 		Log:  NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
 		Board: h.board, Bus: h.bus, Short: 5 * time.Second, Long: 30 * time.Second,
-		Language: "en", Zone: time.UTC, Logger: logger,
+		Language: func(id device.ID) string { return map[device.ID]string{"": "en", robotA: "de"}[id] }, Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
 		c(&o)

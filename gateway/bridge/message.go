@@ -50,7 +50,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	if len(m.SessionID) > mostSession || len(m.Channel) > mostSession {
 		return answered{}, door.BadBody("session_id and channel have at most 512 bytes")
 	}
-	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text}
+	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: d.language(m.SessionID)}
 	var said agent.Spoken
 	err = within(ctx, messageWithin, "the answer", func(ctx context.Context) (err error) {
 		said, err = d.ask(ctx, &turn)
@@ -87,7 +87,7 @@ func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	case <-ctx.Done():
 		return agent.Spoken{}, ctx.Err()
 	}
-	t.Untrusted, t.Now, t.Language = true, d.now(), d.o.Language
+	t.Untrusted, t.Now = true, d.now()
 	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)

@@ -258,6 +258,27 @@ func TestMessagesOfASession(t *testing.T) {
 	}
 }
 
+// TestMessagesInTheRobotsLanguage: that of the robot whose session it is, or else the
+// household's.
+func TestMessagesInTheRobotsLanguage(t *testing.T) {
+	h := newHarness(t)
+	h.speaks(robotA, "talk")
+	h.brain.think = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		return replying(agent.Say{Text: turn.Language + "."})(ctx, turn, out)
+	}
+	server := h.local(t)
+	for session, want := range map[string]string{"talk": "de.", "another": "en.", "": "en."} {
+		for path, body := range map[string]string{
+			"/api/message":        fmt.Sprintf(`{"content":"hello","session_id":%q}`, session),
+			"/api/voice/escalate": fmt.Sprintf(`{"tool":"think_hard","args":{"question":"why"},"session_id":%q}`, session),
+		} {
+			if status, got := ask(t, server, http.MethodPost, path, body); status != 200 || !strings.Contains(got, `"`+want+`"`) {
+				t.Errorf("%s of %q: %d %s", path, session, status, got)
+			}
+		}
+	}
+}
+
 // TestMessagesThatAreNotAnswered.
 func TestMessagesThatAreNotAnswered(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
@@ -222,7 +223,7 @@ func (h *hub) perform(ctx context.Context, id device.ID, board string, c command
 	case reboot:
 		r.err = talk.Reboot(ctx, id)
 	case identify:
-		_, r.err = talk.Alert(ctx, id, "Perch", "Here I am", "happy")
+		_, r.err = talk.Alert(ctx, id, "Perch", h.here(id), "happy")
 	case adjust:
 		r.err = h.adjust(ctx, id, c)
 	case turn:
@@ -275,4 +276,10 @@ func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) 
 		}
 	}
 	return r, ok
+}
+
+// here is what a robot shows that is looked for among others.
+func (h *hub) here(id device.ID) string {
+	_, text := agent.SplitEmotion(h.o.Phrase(id, "here"))
+	return text
 }

@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 		{"mute", "OFF", "mute false", `"mute":false`},
 		{"emotion", "happy", "feel happy", `"emotion":"happy"`},
 		{"stop", "PRESS", "abort", ""},
-		{"identify", "PRESS", "alert Here I am", ""},
+		{"identify", "PRESS", "alert here is a0b1c2d3e4f4", ""},
 		{"reboot", "PRESS", "reboot", ""},
 	} {
 		e.forget()

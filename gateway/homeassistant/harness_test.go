@@ -89,6 +89,7 @@ func newHarness() *harness {
 			}
 			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: ClientID("0a1b2c3d"), Log: log})
 		},
+		Phrase:    func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
 		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
 		Senses:    perception.NewIntake(h.bus, h.registry, log),
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},

@@ -132,7 +132,9 @@ type Options struct {
 	Gestures  perception.Gestures // that robots can be asked for; none is no entity for them
 	Board     *agent.Board
 	Bus       *event.Bus
-	Restart   func() // begins a restart of the appliance, and returns at once
+	// Phrase is one of the appliance's own sentences in a robot's language, by its name.
+	Phrase  func(id device.ID, name string) string
+	Restart func() // begins a restart of the appliance, and returns at once
 	// Announced are the ids of all components ever announced to Home Assistant,
 	// by robot or "bridge".
 	Announced table[[]string]

@@ -99,7 +99,7 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
-		Now: time.Now().In(d.o.Zone), Language: d.o.Language, History: q.history}
+		Now: time.Now().In(d.o.Zone), Language: d.o.Language(q.talk.robot), History: q.history}
 	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
 	if d.o.Characters != nil && turn.Robot == "" {                      // a robot's talk is that of its own character
 		d.o.Characters.Play(&turn, q.character, q.system)

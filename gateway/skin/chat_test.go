@@ -187,6 +187,9 @@ func TestAJoinedTalk(t *testing.T) {
 		t.Errorf("%d %s %s", answer.StatusCode, session, body)
 	}
 	turn := h.brain.turns()[0]
+	if turn.Language != "de" {
+		t.Errorf("the turn is in %q", turn.Language)
+	}
 	if turn.Conversation != string(robotA) || turn.Robot != robotA || len(turn.History) != 1 || turn.History[0].Said != "Hello Ann." {
 		t.Errorf("%+v", turn)
 	}

@@ -78,9 +78,11 @@ type Options struct {
 	Words      *agent.Words
 	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
 	QueryToken bool             // the key may come as ?token= where a WebSocket is opened
-	Language   string           // BCP 47
-	Zone       *time.Location
-	Log        *slog.Logger
+	// Language is that of a robot, BCP 47, and of the household for no robot. It does
+	// not block. Nil says nothing of it.
+	Language func(device.ID) string
+	Zone     *time.Location
+	Log      *slog.Logger
 
 	serving *door.Serving // nil are the usual limits; a benchmark has more skins
 }
@@ -104,6 +106,9 @@ const (
 // New returns the door. Its feed has to run; Run disconnects the skins at the end.
 func New(o Options) *Door {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
+	if o.Language == nil {
+		o.Language = func(device.ID) string { return "" }
+	}
 	return &Door{o: &o, serving: cmp.Or(o.serving, door.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }

@@ -23,18 +23,25 @@ func (v *connection) takeTranscript(e wire.Event) error {
 	if err := decode(e, &t); err != nil {
 		return err
 	}
-	if len(t.Text) > mostText {
-		return v.request(func(context.Context) error {
-			return v.send(typeNotHandled, handled{Text: "That was too much to read at once.", Context: v.talk(t)}, nil)
-		})
-	}
-	turn := agent.Turn{Untrusted: true, Text: plain(t.Text), Language: v.s.o.Language}
+	turn := agent.Turn{Untrusted: true, Language: v.s.o.Languages[0]}
 	if languageTag.MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
+	if len(t.Text) > mostText {
+		return v.request(func(context.Context) error {
+			return v.send(typeNotHandled, handled{Text: v.s.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
+		})
+	}
+	turn.Text = plain(t.Text)
 	a := &answer{v: v, context: v.talk(t)}
 	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
 	return v.request(func(ctx context.Context) error { return a.give(ctx, turn) })
+}
+
+// phrase is one of the appliance's own sentences, without its face.
+func (s *Server) phrase(tag, name string) string {
+	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
+	return text
 }
 
 // plain is a text in one line, without what no keyboard types.
@@ -74,7 +81,7 @@ type answer struct {
 func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	v := a.v
 	if t.Text == "" {
-		return a.end(typeNotHandled, "There was nothing to answer.")
+		return a.end(typeNotHandled, v.s.phrase(t.Language, "misheard"))
 	}
 	leave, err := v.s.turns.take(ctx)
 	if err != nil {
@@ -90,7 +97,7 @@ func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	case err == nil:
 	case errors.As(failed(ctx, "The mind did not answer.", err), &f):
 		v.log.Warn("a text was not answered", "err", err)
-		return a.end(typeNotHandled, v.s.o.Sorry)
+		return a.end(typeNotHandled, v.s.phrase(t.Language, "failed"))
 	default:
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 func TestHomeAssistant(t *testing.T) {
 	m := answering("It is three.", "Good night.")
 	zone := time.FixedZone("home", 3600)
-	g := dial(t, serve(t, Options{Mind: m, Zone: zone, Language: "en"}))
+	g := dial(t, serve(t, Options{Mind: m, Zone: zone, Languages: []string{"en"}}))
 	data := `{"text": "what time is it", "language": "en-GB", "context": {"conversation_id": "01JB8SG4NJW0MH3GNPQT4J9H6X", "device_id": "abc", "satellite_id": "assist_satellite.kitchen"}}`
 	g.raw(`{"type": "transcript", "version": "1.9.0", "data_length": ` + fmt.Sprint(len(data)) + "}\n" + data)
 	const end = `"context":{"conversation_id":"01JB8SG4NJW0MH3GNPQT4J9H6X"}}`
@@ -112,20 +112,26 @@ func TestWhatIsNotAnswered(t *testing.T) {
 		return errors.New("canary")
 	}
 	m := &scriptedAgent{think: fails}
-	g := dial(t, serve(t, Options{Mind: m, Sorry: "😔 Not now."}))
+	g := dial(t, serve(t, Options{Mind: m, Languages: []string{"en", "de"}}))
 	for text, want := range map[string][]string{
-		"hello": {typeNotHandled, `{"text":"Not now."` + end},
+		"hello": {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
 		"half": {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled,
-			`{"text":"Not now."` + end, typeHandledStop, ""},
+			`{"text":"Something went wrong. Please try again."` + end, typeHandledStop, ""},
 		"quiet":                             {typeHandled, `{"text":""` + end},
-		"":                                  {typeNotHandled, `{"text":"There was nothing to answer."` + end},
-		" \n\x00 ":                          {typeNotHandled, `{"text":"There was nothing to answer."` + end},
-		strings.Repeat("a", mostText+1):     {typeNotHandled, `{"text":"That was too much to read at once."` + end},
-		strings.Repeat("\x1b", mostText+1):  {typeNotHandled, `{"text":"That was too much to read at once."` + end},
-		strings.Repeat("ü", mostText/2)[2:]: {typeNotHandled, `{"text":"Not now."` + end},
+		"":                                  {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
+		" \n\x00 ":                          {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
+		strings.Repeat("a", mostText+1):     {typeNotHandled, `{"text":"That was too much at once."` + end},
+		strings.Repeat("\x1b", mostText+1):  {typeNotHandled, `{"text":"That was too much at once."` + end},
+		strings.Repeat("ü", mostText/2)[2:]: {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
 	} {
 		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": talk{"x"}}, nil)
 		g.expect(want...)
+	}
+	for text, want := range map[string]string{ // in the language that was asked in
+		"hello": "Da ist etwas schiefgegangen. Versuch es bitte noch einmal.", strings.Repeat("a", mostText+1): "Das war zu viel auf einmal.",
+	} {
+		g.event(wire.TypeTranscript, map[string]any{"text": text, "language": "de_AT", "context": talk{"x"}}, nil)
+		g.expect(typeNotHandled, `{"text":"`+want+`"`+end)
 	}
 	if got := m.remembered["wyoming:x"]; len(got) != 1 || got[0] != (agent.Exchange{Heard: "quiet"}) {
 		t.Errorf("remembered %+v", got)
@@ -140,7 +146,7 @@ func TestAnAgentThatHangs(t *testing.T) {
 		}}})
 		began := time.Now()
 		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
-		g.expect(typeNotHandled, `{"text":"Sorry, I cannot think right now.","context":{"conversation_id":"x"}}`)
+		g.expect(typeNotHandled, `{"text":"Something went wrong. Please try again.","context":{"conversation_id":"x"}}`)
 		if took := time.Since(began); took != turnWithin {
 			t.Errorf("it took %s", took)
 		}

@@ -2,6 +2,7 @@ package wyoming
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	wire "perch/voice/wyoming"
@@ -15,24 +16,24 @@ func describe(o Options) (wire.Event, error) {
 	program := func(does string) wire.Program {
 		return wire.Program{Name: o.Name, Attribution: maker, Installed: true, Version: o.Version, Description: strings.TrimSpace(o.ID + " " + does)}
 	}
-	model := func(name, is string) wire.Model {
-		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: []string{o.Language}}
+	model := func(name, is string, languages []string) wire.Model {
+		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: languages}
 	}
 	var info wire.Info
 	if o.Recognizer != nil {
 		p := program("understands speech")
-		p.Models = []wire.Model{model(o.Recognizer.Name(), o.Recognizer.Name())}
+		p.Models = []wire.Model{model(o.Recognizer.Name(), o.Recognizer.Name(), o.Heard)}
 		info.ASR = []wire.Program{p}
 	}
 	if o.Synthesizer != nil {
 		p := program("speaks")
 		p.SynthesizeStreaming = true
-		p.Voices = []wire.Model{model(o.Synthesizer.Name(), o.Name)}
+		p.Voices = []wire.Model{model(o.Synthesizer.Name(), o.Name, o.Languages)}
 		info.TTS = []wire.Program{p}
 	}
 	if o.Mind != nil {
 		p := program("answers")
-		p.Models = []wire.Model{model("mind", o.Name)}
+		p.Models = []wire.Model{model("mind", o.Name, o.Languages)}
 		p.HandledStreaming = true
 		info.Handle = []wire.Program{p}
 	}
@@ -44,15 +45,16 @@ func describe(o Options) (wire.Event, error) {
 }
 
 // offered is the language a request asks for, as an engine takes it: en_GB is
-// en-GB, and the English that is offered is taken for all of them. A request that
-// names none is for the owner's.
-func (s *Server) offered(asked string) (string, error) {
+// en-GB, and an English of the list is taken for all of them. A request that
+// names none is for the first.
+func offered(list []string, asked string) (string, error) {
 	if asked == "" {
-		return s.o.Language, nil
+		return list[0], nil
 	}
 	tag := strings.ReplaceAll(asked, "_", "-")
-	if !languageTag.MatchString(asked) || !strings.EqualFold(primary(s.o.Language), primary(tag)) {
-		return "", &failure{code: codeLanguage, text: fmt.Sprintf("That language is not known here; %s is.", s.o.Language)}
+	known := slices.ContainsFunc(list, func(one string) bool { return strings.EqualFold(primary(one), primary(tag)) })
+	if !languageTag.MatchString(asked) || !known {
+		return "", &failure{code: codeLanguage, text: "That language is not known here; known are: " + strings.Join(list, ", ") + "."}
 	}
 	return tag, nil
 }

@@ -65,7 +65,7 @@ func (v *connection) takeSound(e wire.Event) error {
 func (v *connection) beginListening(f wire.Format) error {
 	asked := v.asked
 	v.asked = wire.Transcribe{}
-	language, err := v.s.offered(asked.Language)
+	language, err := offered(v.s.o.Heard, asked.Language)
 	if err != nil {
 		return err
 	}

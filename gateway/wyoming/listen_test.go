@@ -70,7 +70,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 	} {
 		for _, piece := range []int{1 << 20, 2048, 1021, 3} {
 			calls := make(chan given, 1)
-			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Language: "de"}))
+			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Languages: []string{"de"}}))
 			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
 			g.event(wire.TypeAudioStart, f, nil)
 			sound := tone(440, f.Rate, f.Channels, time.Second/2)

@@ -81,10 +81,10 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
-	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.s.o.Language}}
+	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.s.o.Languages[0]}}
 	if asked.Voice != nil && asked.Voice.Name == "" {
 		var err error
-		if s.options.Language, err = v.s.offered(asked.Voice.Language); err != nil {
+		if s.options.Language, err = offered(v.s.o.Languages, asked.Voice.Language); err != nil {
 			return nil, err
 		}
 	}

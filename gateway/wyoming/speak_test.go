@@ -87,7 +87,7 @@ func TestVoices(t *testing.T) {
 			asked <- o
 			return nil
 		}),
-		Language: "en-GB",
+		Languages: []string{"en-GB", "de"},
 	})
 	for v, want := range map[string]voice.Options{
 		`null`:                           {Language: "en-GB"},
@@ -96,6 +96,7 @@ func TestVoices(t *testing.T) {
 		`{"name":"de","language":"tlh"}`: {Language: "en-GB"},
 		`{"name":"-w /etc/passwd"}`:      {Language: "en-GB"},
 		`{"language":"en_AU"}`:           {Language: "en-AU"},
+		`{"language":"de_AT"}`:           {Language: "de-AT"},
 		`{"name":"","language":"en-US","more":{}}`: {Language: "en-US"},
 	} {
 		for _, name := range []string{wire.TypeSynthesize, wire.TypeSynthesizeStart} {

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,12 +45,15 @@ type Options struct {
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 
-	Language string         // BCP 47; "en" where empty
-	Zone     *time.Location // the owner's; UTC where nil
+	// Languages are those that are offered, BCP 47, the first for requests that name
+	// none; "en" where empty. Heard are those of the recognizer, where it does not know
+	// all of them.
+	Languages, Heard []string
+	Zone             *time.Location // the owner's; UTC where nil
 
-	Sorry   string // the answer where the agent fails
-	Name    string // the services', as Home Assistant shows them; "Perch" where empty
-	ID      string // of this appliance
+	Phrases agent.Phrases // what is answered where the agent does not
+	Name    string        // the services', as Home Assistant shows them; "Perch" where empty
+	ID      string        // of this appliance
 	Version string
 	Log     *slog.Logger
 }
@@ -106,15 +110,20 @@ func New(o Options) (*Server, error) {
 	if o.Mind == nil && o.Recognizer == nil && o.Synthesizer == nil {
 		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
 	}
-	o.Language = cmp.Or(o.Language, "en")
-	if !languageTag.MatchString(o.Language) {
-		return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", o.Language)
+	if len(o.Languages) == 0 {
+		o.Languages = []string{"en"}
+	}
+	if len(o.Heard) == 0 {
+		o.Heard = o.Languages
+	}
+	for _, tag := range slices.Concat(o.Languages, o.Heard) {
+		if !languageTag.MatchString(tag) {
+			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", tag)
+		}
 	}
 	o.Zone = cmp.Or(o.Zone, time.UTC)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Name = cmp.Or(o.Name, "Perch")
-	_, o.Sorry = agent.SplitEmotion(o.Sorry)
-	o.Sorry = cmp.Or(o.Sorry, "Sorry, I cannot think right now.")
 	info, err := describe(o)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func all() Options {
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"nothing to serve": {},
-		"no language":      {Synthesizer: synthesizer(letters), Language: "klingon spoken"},
+		"no language":      {Synthesizer: synthesizer(letters), Languages: []string{"en", "klingon spoken"}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)
@@ -33,19 +33,19 @@ func TestOptions(t *testing.T) {
 // TestInfo has the bytes, since Home Assistant's classes want every field.
 func TestInfo(t *testing.T) {
 	o := all()
-	o.Name, o.ID, o.Version, o.Language = "Perch", "perch-1a2b", "0.3.0", "de-CH"
+	o.Name, o.ID, o.Version, o.Languages, o.Heard = "Perch", "perch-1a2b", "0.3.0", []string{"de-CH", "en"}, []string{"en"}
 	g := dial(t, serve(t, o))
 	g.raw(`{"type": "describe", "version": "1.9.0"}` + "\n")
 	rest := `"attribution":{"name":"Perch","url":""},"installed":true,`
-	model := func(name, is string) string {
-		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":["de-CH"]}`
+	model := func(name, is, languages string) string {
+		return `{"name":"` + name + `",` + rest + `"description":"` + is + `","version":"0.3.0","languages":[` + languages + `]}`
 	}
 	program := func(does, kind, models, more string) string {
 		return `[{"name":"Perch",` + rest + `"description":"perch-1a2b ` + does + `","version":"0.3.0","` + kind + `":[` + models + `]` + more + `}]`
 	}
-	g.expect(wire.TypeInfo, `{"asr":`+program("understands speech", "models", model("fake-recognizer", "fake-recognizer"), "")+
-		`,"tts":`+program("speaks", "voices", model("fake-synthesizer", "Perch"), `,"supports_synthesize_streaming":true`)+
-		`,"handle":`+program("answers", "models", model("mind", "Perch"), `,"supports_handled_streaming":true`)+`}`)
+	g.expect(wire.TypeInfo, `{"asr":`+program("understands speech", "models", model("fake-recognizer", "fake-recognizer", `"en"`), "")+
+		`,"tts":`+program("speaks", "voices", model("fake-synthesizer", "Perch", `"de-CH","en"`), `,"supports_synthesize_streaming":true`)+
+		`,"handle":`+program("answers", "models", model("mind", "Perch", `"de-CH","en"`), `,"supports_handled_streaming":true`)+`}`)
 }
 
 func TestWhatIsNotThereIsNotServed(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 // Types of the events of a run, as far as they are of use here.
 const (
 	EventRunStart       = "run-start"
+	EventSpeechStart    = "stt-start"
 	EventSpeechEnd      = "stt-end"
 	EventIntentStart    = "intent-start"
 	EventIntentProgress = "intent-progress"

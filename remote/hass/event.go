@@ -38,6 +38,18 @@ func (e Event) Conversation() string {
 	return data.ID
 }
 
+// Language reads from an stt-start in which language speech is recognized; nothing where
+// it does not say.
+func (e Event) Language() string {
+	var data struct {
+		Metadata struct {
+			Language string `json:"language"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // then it does not say
+	return data.Metadata.Language
+}
+
 // Transcript reads from an stt-end what was understood.
 func (e Event) Transcript() (string, error) {
 	var data struct {

@@ -58,9 +58,9 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 		return voice.Transcript{}, unavailable(ctx, err)
 	}
 	defer conn.Close()
-	text, err := r.listen(ctx, conn, u)
+	heard, err := r.listen(ctx, conn, u)
 	if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Code == "stt-no-text-recognized" {
-		text, err = "", nil
+		heard, err = voice.Transcript{Refused: true}, nil
 	}
 	if err != nil {
 		return voice.Transcript{}, unavailable(ctx, err)
@@ -68,21 +68,21 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	return voice.Spoken(text), nil
+	return heard, nil
 }
 
 // listen has a run hear u. The sender ends with it.
-func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (string, error) {
+func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (voice.Transcript, error) {
 	run, err := conn.Run(ctx, hass.Start{
 		From: hass.StageSpeech, To: hass.StageSpeech, Rate: voice.MicRate, Pipeline: r.o.Pipeline,
 	})
 	if err != nil {
-		return "", err
+		return voice.Transcript{}, err
 	}
 	defer run.Close()
 	handler, err := r.begin(ctx, run)
 	if err != nil {
-		return "", err
+		return voice.Transcript{}, err
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	sent := make(chan struct{})
@@ -134,23 +134,31 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// understood waits for the text. A run that ends without one recognized nothing.
-func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (string, error) {
+// understood waits for the text, which is in the pipeline's language. A run that ends
+// without one recognized nothing.
+func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
+	language := ""
 	for {
 		e, err := run.Next(ctx, hass.Unlimited)
 		if errors.Is(err, io.EOF) {
-			return "", nil
+			return voice.Transcript{Refused: true}, nil
 		}
 		if err != nil {
-			return "", err
+			return voice.Transcript{}, err
 		}
-		if e.Type != hass.EventSpeechEnd {
-			continue
+		switch e.Type {
+		case hass.EventSpeechStart:
+			language = e.Language()
+		case hass.EventSpeechEnd:
+			text, err := e.Transcript()
+			if err != nil || len(text) > voice.LongestTranscript {
+				return voice.Transcript{}, r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
+			}
+			heard := voice.Spoken(text)
+			if !heard.Refused && len(language) <= longestName {
+				heard.Language = language
+			}
+			return heard, nil
 		}
-		text, err := e.Transcript()
-		if err != nil || len(text) > voice.LongestTranscript {
-			return "", r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
-		}
-		return text, nil
 	}
 }

@@ -93,6 +93,28 @@ func TestSoundGoesWhileItIsSpoken(t *testing.T) {
 	}
 }
 
+// TestTheLanguageThatIsHeard is the pipeline's, where it says so.
+func TestTheLanguageThatIsHeard(t *testing.T) {
+	for start, want := range map[string]string{
+		`{"engine":"stt.whisper","metadata":{"language":"de-DE","codec":"pcm"}}`: "de-DE",
+		`{"metadata":{"language":7}}`:                                            "", `{"metadata":null}`: "", `null`: "", `[]`: "",
+		`{"metadata":{"language":"` + strings.Repeat("de-", 1000) + `"}}`: "",
+	} {
+		h := newFakeHA(t, func(p *peer, m command) {
+			p.began(m)
+			p.event(m, "stt-start", start)
+			p.hear(t)
+			p.event(m, "stt-end", `{"stt_output":{"text":"Hallo"}}`)
+			p.hangUp()
+		})
+		u, _ := spokenSound(3)
+		got, err := h.recognizer().Recognize(t.Context(), u, voice.Options{})
+		if err != nil || got != (voice.Transcript{Text: "Hallo", Language: want}) {
+			t.Errorf("%.60s: %.60v, %v", start, got, err)
+		}
+	}
+}
+
 func TestWhatIsRefused(t *testing.T) {
 	for name, event := range map[string][2]string{
 		"nothing":      {"stt-end", `{"stt_output":{"text":"  "}}`},

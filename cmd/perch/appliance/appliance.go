@@ -30,6 +30,7 @@ import (
 	"perch/gateway/vccp"
 	"perch/gateway/web"
 	"perch/gateway/wyoming"
+	"perch/language"
 	"perch/ota"
 	"perch/perception"
 	"perch/voice"
@@ -212,9 +213,14 @@ func (a *Appliance) openWyoming() error {
 	if err != nil {
 		return ListenError(address, "wyoming.listen", err)
 	}
-	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Language: a.Config.Language.First(), Zone: a.zone,
-		Sorry: a.Engines.Phrase(a.Config.Language.First(), "failed"), Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
-	if len(a.Engines.sphinx) > 0 {
+	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Languages: a.Config.Language.List(), Zone: a.zone,
+		Phrases: a.Engines.Phrase, Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
+	for _, tag := range o.Languages {
+		if known, _ := language.Match(tag); known == language.English {
+			o.Heard = append(o.Heard, tag)
+		}
+	}
+	if len(a.Engines.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
 		o.Recognizer = a.Engines.sphinx[0]
 	}
 	if len(a.Engines.espeak) > 0 {

@@ -23,7 +23,7 @@ func (a *Appliance) newBridge() error {
 		Perception: a.Senses, Board: a.board, Bus: a.Bus,
 		Sounds: soundPlayer{a.sounds, a.Talk}, Root: root,
 		Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
-		Language: c.Language.First(), Zone: a.zone, Logger: a.Log,
+		Language: a.languageOf, Zone: a.zone, Logger: a.Log,
 	})
 	return nil
 }

@@ -66,7 +66,7 @@ func (a *Appliance) newMirror() error {
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Characters
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
-	o.Restart = a.askRestart
+	o.Restart, o.Phrase = a.askRestart, a.Characters.phrase(a.Engines)
 	o.Ask = a.homeAssistant.broker
 	a.Mirror, err = homeassistant.New(o)
 	return err

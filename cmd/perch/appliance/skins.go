@@ -48,7 +48,7 @@ func (a *Appliance) newSkins() error {
 		Questions:  questions{a.hooks, a.Talk},
 		Characters: a.Characters, System: c.Skins.System,
 		Words: words, Vocabulary: c.Skins.Vocabulary, QueryToken: c.Skins.QueryToken,
-		Language: c.Language.First(), Zone: a.zone, Log: a.Log,
+		Language: a.languageOf, Zone: a.zone, Log: a.Log,
 	})
 	return nil
 }
