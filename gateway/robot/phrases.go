@@ -27,20 +27,13 @@ func (e *sharedEncoder) encode(ctx context.Context, t *turn, pcm []int16) error 
 	if err := e.claim(ctx, t); err != nil {
 		return err
 	}
-	for len(pcm) > 0 {
-		n := min(len(pcm), e.encoder.Missing())
-		var err error
-		if n < e.encoder.Missing() { // no packet yet
-			err = e.encoder.Encode(pcm, nil)
-		} else {
-			err = e.packet(ctx, t, func(out func([]byte) error) error { return e.encoder.Encode(pcm[:n], out) })
-		}
-		if err != nil {
+	for n := e.encoder.Missing(); len(pcm) >= n; n = e.encoder.Missing() {
+		if err := e.packet(ctx, t, pcm[:n]); err != nil {
 			return err
 		}
 		pcm = pcm[n:]
 	}
-	return nil
+	return e.encoder.Encode(pcm, nil) // which is no packet yet
 }
 
 // flush queues a packet of what is left of it.
@@ -50,11 +43,12 @@ func (e *sharedEncoder) flush(ctx context.Context, t *turn) error {
 	if err := e.claim(ctx, t); err != nil || e.encoder.Empty() {
 		return err
 	}
-	return e.packet(ctx, t, e.encoder.Flush)
+	return e.packet(ctx, t, make([]int16, e.encoder.Missing()))
 }
 
-// packet queues a packet, once there is room for it and nobody needs one sooner. e.mu is held.
-func (e *sharedEncoder) packet(ctx context.Context, t *turn, encode func(out func([]byte) error) error) error {
+// packet queues the packet that is whole with pcm, once there is room for it and nobody
+// needs one sooner. e.mu is held.
+func (e *sharedEncoder) packet(ctx context.Context, t *turn, pcm []int16) error {
 	ahead, dry, err := t.playback.room(ctx)
 	if err != nil {
 		return err
@@ -63,7 +57,7 @@ func (e *sharedEncoder) packet(ctx context.Context, t *turn, encode func(out fun
 		return err
 	}
 	defer e.turns.end()
-	return encode(func(packet []byte) error {
+	return e.encoder.Encode(pcm, func(packet []byte) error {
 		it := item{packet: append([]byte(nil), packet...)}
 		if t.session.server.options.Loudness.Watched() {
 			it.levels = e.encoder.Levels()
