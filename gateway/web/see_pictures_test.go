@@ -17,7 +17,8 @@ func TestPictures(t *testing.T) {
 		t.Skip("PERCH_SCREENSHOTS names no folder for them")
 	}
 	c := startChromium(t)
-	h := livedIn(t)
+	h, talked := livedIn(t)
+	talked()
 	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"`+guest+`"}`, nil)
 	h.Admin(http.MethodPut, "/api/v1/devices/"+guest, `{"name":"Study"}`, nil)
 	var asked []struct{ ID string }

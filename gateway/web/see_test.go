@@ -23,6 +23,7 @@ func TestPage(t *testing.T) {
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
 		"the first steps":       seeFirstSteps,
+		"six languages":         seeLanguages,
 		"two configurations":    seeTwoConfigurations,
 		"memory":                seeMemory,
 		"two owners":            seeTwoOwners,

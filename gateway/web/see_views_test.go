@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,9 +34,9 @@ func views(robot string) []aView {
 }
 
 // everyView opens them, wide and narrow, and has axe look.
-func (b *tab) everyView(robot string) {
+func (b *tab) everyView(all []aView) {
 	b.t.Helper()
-	for _, v := range views(robot) {
+	for _, v := range all {
 		b.view(v.hash, v.element)
 		for _, width := range []int64{1400, 360} {
 			b.at(width, 800)
@@ -50,7 +51,7 @@ func seeEmpty(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	b := c.browse(t)
 	b.open(local(h))
-	b.everyView("")
+	b.everyView(views(""))
 	b.inLight("dark")
 	b.at(1400, 900)
 	b.view("", "p-home")
@@ -58,11 +59,16 @@ func seeEmpty(t *testing.T, c *chromium) {
 }
 
 func seeLivedIn(t *testing.T, c *chromium) {
-	h := livedIn(t)
+	h, talked := livedIn(t)
 	b := c.browse(t)
 	b.open(local(h))
 	b.says("main", "Kitchen")
-	b.everyView(kitchen)
+	showTalk := func(v aView) bool {
+		return slices.Contains([]string{"p-home", "p-timers", "p-turns", "p-sensed", "p-robot"}, v.element)
+	}
+	b.everyView(slices.DeleteFunc(views(kitchen), showTalk)) // while it talks
+	talked()
+	b.everyView(slices.DeleteFunc(views(kitchen), func(v aView) bool { return !showTalk(v) }))
 	b.view("connections", "p-connections")
 	b.says("[data-test=relay]", "nothing listens at ws://127.0.0.1:1")
 	b.inLight("dark")
@@ -91,12 +97,13 @@ func seePages(t *testing.T, c *chromium) {
 }
 
 // livedIn is an appliance with something in each of its views: a robot that talks,
-// another that waits, one that was refused, and what they and others have left.
-func livedIn(t *testing.T) *appliancetest.Appliance {
+// another that waits, one that was refused, and what they and others have left. talked
+// waits until the talk has ended.
+func livedIn(t *testing.T) (h *appliancetest.Appliance, talked func()) {
 	t.Helper()
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
-	h := appliancetest.Configured(t, "adoption: code\nrelays: [{kind: warudo, url: \"ws://127.0.0.1:1\"}]\n")
+	h = appliancetest.Configured(t, "adoption: code\nrelays: [{kind: warudo, url: \"ws://127.0.0.1:1\"}]\n")
 	h.Adopt(kitchenMAC)
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
 	for _, text := range []string{"The cat is called Miso.", "Ann's keys are in the blue bowl.", "The bin is emptied on Tuesdays."} {
@@ -110,15 +117,16 @@ func livedIn(t *testing.T) *appliancetest.Appliance {
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes", "what can you do")})
 	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "not-a-mac", "Client-Id", "x")
-	h.Await(robot, "both sentences are answered", func(e simrobot.Observation) bool {
-		ended, is := e.(simrobot.TurnEnded)
-		return is && ended.Turn.Text == "what can you do"
-	})
-	robot.Senses("face_detected", `{"count":1}`)
 	h.Eventually("the other waits", func() bool {
 		_, text := h.Owner(http.MethodGet, "/api/v1/devices", "")
 		return strings.Contains(text, guest)
 	})
-	h.Asks(&asking, "make test", func(string) {})
-	return h
+	return h, func() {
+		h.Await(robot, "both sentences are answered", func(e simrobot.Observation) bool {
+			ended, is := e.(simrobot.TurnEnded)
+			return is && ended.Turn.Text == "what can you do"
+		})
+		robot.Senses("face_detected", `{"count":1}`)
+		h.Asks(&asking, "make test", func(string) {})
+	}
 }

@@ -4,9 +4,9 @@
 globalThis.see = {
   below(root, all = []) {
     if (root.shadowRoot) see.below(root.shadowRoot, all);
-    for (const e of root.children ?? []) {
+    for (const e of root.querySelectorAll("*")) {
       all.push(e);
-      see.below(e, all);
+      if (e.shadowRoot) see.below(e.shadowRoot, all);
     }
     return all;
   },
@@ -48,6 +48,11 @@ globalThis.see = {
   },
   says(selector, text) {
     return see.all(selector).some((e) => see.shown(e) && see.text(e).includes(text));
+  },
+  // leaves are the texts that are shown below an element, each as it stands.
+  leaves(root) {
+    return see.below(root).filter((e) => see.shown(e) && !e.closest("[lang=en], style")).flatMap((e) =>
+      [...e.childNodes].filter((n) => n.nodeType === Node.TEXT_NODE).map((n) => n.data.trim()).filter((text) => text !== ""));
   },
   // name is an element with those around it, for the report of a failed test.
   name(e) {
