@@ -32,6 +32,8 @@ type Engine struct {
 	Note  string    `json:"note"`
 	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
 	Try   string    `json:"try"`            // text, or sound
+	// Sample is a text that it may be tried with, in the language in which robots are spoken to.
+	Sample string `json:"sample,omitempty"`
 }
 
 // ErrNoEngine is returned for an engine that is not configured.

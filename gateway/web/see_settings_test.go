@@ -121,4 +121,9 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	b.choose(language, "de")
 	b.says("h1", "ersten Minuten")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "ja,fr"`)
+	// The page speaks German now, and voices are tried in the language of the household.
+	b.view("engines", "p-engines")
+	b.says("h1", "Module")
+	b.click("#synthesizer >>> [data-test=try]")
+	b.says("p-try", "Bonjour")
 }

@@ -29,6 +29,12 @@ func (t tries) Engines() []admin.Engine {
 	for i, part := range t.conditions() {
 		n := t.All[i]
 		if one, is := n.shown(part); is {
+			switch words := t.words.In(t.speech.Language); {
+			case n.Synthesizer != nil:
+				one.Sample = words.Say("engines.voice")
+			case one.Try == admin.TryText:
+				one.Sample = words.Say("engines.sample")
+			}
 			shown = append(shown, one)
 		}
 	}

@@ -17,10 +17,11 @@ let lastSpoken: Blob | undefined;
 
 export class Try extends Spoken {
   static properties = {
-    engine: {}, kind: {}, busy: { state: true }, answer: { state: true }, note: { state: true }, refused: { state: true }, sound: { state: true }, since: { state: true },
+    engine: {}, kind: {}, sample: {}, busy: { state: true }, answer: { state: true }, note: { state: true }, refused: { state: true }, sound: { state: true }, since: { state: true },
   };
   declare engine: string;
   declare kind: "synthesizer" | "recognizer" | "brain";
+  declare sample: string; // in the language in which robots are spoken to
   declare private busy: boolean;
   declare private note: string; // how long it took
   declare private answer: string;
@@ -66,7 +67,7 @@ export class Try extends Spoken {
   private write(): unknown {
     const speaks = this.kind === "synthesizer";
     return html`<form class="form" @submit=${(e: Event) => this.submit(e, speaks)}>
-      <p-field label=${t(speaks ? "sentence" : "question")}><textarea name="text" rows="2" required maxlength="1000">${t(speaks ? "sample" : "sampleQuestion")}</textarea></p-field>
+      <p-field label=${t(speaks ? "sentence" : "question")}><textarea name="text" rows="2" required maxlength="1000">${this.sample}</textarea></p-field>
       <div class="row"><p-button kind="main" type="submit" ?busy=${this.busy} data-test="go">${t(speaks ? "speak" : "ask")}</p-button></div>
     </form>`;
   }

@@ -20,6 +20,7 @@ interface Engine {
   note?: string;
   since?: string;
   try?: string;
+  sample?: string;
 }
 
 const lists = ["recognizer", "brain", "brain_deep", "synthesizer"] as const;
@@ -70,7 +71,7 @@ export class EnginesView extends View {
       ${e.try
         ? html`<p-button label=${open ? t("close") : t("tryOf", { name: e.kind })} @click=${() => (this.open = open ? "" : e.part)} data-test="try">${t(open ? "close" : "tryIt")}</p-button>`
         : nothing}
-      ${open ? html`<p-try .engine=${e.part} .kind=${kind}></p-try>` : nothing}
+      ${open ? html`<p-try .engine=${e.part} .kind=${kind} .sample=${e.sample ?? ""}></p-try>` : nothing}
     </li>`;
   }
 }

@@ -1,0 +1,43 @@
+package reflex_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"perch/agent/reflex"
+	"perch/language"
+)
+
+// TestHintsOfThePageAreUnderstood: what the page proposes to say to a robot, in quotation
+// marks, is understood in that language.
+func TestHintsOfThePageAreUnderstood(t *testing.T) {
+	quoted := regexp.MustCompile(`[“„«「](.+?)[”“»」]`)
+	for _, tag := range language.All() {
+		text, err := os.ReadFile(filepath.Join("../../language", string(tag), "page.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page map[string]map[string]string
+		if err := json.Unmarshal(text, &page); err != nil {
+			t.Fatal(err)
+		}
+		b, err := reflex.Load(string(tag), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for view, intent := range map[string]string{"timers": "timer_set", "memory": "remember_place"} {
+			hint := quoted.FindStringSubmatch(page[view]["noneHint"])
+			if hint == nil {
+				t.Errorf("%s: %s.noneHint proposes nothing: %s", tag, view, page[view]["noneHint"])
+				continue
+			}
+			if got, _, _ := strings.Cut(b.Recognized(strings.TrimSpace(hint[1])), " "); got != intent {
+				t.Errorf("%s: %q of the page is recognized as %q, not as %s", tag, hint[1], got, intent)
+			}
+		}
+	}
+}
