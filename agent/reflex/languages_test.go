@@ -170,19 +170,28 @@ func TestMixedLanguages(t *testing.T) {
 		{"de", "Wie is your name", "Darauf weiß ich keine Antwort. Sag Hilfe, dann erzähle ich dir, was ich kann."},
 		{"fr", "Quelle heure est-il ?", "I do not know what to say to that. Say help to hear what I can do."},
 	} {
-		var got []string
-		if err := brain.Think(t.Context(), agent.Turn{Text: c.said, Language: c.tag, Now: noon}, func(r agent.Reply) error {
-			if s, is := r.(agent.Say); is {
-				got = append(got, s.Text)
-			}
-			return nil
-		}); err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("%s in %s: %q, %v", c.said, c.tag, got, err)
+		if got := saidIn(t, brain, c.tag, c.said); got != c.want {
+			t.Errorf("%s in %s: %q", c.said, c.tag, got)
 		}
 	}
 	if _, err := reflex.LoadEach([]string{"en", "de"}, own); err == nil || !strings.Contains(err.Error(), "own.yaml: its language is \"ja\"") {
 		t.Errorf("a file in a language that is not spoken: %v", err)
 	}
+}
+
+// saidIn is what a brain answers in a turn of a language.
+func saidIn(t *testing.T, brain *reflex.Brain, tag, text string) string {
+	t.Helper()
+	var said []string
+	if err := brain.Think(t.Context(), agent.Turn{Text: text, Language: tag, Now: noon}, func(r agent.Reply) error {
+		if s, is := r.(agent.Say); is {
+			said = append(said, s.Text)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	return strings.Join(said, " ")
 }
 
 // TestFurtherLanguages: a turn in none of the household's languages is answered from the
@@ -203,14 +212,8 @@ func TestFurtherLanguages(t *testing.T) {
 		{"it", "Come ti chiami?", "I do not know what to say to that. Say help to hear what I can do."}, {"tlh", "Wie heißt du?", "Ich heiße Chan."},
 		{"fr-CA", "Comment tu t'appelles ?", "Je m'appelle Chan."}, {"fr", "Wie heißt du?", "Ich heiße Chan."}, {"zh-CN", "你叫什么名字？", "我叫Chan。"},
 	} {
-		var got []string
-		if err := brain.Think(t.Context(), agent.Turn{Text: c.said, Language: c.tag, Now: noon}, func(r agent.Reply) error {
-			if s, is := r.(agent.Say); is {
-				got = append(got, s.Text)
-			}
-			return nil
-		}); err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("%s in %s: %q, %v", c.said, c.tag, got, err)
+		if got := saidIn(t, brain, c.tag, c.said); got != c.want {
+			t.Errorf("%s in %s: %q", c.said, c.tag, got)
 		}
 	}
 	if want := map[string]int{"en": 1, "fr": 1, "zh-Hans": 1}; !maps.Equal(loaded, want) {

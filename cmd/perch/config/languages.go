@@ -139,13 +139,9 @@ func (c *Config) unknownLanguages() (all []Warning) {
 // Lacks says what is missing for languages that robots are set to, a sentence each with
 // its cure. Of those that the configuration names, Warnings tells.
 func (c *Config) Lacks(tags ...string) (all []string) {
-	if len(tags) == 0 {
-		return nil
-	}
-	named := c.spoken()
 	for _, l := range bases(tags) {
-		if !slices.Contains(named, l) {
-			all = append(all, c.lacks(l)...)
+		if what := c.lacks(l); len(what) > 0 && !slices.Contains(c.spoken(), l) {
+			all = append(all, what...)
 		}
 	}
 	return all
