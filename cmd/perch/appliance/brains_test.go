@@ -3,6 +3,7 @@ package appliance_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,6 +149,42 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	h.Stop()
 	if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestLanguagesOverWyoming: all of the household's are offered, and the embedded recognizer
+// for English alone.
+func TestLanguagesOverWyoming(t *testing.T) {
+	for languages, heard := range map[config.Languages]bool{"de, en-GB": true, "de": false} {
+		c := appliancetest.Config()
+		c.Wyoming.Listen, c.Language = "127.0.0.1:0", languages
+		h := appliancetest.Start(t, c, t.TempDir())
+		conn, err := net.Dial("tcp", h.At.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ask, err := wyoming.NewEvent(wyoming.TypeDescribe, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wyoming.NewWriter(conn).Write(ask); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := wyoming.NewReader(conn, wyoming.Limits{}).Read()
+		var info wyoming.Info
+		if err = errors.Join(err, answer.Decode(&info)); err != nil || len(info.TTS) != 1 || len(info.Handle) != 1 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		for _, offered := range [][]string{info.TTS[0].Voices[0].Languages, info.Handle[0].Models[0].Languages} {
+			if !slices.Equal(offered, languages.List()) {
+				t.Errorf("%s: offered are %q", languages, offered)
+			}
+		}
+		if hears := len(info.ASR) == 1; hears != heard || hears && !slices.Equal(info.ASR[0].Models[0].Languages, []string{"en-GB"}) {
+			t.Errorf("%s: heard are %+v", languages, info.ASR)
+		}
+		h.Stop()
 	}
 }
 
