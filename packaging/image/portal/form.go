@@ -2,7 +2,8 @@ package main
 
 import (
 	"bufio"
-	_ "embed"
+	"bytes"
+	"embed"
 	"encoding/hex"
 	"net/url"
 	"slices"
@@ -37,12 +38,16 @@ const (
 // choice is one of what a field may be.
 type choice struct{ Value, Name string }
 
-//go:embed countries.txt
-var countryList string
+//go:embed countries
+var countryLists embed.FS
 
-// countries are all there are, by their names.
-func countries() (all []choice) {
-	for lines := bufio.NewScanner(strings.NewReader(countryList)); lines.Scan(); {
+// countries are all there are, by their names in a language and in the order of those.
+func countries(tag language.Tag) (all []choice) {
+	list, err := countryLists.ReadFile("countries/" + string(tag) + ".txt")
+	if err != nil {
+		panic(err) // a test holds that each language has one
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(list)); lines.Scan(); {
 		if code, name, is := strings.Cut(lines.Text(), "\t"); is {
 			all = append(all, choice{code, name})
 		}
@@ -80,7 +85,7 @@ func parseForm(v url.Values) (f form, wrong field) {
 		return form{}, fieldSSID
 	case f.network.Key != "" && !board.IsKey(f.network.Key):
 		return form{}, fieldKey
-	case !board.IsCountry(f.country) || !is(countries(), f.country):
+	case !board.IsCountry(f.country) || !is(countries(language.English), f.country):
 		return form{}, fieldCountry
 	case f.name != "" && !board.IsHostname(f.name):
 		return form{}, fieldName

@@ -66,10 +66,16 @@ func TestForms(t *testing.T) {
 // TestLists: all countries are there, and each language has a sentence of its own for
 // whatever may be wrong.
 func TestLists(t *testing.T) {
-	all := countries()
-	odd := slices.ContainsFunc(all, func(c choice) bool { return !board.IsCountry(c.Value) })
-	if len(all) < 240 || !slices.Contains(all, choice{"DE", "Germany"}) || odd {
-		t.Errorf("%d countries", len(all))
+	all := countries(language.English)
+	for tag, want := range map[language.Tag]choice{"en": {"DE", "Germany"}, "de": {"AT", "Österreich"}, "ja": {"DE", "ドイツ"}, "zh-Hans": {"DE", "德国"},
+		"es": {"DE", "Alemania"}, "fr": {"DE", "Allemagne"}} {
+		own := countries(tag)
+		odd := slices.ContainsFunc(own, func(c choice) bool {
+			return !board.IsCountry(c.Value) || !slices.ContainsFunc(all, func(o choice) bool { return o.Value == c.Value })
+		})
+		if len(own) < 240 || len(own) != len(all) || !slices.Contains(own, want) || odd {
+			t.Errorf("%s: %d countries", tag, len(own))
+		}
 	}
 	p := newTestPage()
 	for _, tag := range language.All() {

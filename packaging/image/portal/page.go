@@ -33,8 +33,8 @@ type page struct {
 	token    string // of this run; only who has seen the page knows it
 	template *template.Template
 	words    language.Catalogue
-	all      []choice // the languages, by their names in themselves
-	options  string   // of the countries
+	all      []choice                // the languages, by their names in themselves
+	options  map[language.Tag]string // of the countries
 	fits     func(ctx context.Context, key, value string) (bool, error)
 	forms    chan form // is sent to once the answer is on its way
 
@@ -57,13 +57,12 @@ type shown struct {
 }
 
 func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
-	var options strings.Builder
-	for _, c := range countries() {
-		fmt.Fprintf(&options, "<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
-	}
-	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: options.String(), fits: fits,
+	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: map[language.Tag]string{}, fits: fits,
 		forms: make(chan form, 1), senders: map[string]*sender{}}
 	for _, tag := range language.All() {
+		for _, c := range countries(tag) {
+			p.options[tag] += fmt.Sprintf("<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
+		}
 		p.all = append(p.all, choice{string(tag), p.words.In(string(tag)).Name()})
 	}
 	return p
@@ -259,9 +258,10 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 			}
 		}
 	}
-	v.Countries = template.HTML(p.options) // they are our own
+	options := p.options[v.W.Tag]
+	v.Countries = template.HTML(options) // they are our own
 	if board.IsCountry(country) {
-		v.Countries = template.HTML(strings.Replace(p.options, `"`+country+`"`, `"`+country+`" selected`, 1))
+		v.Countries = template.HTML(strings.Replace(options, `"`+country+`"`, `"`+country+`" selected`, 1))
 	}
 	var text bytes.Buffer
 	if err := p.template.Execute(&text, v); err != nil {

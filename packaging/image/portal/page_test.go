@@ -78,7 +78,7 @@ func TestThePage(t *testing.T) {
 	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "xx, de-AT;q=0.8")
 	text := w.Body.String()
 	for _, want := range []string{`<html lang="de">`, `>Perch ins Netz bringen</h1>`,
-		`value="AT" selected>Austria`, "value=\"486f6d65\">Home · 80\u00a0%",
+		`value="AT" selected>Österreich`, "value=\"486f6d65\">Home · 80\u00a0%",
 		"&lt;script&gt;alert(1)&lt;/script&gt; · 60\u00a0% · offen", `disabled>New`, `for="key"`,
 		`href="/?lang=en"`, `value="` + p.token + `"`, `Perch-1A2B`} {
 		if !strings.Contains(text, want) {

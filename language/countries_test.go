@@ -1,0 +1,57 @@
+package language
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/collate"
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+)
+
+// TestCountries: the page on which a phone gives a card a network has each country by the
+// name that CLDR has in its language, in the order of that. The tables of CLDR themselves
+// would take 2.3 MB in its program. PERCH_GOLDEN=rewrite writes them.
+func TestCountries(t *testing.T) {
+	folder := filepath.Join("..", "packaging", "image", "portal", "countries")
+	english, err := os.ReadFile(filepath.Join(folder, "en.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range All()[1:] {
+		own := language.Make(string(tag))
+		var names []string
+		codes := map[string]string{}
+		for line := range strings.Lines(string(english)) {
+			code, _, is := strings.Cut(line, "\t")
+			if !is {
+				continue
+			}
+			name := display.Regions(own).Name(language.MustParseRegion(code))
+			if name == "" || codes[name] != "" {
+				t.Errorf("%s: %s is %q, as %q is", tag, code, name, codes[name])
+			}
+			codes[name], names = code, append(names, name)
+		}
+		order := collate.New(own)
+		slices.SortFunc(names, order.CompareString)
+		var want strings.Builder
+		want.WriteString("# ISO 3166-1: two letters and the name, as CLDR has them. TestCountries of package language writes this.\n")
+		for _, name := range names {
+			fmt.Fprintf(&want, "%s\t%s\n", codes[name], name)
+		}
+		file := filepath.Join(folder, string(tag)+".txt")
+		if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+			if err := os.WriteFile(file, []byte(want.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != want.String() {
+			t.Errorf("%s is not as CLDR has it (%v); PERCH_GOLDEN=rewrite go test ./language -run TestCountries writes it", file, err)
+		}
+	}
+}
