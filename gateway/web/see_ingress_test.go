@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
 	"perch/remote/supervisor/supervisortest"
 )
 
@@ -30,8 +31,9 @@ func seeIngress(t *testing.T, c *chromium) {
 	b.open(ha.URL + "/perch")
 	b.until(`document.querySelector("iframe").contentDocument?.querySelector("script[type=module]")`)
 	b.open(ha.URL + supervisortest.IngressPath + "/")
-	b.until("see.one('p-shell')?.link === 'fine' && see.has('main > p-home') && !see.has('main >>> .loading')")
-	h.Adopt(kitchenMAC)
+	b.until("see.has('main > p-home') && !see.has('main >>> .loading')")
+	b.lacks("body=" + kitchen)
+	h.Stays(simrobot.Options{MAC: kitchenMAC, Asleep: true, Forever: true}) // of which only the stream can tell
 	b.until(`see.says("body", "` + kitchen + `")`)
 	b.boots(ha.URL + supervisortest.IngressPath + "/robot")
 }
