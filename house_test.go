@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"remote/*":              {"remote", "socket"},
 	"event":                 {"device"},
 	"agent":                 {"device", "event", "language"},
-	"ota":                   {"device", "event", "ota/espimage"},
+	"ota":                   {"device", "event", "language", "ota/espimage"},
 	"perception":            {"device", "event"},
 
 	"agent/notice":  {"agent", "device", "event"},

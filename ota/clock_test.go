@@ -73,7 +73,7 @@ func TestNoTimeIsBetterThanAWrongOne(t *testing.T) {
 	built := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	s := New(Options{Zone: time.UTC, Framing: 1, Earliest: built, Log: slog.New(slog.DiscardHandler)})
 	for at, sets := range map[time.Time]bool{built.Add(-clockYears): false, built: true, built.Add(time.Hour): true} {
-		text, err := json.Marshal(s.reply("a0b1c2d3e4f5", device.Admission{Token: "t"}, at))
+		text, err := json.Marshal(s.reply("a0b1c2d3e4f5", device.Admission{Token: "t"}, "", at))
 		if err != nil || strings.Contains(string(text), "server_time") != sets {
 			t.Errorf("at %s it is told %s, %v", at, text, err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // registry knows who may connect.
@@ -48,6 +49,7 @@ type Options struct {
 	// Earliest is a time before which the clock is wrong, such as that of the
 	// program's build: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
+	Language string // the household's, BCP 47, for robots that tell none
 	Log      *slog.Logger
 }
 
@@ -63,6 +65,7 @@ type Service struct {
 	strangers ration
 	gone      ration
 	refusals  refusals
+	words     language.Catalogue
 }
 
 // New returns the service.
@@ -155,7 +158,7 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	}
 	robot, admission := s.o.Robots.CheckIn(checkIn, now)
 	s.announce(checkIn, robot, admission, now)
-	reply := s.reply(robot.ID, admission, now)
+	reply := s.reply(robot.ID, admission, checkIn.Language, now)
 	if admission.Token != "" {
 		s.connect(&reply, robot, checkIn, admission.Token, isBrowser(r.UserAgent))
 	}
@@ -214,7 +217,7 @@ func (s *Service) endpoint(base string) string {
 	return net.JoinHostPort(host, strconv.Itoa(s.o.MQTT.Port))
 }
 
-func (s *Service) reply(id device.ID, a device.Admission, now time.Time) Reply {
+func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
 	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have a clock of its own
@@ -223,7 +226,8 @@ func (s *Service) reply(id device.ID, a device.Admission, now time.Time) Reply {
 	if a.Token == "" {
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
-		reply.Activation = &activation{Message: "Adopt this robot: perch adopt " + by, Code: a.Code, Challenge: by}
+		words := s.words.In(append(language.Accepted(tag), s.o.Language)...)
+		reply.Activation = &activation{Message: words.Say("robot.adopt", "code", by), Code: a.Code, Challenge: by}
 	}
 	return reply
 }

@@ -27,6 +27,14 @@ func TestReplyToTheByte(t *testing.T) {
 	if got != want {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
 	}
+	for tag, says := range map[string]string{"ja": "このロボットを迎えてください: perch adopt " + code, "de-AT": "Nimm diesen Roboter auf: perch adopt " + code,
+		"xx, fr;q=0.5": "Adoptez ce robot : perch adopt " + code, "xx": "Adopt this robot: perch adopt " + code} {
+		request.Language = tag
+		if got := checkIn(t, h, request); !strings.Contains(got, says) {
+			t.Errorf("waiting, one in %s gets %s", tag, got)
+		}
+	}
+	request.Language = ""
 	must(h.robots.Adopt(code, then))(t)
 	got = checkIn(t, h, request)
 	want = `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +

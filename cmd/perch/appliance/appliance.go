@@ -167,7 +167,7 @@ func (a *Appliance) newRobots() error {
 	}
 	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
 		Transport: device.Transport(c.Robots.Transport), MQTT: a.openRobotMQTT(),
-		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Log: a.Log})
+		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Language: c.Language.First(), Log: a.Log})
 	return nil
 }
 
