@@ -32,11 +32,12 @@ deps: ## installs the Debian packages that building, running and testing need
 page: deps ## bundles the page for browsers, where its sources have changed
 	@gateway/web/bundle.sh
 
-# go list fetches modules without a line for each; where it cannot, go build says why.
+# go list fetches modules without a line for each; where it cannot, go build says why. Folders'
+# names are left in, as make check and go test leave them: so each package is compiled once.
 build: page ## builds bin/perch and bin/perch-tools
 	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
 	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
-	@go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/perch ./cmd/perch
+	@go build -ldflags '-s -w $(LDFLAGS)' -o bin/perch ./cmd/perch
 	@go build -o bin/perch-tools ./firmware-tools
 
 run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the page is at http://127.0.0.1:8004/
