@@ -5,7 +5,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +12,6 @@ import (
 // is encoded at a time, and next is the robot's that would run dry first: where many begin
 // to speak at once, each has its first packet before anybody has its second.
 type encoders struct {
-	turns atomic.Int32 // under way
-
 	mu      sync.Mutex
 	free    int
 	waiting places
@@ -22,21 +19,13 @@ type encoders struct {
 
 func newEncoders() *encoders { return &encoders{free: runtime.GOMAXPROCS(0)} }
 
-// How fast speech is made ahead of its time, once there is somewhat more than a second of it. Alone, a frame of
-// 60 ms is made every 15 ms; where many turns are under way every 50 ms, a fifth faster than
-// it plays: what is made early for one would keep another's packets waiting.
+// Speech is made ahead of its time, but not as fast as the processor can: it has more to do.
+// Once easeAfter packets are queued, one is made every easePace, four times as fast as they
+// play.
 const (
-	easeAfter   = 20 // packets
-	fastestPace = 15 * time.Millisecond
-	slowestPace = 50 * time.Millisecond
-	turnsACore  = 4 // make speech at the fastest pace
+	easeAfter = 20
+	easePace  = 15 * time.Millisecond
 )
-
-// pace is the time between two packets that are made ahead.
-func (e *encoders) pace() time.Duration {
-	crowd := time.Duration(e.turns.Load())
-	return min(max(fastestPace*crowd/time.Duration(turnsACore*runtime.GOMAXPROCS(0)), fastestPace), slowestPace)
-}
 
 // place is one turn's in the queue. It is used again for each frame.
 type place struct {
@@ -51,7 +40,7 @@ func newPlace() *place { return &place{at: -1, enter: make(chan struct{}, 1)} }
 // robot runs dry then. Without an error, end has to be called after it.
 func (e *encoders) begin(ctx context.Context, p *place, ahead int, dry time.Time) error {
 	if ahead > easeAfter {
-		if err := sleep(ctx, e.pace()); err != nil {
+		if err := sleep(ctx, easePace); err != nil {
 			return err
 		}
 	}

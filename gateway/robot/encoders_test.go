@@ -78,22 +78,6 @@ func TestEncodersForgetWhoIsCancelled(t *testing.T) {
 	})
 }
 
-// TestEncodersPace: speech is made four times as fast as it plays where few turns are under
-// way, and little faster where many are.
-func TestEncodersPace(t *testing.T) {
-	e := newEncoders()
-	few := int32(turnsACore * e.free)
-	for _, c := range []struct {
-		turns int32
-		want  time.Duration
-	}{{0, 15 * time.Millisecond}, {few, 15 * time.Millisecond}, {2 * few, 30 * time.Millisecond}, {100 * few, 50 * time.Millisecond}} {
-		e.turns.Store(c.turns)
-		if got := e.pace(); got != c.want {
-			t.Errorf("%d turns: a packet every %s", c.turns, got)
-		}
-	}
-}
-
 // BenchmarkEncoders is what a frame waits for where nobody else does.
 func BenchmarkEncoders(b *testing.B) {
 	e, p, now := newEncoders(), newPlace(), time.Now()

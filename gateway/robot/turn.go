@@ -52,8 +52,6 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	t.trusted.Store(t.session.keep())
-	t.session.server.encoders.turns.Add(1)
-	defer t.session.server.encoders.turns.Add(-1)
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
 		return // cancelled: the loop has published that already
