@@ -28,10 +28,11 @@ func TestReplyToTheByte(t *testing.T) {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
 	}
 	for tag, says := range map[string]string{"ja": "このロボットを迎えてください: perch adopt " + code, "de-AT": "Nimm diesen Roboter auf: perch adopt " + code,
-		"xx, fr;q=0.5": "Adoptez ce robot : perch adopt " + code, "xx": "Adopt this robot: perch adopt " + code} {
+		"xx, fr;q=0.5": "Adoptez ce robot : perch adopt " + code, "xx": "Adopt this robot: perch adopt " + code,
+		strings.Repeat("xx,", 5000): "Adopt this robot: perch adopt " + code} {
 		request.Language = tag
 		if got := checkIn(t, h, request); !strings.Contains(got, says) {
-			t.Errorf("waiting, one in %s gets %s", tag, got)
+			t.Errorf("waiting, one in %.40s gets %s", tag, got)
 		}
 	}
 	request.Language = ""

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/store"
+	"perch/store/storetest"
 )
 
 // asDiarist, in the environment, names the database in which the test program keeps a diary
@@ -90,29 +90,17 @@ func check(t *testing.T, path string) diary.Report {
 	return diary.Check(key(t).Public(), head, slices.Values(list))
 }
 
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestSurvivesSIGKILL kills a program a hundred times, or PERCH_KILLS, while it keeps a diary
 // and cuts it, in one database: the chain is whole each time, in the file as it was left.
 func TestSurvivesSIGKILL(t *testing.T) {
 	path := t.TempDir() + "/perch.db"
-	seed := number(t, "PERCH_SEED", rand.Uint64())
+	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
+	kills := int(storetest.Number(t, "PERCH_KILLS", 100))
 	var last uint64
 	grown := 0
-	for kill := range int(number(t, "PERCH_KILLS", 100)) {
+	for kill := range kills {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeeps$")
 		child.Env = append(os.Environ(), asDiarist+"="+path)
 		out, err := child.StdoutPipe()
@@ -140,7 +128,7 @@ func TestSurvivesSIGKILL(t *testing.T) {
 		last = report.To
 	}
 	t.Logf("%d entries were kept; it grew in %d runs", last, grown)
-	if kills := int(number(t, "PERCH_KILLS", 100)); grown < kills || last <= 200 {
+	if grown < kills || last <= 200 {
 		t.Errorf("it grew in %d of %d runs, to %d: it was not killed while it keeps and is cut", grown, kills, last)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"perch/store"
 	"perch/store/archive"
 	"perch/store/archive/archivetest"
+	"perch/store/storetest"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
@@ -231,7 +232,7 @@ func published(address, password string, round int, robot string, count *atomic.
 // PERCH_KILLS is how often the power goes.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	t.Parallel()
-	kills := int(number(t, "PERCH_KILLS", 4))
+	kills := int(storetest.Number(t, "PERCH_KILLS", 4))
 	data := t.TempDir()
 	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
 	knownTo(t, data, robots)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,21 +16,8 @@ import (
 	"perch/agent/diary"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/store/storetest"
 )
-
-// number is one of our own settings.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // outage is an appliance that runs as a program on one data directory, and is
 // killed again and again while everybody has it write.
@@ -112,12 +98,12 @@ func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 // left behind.
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
-	seed := number(t, "PERCH_SEED", rand.Uint64())
+	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := &outage{t: t, data: t.TempDir()}
 	chores := []*chore{o.facts(), o.notices(), o.timers(), o.adoption(), o.strangers(), o.firmware()}
-	cuts := int(number(t, "PERCH_KILLS", 100))
+	cuts := int(storetest.Number(t, "PERCH_KILLS", 100))
 	ends, longest, token := 0, time.Duration(0), ""
 	for cut := range cuts {
 		began := time.Now()

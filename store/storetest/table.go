@@ -1,5 +1,5 @@
 // Package storetest is a table of the store in memory, for the tests of packages
-// that keep records, and a disk that is soon full.
+// that keep records, a disk that is soon full, and settings of tests that kill.
 package storetest
 
 import (
