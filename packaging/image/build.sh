@@ -63,6 +63,9 @@ cat >"$work/own_programs" <<'HOOK'
 #!/bin/sh
 set -eu
 tools=$1 root=$2
+# systemd is installed only where each /lib* is a link.
+mkdir "$root/usr/lib64"
+ln -s usr/lib64 "$root/lib64"
 for program in /usr/bin/dpkg-deb /usr/bin/cp; do
 	mv "$root$program" "$root$program.emulated"
 	for file in "$program" $(chroot "$tools" ldd "$program" | grep -o '/[^ ]*'); do
@@ -82,6 +85,8 @@ for program in /usr/bin/dpkg-deb /usr/bin/cp; do
 	done
 	mv "$root$program.emulated" "$root$program"
 done
+rm "$root/lib64"
+rmdir --ignore-fail-on-non-empty "$root/usr/lib64" 2>/dev/null || true
 HOOK
 [ "$(dpkg --print-architecture)" != arm64 ] || printf '#!/bin/sh\n' | tee "$work/own_programs" >"$work/emulated_programs"
 chmod 755 "$work"/*_programs
