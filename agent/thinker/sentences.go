@@ -12,8 +12,12 @@ import (
 // letters, which is about how long it takes to speak.
 const (
 	mostSentence = 300
-	longFirst    = 60
-	leastClause  = 12 // shorter clauses sound cut off
+	// fullClause is spoken for about two seconds. A model that writes no slower than
+	// speech has the next clause by then, so that the first sentence is cut at once
+	// behind one that long.
+	fullClause  = 30
+	longFirst   = 60
+	leastClause = 12 // shorter clauses sound cut off
 )
 
 // Sentences cuts a text into sentences to be spoken one at a time. The end of a
@@ -68,7 +72,7 @@ func (c *cutter) add(r rune) (sentence string) {
 	}
 	switch {
 	case sentence != "": // one letter is left
-	case c.early && len(c.text) > longFirst && c.clause >= leastClause:
+	case c.early && (c.clause >= fullClause || c.clause >= leastClause && len(c.text) > longFirst):
 		sentence = c.take(c.clause)
 	case len(c.text) > mostSentence:
 		sentence = c.take(c.cutPoint())
