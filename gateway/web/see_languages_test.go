@@ -68,6 +68,9 @@ func seeLanguages(t *testing.T, c *chromium) {
 			})()`)
 			b.until("document.documentElement.lang === " + quote(string(tag)))
 			b.frame()
+			if v.hash == "settings" { // whose explanations load by themselves
+				b.until(`see.all(".doc").length > 60 && !see.all(".doc [lang=en]").length`)
+			}
 			b.fits("#/" + v.hash + " in " + string(tag))
 			for _, text := range value[[]string](b, "see.leaves(see.one('main'))") {
 				if own, is := left[tag][text]; is {

@@ -27,6 +27,9 @@ type Key struct {
 	By      string   `json:"by,omitempty"` // the variable or the flag, where one gives it
 	Line    int      `json:"line,omitempty"`
 	Doc     string   `json:"doc,omitempty"`
+	// About is the key at which Doc stands, which may be of several: that of the words in
+	// language/TAG/keys.json.
+	About string `json:"about,omitempty"`
 	// Kinds are the keys that an entry of a list of engines has, by its kind.
 	Kinds map[string][]string `json:"kinds,omitempty"`
 }
@@ -51,7 +54,7 @@ func (k *checker) keys(c *Config, fixed map[string]string) (all []Key) {
 type keyLister struct {
 	*checker
 	fixed map[string]string
-	docs  map[string]string
+	docs  map[string]comment
 	all   []Key
 }
 
@@ -93,7 +96,7 @@ func (l *keyLister) entry(path []string, v reflect.Value) {
 
 func (l *keyLister) add(path []string, v, standard reflect.Value) {
 	at := strings.Join(path, ".")
-	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at], Line: l.lines[at]}
+	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at].text, About: l.docs[at].about, Line: l.lines[at]}
 	if one.Choices != nil {
 		one.Type = "choice"
 	}
@@ -232,39 +235,43 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
+// comment is what the annotated sample says of a key.
+type comment struct{ text, about string } // about is the key at which it stands
+
 // sampleDocs are what the annotated sample says of each key.
-func sampleDocs() map[string]string {
-	docs := map[string]string{}
+func sampleDocs() map[string]comment {
+	docs := map[string]comment{}
 	d, err := parse(packaging.Sample())
 	if err != nil {
 		return docs
 	}
-	d.docs("", d.top, "", docs)
+	d.docs("", d.top, comment{}, docs)
 	return docs
 }
 
 // docs takes the comments above each key of a section. What stands above a section
 // is of its first key, where that has none, and what stands above a key is of the next
 // lines, too, where nothing is between.
-func (d *document) docs(under string, n *yaml.Node, above string, docs map[string]string) {
+func (d *document) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	last, lastLine := "", 0
+	last, lastLine := comment{}, 0
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		own := ""
+		at, own := strings.TrimPrefix(under+"."+key.Value, "."), comment{}
 		if n.Style&yaml.FlowStyle == 0 {
-			own = d.commentAbove(key)
+			if text := d.commentAbove(key); text != "" {
+				own = comment{text, at}
+			}
 		}
 		switch {
-		case own != "":
+		case own.text != "":
 		case i == 0:
 			own = above
 		case key.Line <= lastLine+1:
 			own = last
 		}
-		at := strings.TrimPrefix(under+"."+key.Value, ".")
 		docs[at] = own
 		d.docs(at, value, own, docs)
 		last, lastLine = own, key.Line

@@ -2,10 +2,11 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { english } from "../lib/said.js";
+import { explained, type Explained } from "../lib/explained.js";
+import { english, type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { catalogue } from "../lib/words.js";
+import { catalogue, language, type Language } from "../lib/words.js";
 import { list } from "./list.js";
 import { plain, type Changes, type Fault, type Key } from "./settings.types.js";
 
@@ -20,12 +21,14 @@ interface Entry {
 }
 
 export class ConfigForm extends Spoken {
-  static properties = { keys: { attribute: false }, changes: { attribute: false }, faults: { attribute: false }, readonly: { type: Boolean }, query: { state: true } };
+  static properties = { keys: { attribute: false }, changes: { attribute: false }, faults: { attribute: false }, readonly: { type: Boolean }, query: { state: true }, texts: { state: true } };
   declare keys: readonly Key[];
   declare changes: Changes;
   declare faults: readonly Fault[];
   declare readonly: boolean;
   declare private query: string;
+  declare private texts: Explained;
+  private textsOf: Language = "en";
 
   static styles = [base, list, css`
     details.section { background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius); box-shadow: var(--shadow); padding: 0.4rem 1.1rem; }
@@ -50,11 +53,25 @@ export class ConfigForm extends Spoken {
     this.faults = [];
     this.readonly = false;
     this.query = "";
+    this.texts = {};
+  }
+
+  protected willUpdate(): void {
+    const l = language();
+    if (l === this.textsOf) return;
+    this.textsOf = l;
+    // Where they cannot be loaded, the server's English words stay.
+    explained(l).then((texts) => l === this.textsOf && (this.texts = texts), () => (this.texts = {}));
+  }
+
+  // doc is what a key means.
+  private doc(k: Key): Said {
+    return this.texts[k.about ?? ""] ?? english(k.doc);
   }
 
   render() {
     const words = this.query.toLowerCase().split(/\s+/).filter((w) => w !== "");
-    const found = this.keys.filter((k) => words.every((w) => `${k.key} ${k.doc ?? ""}`.toLowerCase().includes(w)));
+    const found = this.keys.filter((k) => words.every((w) => `${k.key} ${this.texts[k.about ?? ""] ?? k.doc ?? ""}`.toLowerCase().includes(w)));
     const sections = group(found);
     const unplaced = this.faults.filter((f) => !this.keys.some((k) => k.key === f.key));
     return html`<div class="stack">
@@ -84,7 +101,7 @@ export class ConfigForm extends Spoken {
     const fixed = this.readonly || !!k.by;
     return html`<div class="key" data-key=${k.key}>
       <h3 class="code">${k.key}</h3>
-      ${k.doc ? html`<p class="doc">${k.doc}</p>` : nothing}
+      ${k.doc ? html`<p class="doc">${this.doc(k)}</p>` : nothing}
       ${k.by ? html`<p class="small">${this.by(k)}</p>` : nothing}
       ${entries.map((e) => {
         const removed = this.changes.has(e.path);
@@ -117,7 +134,7 @@ export class ConfigForm extends Spoken {
     ].filter((s) => s !== "").join(" ");
     return html`<div class="key ${changed ? "changed" : ""}" data-key=${k.key} data-test="key">
       ${this.field(k, fixed, fault)}
-      ${k.doc ? html`<p class="doc">${k.doc}</p>` : nothing}
+      ${k.doc ? html`<p class="doc">${this.doc(k)}</p>` : nothing}
       <p class="meta"><span>${note}</span>${k.given === "file" ? html`<span class="tag">${t("given")}</span>` : nothing}</p>
       ${k.by || k.given === "environment" || k.given === "flag" ? html`<p class="small">${this.by(k)}</p>` : nothing}
       ${changed && this.changes.get(k.key) === null ? html`<p class="small">${t("willReset")}</p>` : nothing}

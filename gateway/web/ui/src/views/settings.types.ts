@@ -10,7 +10,8 @@ export interface Key {
   given: "file" | "environment" | "flag" | "default" | string;
   by?: string;
   line?: number;
-  doc?: string;
+  doc?: string; // in English
+  about?: string; // the key at which it stands
 }
 
 export interface Fault {
