@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
@@ -65,23 +65,17 @@ func (p *process) memory(b *testing.B, field string) float64 {
 	return kb / 1024
 }
 
-// cpu is the processor time the process has used, without its children's.
+// cpu is the processor time the process has used, without its children's: its own clock
+// of that, which clock_getcpuclockid(3) names.
 func (p *process) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
+	const ofAllThreads = 2
+	var t syscall.Timespec
+	clock := ^p.cmd.Process.Pid<<3 | ofAllThreads
+	if _, _, err := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&t)), 0); err != 0 {
 		b.Fatal(err)
 	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	ticks := 0
-	for _, f := range fields[11:13] { // utime and stime
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return time.Duration(t.Nano())
 }
 
 // BenchmarkStart is from running the program to its port being open.
@@ -179,10 +173,9 @@ func BenchmarkHello(b *testing.B) {
 	b.ReportMetric(float64(simrobot.Quantile(all, 0.99).Microseconds())/1000, "ms-hello-p99")
 }
 
-// loadRobots hold loadTurns turns each, at once.
+// loadRobots talk at once, beside what else happens.
 const (
 	loadRobots = 10
-	loadTurns  = 10
 	loadText   = "what can you do"
 )
 
@@ -224,83 +217,56 @@ func serveScripted() {
 	os.Exit(exitDone)
 }
 
-// BenchmarkTalk has robots talk for a hundred turns in all, and measures what
-// they notice and what it costs.
+// BenchmarkTalk has robots begin to talk at once, one turn each, and measures what they
+// notice and what it costs. They have a button, which tells the end of speech, so that no
+// quiet is waited for.
 func BenchmarkTalk(b *testing.B) {
-	a := startScripted(b, b.TempDir())
-	defer a.stop()
 	say := appliancetest.Sentences(b, loadText)
-	for b.Loop() {
-		before := a.cpu(b)
-		all := load(b, a.url, loadRobots, slices.Repeat(say, loadTurns), nil)
-		report(b, all, a.cpu(b)-before)
+	for _, robots := range []int{1, 10, 50, 100, 200} {
+		b.Run(fmt.Sprint(robots), func(b *testing.B) {
+			a := startScripted(b, b.TempDir())
+			defer a.stop()
+			// Phrases are synthesized when the first robot comes, and all say what it says.
+			first, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E5:00", Say: say, Record: true})
+			if err == nil {
+				err = first.Run(b.Context())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, answer := first.Sound()
+			for b.Loop() {
+				before := a.cpu(b)
+				all := load(b, a.url, robots, say, func(_ int, o *simrobot.Options) { o.Mode = xiaozhi.Manual })
+				report(b, all, a.cpu(b)-before, answer)
+			}
+		})
 	}
 }
 
-// crowdRobots talk at once, one turn each, without and with one among them
-// that stops reading what it is sent.
-const crowdRobots = 50
+// crowdRobots talk at once, one turn each, and one beside them stops reading what it is sent.
+const crowdRobots = 49
 
-// BenchmarkCrowd measures what the others notice of one that does not read.
+// BenchmarkCrowd measures what the others notice of one that does not read; BenchmarkTalk
+// has the same without it.
 func BenchmarkCrowd(b *testing.B) {
 	a := startScripted(b, b.TempDir())
 	defer a.stop()
 	say := appliancetest.Sentences(b, loadText)
 	for b.Loop() {
-		for _, stuck := range []bool{false, true} {
-			all := load(b, a.url, crowdRobots, say, func(i int, o *simrobot.Options) {
-				if stuck && i == 0 {
-					o.StopReadingAfter, o.AnswerWithin = time.Second, 5*time.Second
-				}
-			})
-			if stuck {
-				all = all[1:]
-			}
-			var gaps []time.Duration
-			lost := 0
-			for _, s := range all {
-				gaps = append(gaps, s.Gaps...)
-				lost += s.Dropped + s.Ignored + s.Cut + s.Bad + s.Underruns
-			}
-			name := "of-50"
-			if stuck {
-				name = "of-49-with-one-stuck"
-			}
-			b.ReportMetric(float64(simrobot.Quantile(gaps, 0.99).Microseconds())/1000, "ms-gap-p99-"+name)
-			b.ReportMetric(float64(lost), "lost-or-dry-"+name)
-		}
-	}
-}
-
-// BenchmarkBegin has a hundred and two hundred robots begin to talk at once, one turn each.
-// What it takes until they hear the answer begins at the end of what they said, so that the
-// quiet is in it by which that is noticed.
-func BenchmarkBegin(b *testing.B) {
-	say := appliancetest.Sentences(b, loadText)
-	for _, robots := range []int{100, 200} {
-		b.Run(fmt.Sprint(robots), func(b *testing.B) {
-			a := startScripted(b, b.TempDir())
-			defer a.stop()
-			for b.Loop() {
-				before := a.cpu(b)
-				var gaps, firsts []time.Duration
-				received, dry := 0, 0
-				for _, s := range load(b, a.url, robots, say, nil) {
-					gaps = append(gaps, s.Gaps...)
-					received, dry = received+s.Received, dry+s.Underruns
-					for _, t := range s.Turns {
-						firsts = append(firsts, t.FirstAudio)
-					}
-				}
-				for name, d := range map[string]time.Duration{"ms-speech-to-sound-p50": simrobot.Quantile(firsts, 0.5),
-					"ms-speech-to-sound-p90": simrobot.Quantile(firsts, 0.9), "ms-gap-p99": simrobot.Quantile(gaps, 0.99)} {
-					b.ReportMetric(float64(d.Microseconds())/1000, name)
-				}
-				b.ReportMetric(float64(received), "packets")
-				b.ReportMetric(float64(dry), "times-dry")
-				b.ReportMetric((a.cpu(b)-before).Seconds()/(float64(received)*voice.FrameDuration.Seconds()), "cores-a-talking-robot")
+		all := load(b, a.url, crowdRobots+1, say, func(i int, o *simrobot.Options) {
+			if i == crowdRobots {
+				o.StopReadingAfter, o.AnswerWithin = time.Second, 5*time.Second
 			}
 		})
+		var gaps []time.Duration
+		lost := 0
+		for _, s := range all[:crowdRobots] {
+			gaps = append(gaps, s.Gaps...)
+			lost += s.Dropped + s.Ignored + s.Cut + s.Bad + s.Underruns
+		}
+		b.ReportMetric(float64(simrobot.Quantile(gaps, 0.99).Microseconds())/1000, "ms-gap-p99")
+		b.ReportMetric(float64(lost), "lost-or-dry")
 	}
 }
 
@@ -327,17 +293,15 @@ func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change 
 	return all
 }
 
-func report(b *testing.B, all []simrobot.Stats, cpu time.Duration) {
+func report(b *testing.B, all []simrobot.Stats, cpu time.Duration, answer []int16) {
 	var gaps, hellos, firsts []time.Duration
-	turns, sent, received, lost, underruns, queue := 0, 0, 0, 0, 0, 0
+	sent, received, lost, underruns, queue, silent := 0, 0, 0, 0, 0, 0
 	for _, s := range all {
 		gaps = append(gaps, s.Gaps...)
 		hellos = append(hellos, s.HelloLatency)
 		for _, t := range s.Turns {
-			turns++
-			firsts = append(firsts, t.FirstAudio)
-			if !t.Answered {
-				b.Errorf("a turn without an answer: %+v", t)
+			if firsts = append(firsts, t.FirstAudio); !t.Answered {
+				silent++
 			}
 		}
 		sent, received = sent+s.Sent, received+s.Received
@@ -346,56 +310,83 @@ func report(b *testing.B, all []simrobot.Stats, cpu time.Duration) {
 		queue = max(queue, s.MaxQueue)
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	b.ReportMetric(float64(turns), "turns")
-	b.ReportMetric(ms(simrobot.Quantile(hellos, 1)), "ms-hello-max-of-10-at-once")
+	b.ReportMetric(ms(simrobot.Quantile(hellos, 1)), "ms-hello-max")
 	b.ReportMetric(ms(simrobot.Quantile(firsts, 0.5)), "ms-speech-to-sound-p50")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 0.9)), "ms-speech-to-sound-p90")
 	b.ReportMetric(ms(simrobot.Quantile(firsts, 1)), "ms-speech-to-sound-max")
 	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.5)), "ms-gap-p50")
 	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.99)), "ms-gap-p99")
-	b.ReportMetric(float64(queue), "packets-queued-max")
 	b.ReportMetric(float64(queue*60), "ms-lead-max")
-	b.ReportMetric(float64(underruns), "underruns")
+	b.ReportMetric(float64(received), "packets")
+	b.ReportMetric(float64(underruns), "times-dry")
 	b.ReportMetric(float64(lost), "packets-lost")
-	bare := bareOpus(b, sent, received)
+	b.ReportMetric(float64(silent), "turns-unanswered")
+	robots := len(all)
+	bare := pacedOpus(b, answer, robots, sent/robots, received/robots)
+	speech := float64(received/robots) * voice.FrameDuration.Seconds()
+	b.ReportMetric(cpu.Seconds()/speech, "cores")
+	b.ReportMetric(bare.Seconds()/speech, "cores-bare")
 	b.ReportMetric(cpu.Seconds()/bare.Seconds(), "x-bare-opus-cpu")
 }
 
-// bareOpus is the processor time of decoding and encoding that many frames
-// and nothing else.
-func bareOpus(b *testing.B, decode, encode int) time.Duration {
+// pacedFor is how long bare libopus is measured at most; longer streams are as long again.
+const pacedFor = 8 * time.Second
+
+// pacedOpus is the processor time that libopus takes alone, at the pace and with the
+// settings of talking robots: each of the streams has so many packets to decode, and then so
+// many to encode, one in 60 ms, as the robots' moments fall.
+func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Duration {
 	b.Helper()
-	pcm := appliancetest.Sentences(b, loadText)[0].PCM
-	mic, err := voice.NewEncoder(voice.MicRate)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var packets [][]byte
-	keep := func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil }
-	if err := mic.Encode(pcm, keep); err != nil {
-		b.Fatal(err)
-	}
-	decoder, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		b.Fatal(err)
-	}
-	speaker, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		b.Fatal(err)
-	}
-	sound := voice.NewResampler(voice.MicRate, voice.SpeakerRate).Resample(pcm)
+	packets := microphone(b)
+	share := min(1, pacedFor.Seconds()/(float64(decode+encode)*voice.FrameDuration.Seconds()))
+	var all sync.WaitGroup
 	before := ownCPU(b)
-	for i := range decode {
-		if _, err := decoder.Decode(packets[i%len(packets)]); err != nil {
+	for i := range streams {
+		decoder, err := voice.NewDecoder(voice.MicRate)
+		if err != nil {
 			b.Fatal(err)
 		}
-	}
-	for i := range encode {
-		at := i * voice.SpeakerFrame % (len(sound) - voice.SpeakerFrame)
-		if err := speaker.Encode(sound[at:at+voice.SpeakerFrame], func([]byte) error { return nil }); err != nil {
+		speaker, err := voice.NewEncoder(voice.SpeakerRate)
+		if err != nil {
 			b.Fatal(err)
 		}
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * voice.FrameDuration / time.Duration(streams))
+			tick := time.NewTicker(voice.FrameDuration)
+			defer tick.Stop()
+			for n := range int(share * float64(decode)) {
+				<-tick.C
+				if _, err := decoder.Decode(packets[n%len(packets)]); err != nil {
+					b.Error(err)
+				}
+			}
+			for n := range int(share * float64(encode)) {
+				<-tick.C
+				at := n * voice.SpeakerFrame % (len(sound) - voice.SpeakerFrame)
+				if err := speaker.Encode(sound[at:at+voice.SpeakerFrame], func([]byte) error { return nil }); err != nil {
+					b.Error(err)
+				}
+			}
+		})
 	}
-	return ownCPU(b) - before
+	all.Wait()
+	return time.Duration(float64(ownCPU(b)-before) / share)
+}
+
+// microphone is what a robot says, as it sends it.
+func microphone(b *testing.B) (packets [][]byte) {
+	b.Helper()
+	mic, err := voice.NewEncoder(voice.MicRate)
+	if err == nil {
+		err = mic.LikeRobot()
+	}
+	if err == nil {
+		err = mic.Encode(appliancetest.Sentences(b, loadText)[0].PCM, func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil })
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return packets
 }
 
 func ownCPU(b *testing.B) time.Duration {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// printed is what go test prints of benchmarks.
+const printed = `goos: linux
+cpu: Some Processor
+BenchmarkTalk/10-2         	       1	22000000 ns/op	        61.50 ms-gap-p99	         0 times-dry
+some line of a log
+BenchmarkTalk/10-2         	       1	22000000 ns/op	        64.50 ms-gap-p99	         2 times-dry
+BenchmarkCheckIn-16        	    4000	  200000 ns/op	      5300 check-ins/s
+--- FAIL: BenchmarkStart
+PASS
+`
+
+// measuredNow are its figures, and rows of them.
+func measuredNow(t *testing.T) (f figures, gap, late, rate row) {
+	t.Helper()
+	f = figures{}
+	if err := f.read(strings.NewReader(printed)); err != nil {
+		t.Fatal(err)
+	}
+	return f, row{"gap", "BenchmarkTalk/10", "ms-gap-p99", "ms", most, 63, ""},
+		row{"late", "BenchmarkTalk/10", "times-dry", "", most, 0, "it is a bench"},
+		row{"rate", "BenchmarkCheckIn", "check-ins/s", "/s", least, 5000, ""}
+}
+
+func TestRead(t *testing.T) {
+	f, gap, late, rate := measuredNow(t)
+	for _, c := range []struct {
+		row
+		seen float64
+		met  bool
+	}{{gap, 63, true}, {late, 1, false}, {rate, 5300, true}} {
+		if got := f.judge(c.row, baseline{}, ""); got.seen != c.seen || got.met != c.met || got.absent || got.held || got.back {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	if got := f.judge(row{benchmark: "BenchmarkStart", metric: "ms/start", most: most, goal: 12}, baseline{}, ""); !got.absent || got.met {
+		t.Errorf("a benchmark that failed: %+v", got)
+	}
+	if err := f.read(strings.NewReader("BenchmarkX-2 1 fast ns/op")); err == nil {
+		t.Error("a word was a figure")
+	}
+}
+
+// TestGate: a figure that is a quarter worse than the baseline fails the run, whatever its goal.
+func TestGate(t *testing.T) {
+	f, gap, late, rate := measuredNow(t)
+	const here, elsewhere = "this machine", "another"
+	for _, c := range []struct {
+		row
+		was  float64
+		of   string
+		back bool
+	}{
+		{gap, 63, here, false}, {gap, 50.5, here, false}, {gap, 50.4, here, true}, {gap, 80, here, false}, {gap, 20, elsewhere, false},
+		{rate, 5300, here, false}, {rate, 6600, here, false}, {rate, 6625, here, true}, {rate, 100, here, false}, {rate, 9000, elsewhere, false},
+		{late, 1, here, false}, {late, 0, here, true}, {late, 0, elsewhere, true}, {late, 0.9, elsewhere, false},
+	} {
+		got := f.judge(c.row, baseline{Machine: c.of, Figures: map[string]float64{c.name: c.was}}, here)
+		if got.back != c.back {
+			t.Errorf("%s was %v on %s: fallen back is %v", c.name, c.was, c.of, got.back)
+		}
+		err := verdict([]result{got}, nil)
+		if (err != nil) != c.back || c.back && (!strings.Contains(err.Error(), c.name) || !strings.Contains(table([]result{got}), "FALLEN BACK")) {
+			t.Errorf("%s was %v on %s: %v", c.name, c.was, c.of, err)
+		}
+	}
+	if err := verdict(nil, []string{"cmd/perch"}); err == nil {
+		t.Error("a benchmark that failed fails nothing")
+	}
+}
+
+func TestTable(t *testing.T) {
+	f, gap, late, rate := measuredNow(t)
+	was := baseline{Figures: map[string]float64{"gap": 60}}
+	var all []result
+	for _, r := range []row{gap, late, rate, {"start", "BenchmarkStart", "ms/start", "ms", most, 12, ""}} {
+		all = append(all, f.judge(r, was, ""))
+	}
+	want := `       seen     goal      met  baseline
+gap    63 ms    ≤ 63 ms   yes  60 ms   
+late   1        ≤ 0       no           it is a bench
+rate   5300 /s  ≥ 5000 /s  yes          
+start  none     ≤ 12 ms   no           the benchmark failed
+`
+	if got := table(all); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("the table is\n%s", got)
+	}
+	page, err := replaced("before\n"+start+"old\n"+end+"after\n", markdown(all))
+	if err != nil || !strings.Contains(page, "| late | 1 | ≤ 0 | no |  | it is a bench |\n") || strings.Contains(page, "old") ||
+		!strings.HasPrefix(page, "before\n") || !strings.HasSuffix(page, end+"after\n") {
+		t.Errorf("the page is\n%s%v", page, err)
+	}
+	if _, err := replaced(start, ""); err == nil {
+		t.Error("a page without a place was written")
+	}
+}
+
+// TestTheRows: every row has a name of its own, and its run's expression finds its benchmark.
+func TestTheRows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, run := range measured() {
+		top, _, _ := strings.Cut(run.benchmarks, "/")
+		for _, r := range run.rows {
+			benchmark, _, _ := strings.Cut(r.benchmark, "/")
+			if seen[r.name] || r.name == "" || !regexp.MustCompile(top).MatchString(benchmark) || strings.ContainsAny(r.name+r.why, "|\n") {
+				t.Errorf("%+v of %s", r, run.benchmarks)
+			}
+			seen[r.name] = true
+		}
+	}
+	if _, err := replaced(read(t, "../../"+pageFile), ""); err != nil {
+		t.Error(err)
+	}
+	s := settings{only: regexp.MustCompile("(?i)mqtt")}
+	if runs := s.selected(); len(runs) != 1 || len(runs[0].rows) != 1 {
+		t.Errorf("of MQTT there are %+v", runs)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestChart(t *testing.T) {
+	f := figures{{"BenchmarkTalk/1", "ms-gap-p99"}: {60}, {"BenchmarkTalk/200", "ms-gap-p99"}: {75}, {"BenchmarkTalk/200", "cores"}: {1.5}}
+	for _, c := range []figures{f, {}} {
+		drawn := chart(c.panels())
+		decoder := xml.NewDecoder(strings.NewReader(drawn))
+		for {
+			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%v in\n%s", err, drawn)
+			}
+		}
+		if strings.Contains(drawn, "NaN") || strings.Contains(drawn, "Inf") || strings.Count(drawn, "<circle") != len(c) {
+			t.Errorf("%d figures are\n%s", len(c), drawn)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for want, v := range map[string]float64{"0": 0, "0.25": 0.254, "1": 1.001, "14.2": 14.16, "63": 63, "287": 287.4, "1000000": 1e6} {
+		if got := text(v, ""); got != want {
+			t.Errorf("%v is %s, not %s", v, got, want)
+		}
+	}
+}

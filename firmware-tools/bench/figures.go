@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// figures are what was measured: of each benchmark and metric the figures of all rounds.
+type figures map[figure][]float64
+
+type figure struct{ benchmark, metric string }
+
+// processors is what go test puts after the name of a benchmark.
+var processors = regexp.MustCompile(`-\d+$`)
+
+// read adds the figures of the output of go test -bench, of which each benchmark has a
+// line: its name, how often it ran, and pairs of a figure and its unit.
+func (f figures) read(output io.Reader) error {
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) < 4 || len(words)%2 != 0 || !strings.HasPrefix(words[0], "Benchmark") {
+			continue
+		}
+		name := processors.ReplaceAllString(words[0], "")
+		for i := 2; i < len(words); i += 2 {
+			value, err := strconv.ParseFloat(words[i], 64)
+			if err != nil {
+				return fmt.Errorf("%s: %q is no figure", words[0], words[i])
+			}
+			f[figure{name, words[i+1]}] = append(f[figure{name, words[i+1]}], value)
+		}
+	}
+	return lines.Err()
+}
+
+// median is that of a metric's figures, or false where there are none.
+func (f figures) median(benchmark, metric string) (float64, bool) {
+	all := slices.Sorted(slices.Values(f[figure{benchmark, metric}]))
+	if len(all) == 0 {
+		return 0, false
+	}
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2, true
+}
+
+// baseline has the figures of an earlier run, which this one is held to.
+type baseline struct {
+	Machine string             `json:"machine"`
+	Commit  string             `json:"commit"`
+	Figures map[string]float64 `json:"figures"` // by the names of rows
+}
+
+// result is what came of a row.
+type result struct {
+	row
+	seen   float64
+	absent bool // its benchmark has not given the figure
+	met    bool
+	was    float64 // of the baseline
+	held   bool    // to that
+	back   bool    // it has fallen back by a quarter
+}
+
+// fallenBack is a quarter more than before, or the same share less.
+const fallenBack = 1.25
+
+// judge holds a row to its goal and to the baseline. What was nothing, as packets that
+// are late, may not become anything. Times of another machine say nothing.
+func (f figures) judge(r row, was baseline, machine string) result {
+	got := result{row: r}
+	seen, there := f.median(r.benchmark, r.metric)
+	got.seen, got.absent = seen, !there
+	got.was, got.held = was.Figures[r.name], there && (machine == was.Machine || r.anywhere())
+	if _, known := was.Figures[r.name]; !known {
+		got.held = false
+	}
+	switch {
+	case !there:
+	case r.most:
+		got.met, got.back = seen <= r.goal, got.held && seen > got.was && seen >= got.was*fallenBack
+	default:
+		got.met, got.back = seen >= r.goal, got.held && seen <= got.was/fallenBack
+	}
+	return got
+}
+
+// anywhere reports whether the figure is the same on every machine: all but times and rates are.
+func (r row) anywhere() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
+
+// text is a figure for people, with three digits or all that are before the point.
+func text(v float64, unit string) string {
+	digits := 0
+	for size := v; digits < 2 && size > 0 && size < 100; size *= 10 {
+		digits++
+	}
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	return strings.TrimSpace(s + " " + unit)
+}

@@ -1,0 +1,193 @@
+// Bench measures the appliance: it runs the repository's benchmarks, prints the figures that
+// the appliance is held to beside their goals, and fails where one has fallen back. make
+// bench runs it, in the repository.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What is read and written of the repository.
+const (
+	outputFile   = "bin/bench.txt" // all that the benchmarks print
+	profiles     = "bin/profiles"
+	baselineFile = "firmware-tools/bench/baseline.json"
+	pageFile     = "docs/performance.md"
+	chartFile    = "docs/performance.svg"
+	program      = "bin/perch"
+)
+
+const picture = "\n![Gaps between packets, and processors in use, over the number of robots that talk](performance.svg)\n"
+
+// settings are the flags.
+type settings struct {
+	only    *regexp.Regexp // rows whose names it matches; nil is all
+	any     bool           // however much runs beside
+	count   int            // rounds
+	profile bool
+	keep    bool // the figures become the baseline
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := bench(ctx, flags())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func flags() (s settings) {
+	flag.Func("only", "the rows whose names this regular expression matches", func(v string) (err error) {
+		if v != "" {
+			s.only, err = regexp.Compile("(?i)" + v)
+		}
+		return err
+	})
+	flag.Func("load", "any: measure however much runs beside", func(v string) error {
+		if s.any = v == "any"; !s.any && v != "" {
+			return errors.New("it is any, or not there")
+		}
+		return nil
+	})
+	flag.IntVar(&s.count, "count", 1, "rounds; medians count")
+	flag.BoolVar(&s.profile, "profile", false, "leave profiles in "+profiles)
+	flag.BoolVar(&s.keep, "keep", false, "the figures become the baseline")
+	flag.Parse()
+	return s
+}
+
+// selected are the runs that are wanted, with the rows that are.
+func (s settings) selected() (runs []run) {
+	for _, r := range measured() {
+		if s.only != nil {
+			r.rows = slices.DeleteFunc(r.rows, func(r row) bool { return !s.only.MatchString(r.name) })
+		}
+		if s.only == nil || len(r.rows) > 0 {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+func bench(ctx context.Context, s settings) error {
+	runs := s.selected()
+	if len(runs) == 0 {
+		return errors.New("no row has such a name")
+	}
+	was := baseline{Figures: map[string]float64{}}
+	text, err := os.ReadFile(baselineFile)
+	if err == nil {
+		err = json.Unmarshal(text, &was)
+	}
+	if err != nil {
+		return fmt.Errorf("the baseline: %w", err)
+	}
+	b, err := compile(ctx, runs)
+	if err != nil {
+		return err
+	}
+	defer b.remove()
+	now := &conditions{machine: machine(), at: time.Now().UTC(), commit: commit(ctx), rounds: s.count}
+	if err := now.before(ctx, s.any); err != nil {
+		return err
+	}
+	fmt.Println(now.beside())
+	seen, failed, err := b.measure(ctx, runs, s)
+	if err != nil {
+		return err
+	}
+	if err := now.after(); err != nil {
+		return err
+	}
+
+	var results []result
+	for _, run := range runs {
+		for _, r := range run.rows {
+			results = append(results, seen.judge(r, was, now.machine))
+		}
+	}
+	fmt.Printf("\n%s\n%s\n", table(results), now.beside())
+	switch {
+	case s.profile:
+		fmt.Println("The profiles are in " + profiles + "; go tool pprof reads them. Figures beside profiles count for nothing.")
+		return nil
+	case s.only == nil:
+		if err := write(now, results, seen); err != nil {
+			return err
+		}
+	}
+	if s.keep {
+		return keep(was, now, results)
+	}
+	return verdict(results, failed)
+}
+
+// verdict is what fails a run: rows that have fallen back, and benchmarks that failed.
+func verdict(results []result, failed []string) error {
+	var back []string
+	for _, r := range results {
+		if r.back {
+			back = append(back, fmt.Sprintf("%s: %s, and %s before", r.name, text(r.seen, r.unit), text(r.was, r.unit)))
+		}
+	}
+	var errs []error
+	if len(back) > 0 {
+		errs = append(errs, fmt.Errorf("fallen back by a quarter or more: %s", strings.Join(back, "; ")))
+	}
+	if len(failed) > 0 {
+		errs = append(errs, fmt.Errorf("failed: %s", strings.Join(failed, "; ")))
+	}
+	return errors.Join(errs...)
+}
+
+// keep makes the figures the baseline, beside those of rows that were not measured now.
+func keep(was baseline, now *conditions, results []result) error {
+	kept := baseline{now.machine, now.commit, maps.Clone(was.Figures)}
+	for _, r := range results {
+		if !r.absent {
+			kept.Figures[r.name] = r.seen
+		}
+	}
+	text, err := json.MarshalIndent(kept, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(baselineFile, append(text, '\n'), 0o644)
+}
+
+// write writes the page and its chart.
+func write(now *conditions, results []result, seen figures) error {
+	page, err := os.ReadFile(pageFile)
+	if err != nil {
+		return err
+	}
+	text, err := replaced(string(page), now.String()+"\n\n"+markdown(results)+picture)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(pageFile, []byte(text), 0o644), os.WriteFile(chartFile, []byte(chart(seen.panels())), 0o644))
+}
+
+// commit is that of the repository, with a plus where files were changed since.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

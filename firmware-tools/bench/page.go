@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// columns are a row's cells as people read them: what it is, the figure, the goal, whether
+// it is met, the baseline, and what is to be said of it.
+func (r result) columns() []string {
+	bound, met, was, note := "≥ ", "yes", "", ""
+	if r.most {
+		bound = "≤ "
+	}
+	if !r.met {
+		met, note = "no", r.why
+	}
+	if r.held {
+		was = text(r.was, r.unit)
+	}
+	seen := text(r.seen, r.unit)
+	if r.absent {
+		seen, note = "none", "the benchmark failed"
+	}
+	if r.back {
+		note = strings.TrimSuffix("FALLEN BACK; "+note, "; ")
+	}
+	return []string{r.name, seen, bound + text(r.goal, r.unit), met, was, note}
+}
+
+// heads are the names of these columns.
+func heads() []string { return []string{"", "seen", "goal", "met", "baseline", ""} }
+
+// table is for a terminal.
+func table(results []result) string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(heads(), "\t"))
+	for _, r := range results {
+		fmt.Fprintln(w, strings.Join(r.columns(), "\t"))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return out.String()
+}
+
+// markdown is the same table for a page.
+func markdown(results []result) string {
+	line := func(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+	out := line(heads()) + "|---|---|---|---|---|---|\n"
+	for _, r := range results {
+		out += line(r.columns())
+	}
+	return out
+}
+
+// What is between these lines of the page is written here, and the rest by people.
+const (
+	start = "<!-- make bench writes what follows -->\n"
+	end   = "<!-- make bench has written this -->\n"
+)
+
+// replaced is a page with other figures in it.
+func replaced(page, figures string) (string, error) {
+	before, after, found := strings.Cut(page, start)
+	_, after, ended := strings.Cut(after, end)
+	if !found || !ended {
+		return "", errors.New("the page has no place for the figures: the lines " + strings.TrimSpace(start) + " and " + strings.TrimSpace(end))
+	}
+	return before + start + figures + end + after, nil
+}
+
+// panels are what the chart shows of how many robots may talk at once.
+func (f figures) panels() []panel {
+	gaps, cpu, bare := series{}, series{name: "Perch"}, series{name: "libopus alone, at the same pace"}
+	for _, robots := range crowds() {
+		name := fmt.Sprint("BenchmarkTalk/", robots)
+		if v, there := f.median(name, "ms-gap-p99"); there {
+			gaps.points = append(gaps.points, point{float64(robots), v})
+		}
+		if v, there := f.median(name, "cores"); there {
+			cpu.points = append(cpu.points, point{float64(robots), v})
+		}
+		if v, there := f.median(name, "cores-bare"); there {
+			bare.points = append(bare.points, point{float64(robots), v})
+		}
+	}
+	return []panel{{"Gap between packets, p99, ms", []series{gaps}}, {"Processors in use", []series{cpu, bare}}}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// tests are the compiled tests of packages, in a folder.
+type tests struct{ folder string }
+
+func (t tests) remove() { _ = os.RemoveAll(t.folder) } // it is a temporary one
+
+func (t tests) of(pkg string) string {
+	return filepath.Join(t.folder, strings.ReplaceAll(pkg, "/", "-")+".test")
+}
+
+// compile compiles the tests of all packages before anything is measured.
+func compile(ctx context.Context, runs []run) (t tests, err error) {
+	if t.folder, err = os.MkdirTemp("", "perch-bench-"); err != nil {
+		return t, err
+	}
+	for _, r := range runs {
+		if _, err := os.Stat(t.of(r.folder)); err == nil {
+			continue
+		}
+		fmt.Println("compiling the benchmarks of", r.folder)
+		if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", t.of(r.folder), "./"+r.folder).CombinedOutput(); err != nil {
+			t.remove()
+			return t, fmt.Errorf("%s: %w\n%s", r.folder, err, out)
+		}
+	}
+	return t, nil
+}
+
+// measure runs the benchmarks, each once in every round, so that what changes on the machine
+// meanwhile changes them alike. It goes on after one that fails, and names it.
+func (t tests) measure(ctx context.Context, runs []run, s settings) (seen figures, failed []string, err error) {
+	file, err := os.Create(outputFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	seen = figures{}
+	for round := range s.count {
+		for n, r := range runs {
+			var printed bytes.Buffer
+			cmd := exec.CommandContext(ctx, t.of(r.folder), "-test.run=^$", "-test.bench="+r.benchmarks, "-test.benchtime="+r.time,
+				"-test.timeout=10m")
+			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+			cmd.WaitDelay = time.Minute
+			cmd.Dir = r.folder
+			cmd.Env = append(os.Environ(), "PERCH_BINARY="+filepath.Join(here, program))
+			if s.profile {
+				at := filepath.Join(here, profiles, fmt.Sprintf("%02d-%s", n, strings.ReplaceAll(r.folder, "/", "-")))
+				if err := os.MkdirAll(at, 0o755); err != nil {
+					return nil, nil, err
+				}
+				cmd.Env = append(cmd.Env, "PERCH_PROFILES="+at)
+				cmd.Args = append(cmd.Args, "-test.cpuprofile="+filepath.Join(at, "benchmark.cpu"),
+					"-test.memprofile="+filepath.Join(at, "benchmark.heap"))
+			}
+			cmd.Stdout = io.MultiWriter(os.Stdout, file, &printed)
+			cmd.Stderr = cmd.Stdout
+			fmt.Printf("\n== %s %s, round %d of %d\n", r.folder, r.benchmarks, round+1, s.count)
+			if err := cmd.Run(); ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			} else if err != nil {
+				failed = append(failed, fmt.Sprintf("%s %s: %v", r.folder, r.benchmarks, err))
+			}
+			if err := seen.read(&printed); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return seen, failed, file.Sync()
+}
