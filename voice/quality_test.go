@@ -1,0 +1,275 @@
+package voice
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// These benchmarks are what speechBitrate, the encoder's complexity and the resampler
+// were chosen by: what each makes of speech, by a measure, and what it costs.
+
+// heardBands are bandEdges up to what a robot's speaker of 24 kHz can give.
+var heardBands = append(slices.Clone(bandEdges[:]), 6400, 7700, 9500, 12000)
+
+// heard is the power in each band of each 10 ms or so of a sound of 24 kHz, in dB.
+func heard(pcm []int16) (all [][]float64) {
+	const span, step = 512, 256
+	for at := 0; at+span <= len(pcm); at += step {
+		x := make([]complex128, span)
+		for i, s := range pcm[at : at+span] {
+			x[i] = complex(float64(s)*(0.5-0.5*math.Cos(2*math.Pi*float64(i)/span)), 0)
+		}
+		x = transform(x)
+		power := make([]float64, len(heardBands)-1)
+		for band := range power {
+			sum := 1.0 // the quietest sound of 16 bits
+			for bin := heardBands[band] * span / SpeakerRate; bin < heardBands[band+1]*span/SpeakerRate; bin++ {
+				sum += real(x[bin])*real(x[bin]) + imag(x[bin])*imag(x[bin])
+			}
+			power[band] = 10 * math.Log10(sum)
+		}
+		all = append(all, power)
+	}
+	return all
+}
+
+// transform is Fourier's, of a power of two.
+func transform(x []complex128) []complex128 {
+	n := len(x)
+	if n == 1 {
+		return x
+	}
+	even, odd := make([]complex128, n/2), make([]complex128, n/2)
+	for i := range even {
+		even[i], odd[i] = x[2*i], x[2*i+1]
+	}
+	even, odd = transform(even), transform(odd)
+	out := make([]complex128, n)
+	for i := range even {
+		turned := odd[i] * cmplx.Rect(1, -2*math.Pi*float64(i)/float64(n))
+		out[i], out[i+n/2] = even[i]+turned, even[i]-turned
+	}
+	return out
+}
+
+// audible is how far below the loudest band of a sound another can be heard, in dB.
+const audible = 50
+
+// distance is how far a sound is from what it was made of, as the mean over time of the
+// root mean square over the bands, in dB. Both are 24 kHz and begin together; what cannot
+// be heard in either counts as equal. 0 is the same sound, 1 dB hardly to be told.
+func distance(from, to []int16) float64 {
+	a, b := heard(from), heard(to)
+	floor := 0.0
+	for _, bands := range a {
+		floor = max(floor, slices.Max(bands)-audible)
+	}
+	sum, n := 0.0, 0
+	for i := range min(len(a), len(b)) {
+		square, speaks := 0.0, false
+		for band := range a[i] {
+			one, other := max(a[i][band], floor), max(b[i][band], floor)
+			square += (one - other) * (one - other)
+			speaks = speaks || one > floor
+		}
+		if speaks {
+			sum, n = sum+math.Sqrt(square/float64(len(a[i]))), n+1
+		}
+	}
+	return sum / float64(n)
+}
+
+// aligned is a sound without its delay against another, of at most 40 ms.
+func aligned(from, to []int16) []int16 {
+	best, delay := math.Inf(-1), 0
+	for d := range SpeakerRate / 25 {
+		sum := 0.0
+		for i := 0; i+d < min(len(from), len(to)); i += 3 {
+			sum += float64(from[i]) * float64(to[i+d])
+		}
+		if sum > best {
+			best, delay = sum, d
+		}
+	}
+	return to[delay:]
+}
+
+// speech is some seconds of three voices at 24 kHz, by the programs of voice/espeak and
+// voice/openjtalk, which Perch speaks with.
+func speech(b *testing.B) (all []int16) {
+	b.Helper()
+	english := "She sells sea shells by the shore. Six thick thistle sticks, and a big brown bear. What time is it?"
+	japanese := filepath.Join(b.TempDir(), "ja.wav")
+	for _, c := range []struct {
+		program, says string
+		args          []string
+	}{
+		{"espeak-ng", english, []string{"--stdout", "-v", "en-gb"}},
+		{"espeak-ng", english, []string{"--stdout", "-v", "de"}},
+		{"open_jtalk", "今日はとても良い天気ですね。四十パーセントの確率で、夕方から雨が降るそうです。", []string{"-x", "/var/lib/mecab/dic/open-jtalk/naist-jdic",
+			"-m", "/usr/share/hts-voice/nitech-jp-atr503-m001/nitech_jp_atr503_m001.htsvoice", "-ow", japanese}},
+	} {
+		cmd := exec.Command(c.program, c.args...)
+		cmd.Stdin = strings.NewReader(c.says)
+		wav, err := cmd.Output()
+		if err == nil && c.program == "open_jtalk" {
+			wav, err = os.ReadFile(japanese)
+		}
+		if err != nil {
+			b.Skipf("%s: %v", c.program, err)
+		}
+		all = append(all, to24(b, wav)...)
+	}
+	return all
+}
+
+func to24(b *testing.B, wav []byte) []int16 {
+	b.Helper()
+	r, err := NewWAVReader(bytes.NewReader(wav))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var pcm []int16
+	for part := make([]int16, 4096); ; {
+		n, err := r.Read(part)
+		pcm = append(pcm, part[:n]...)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return NewResampler(r.Rate, SpeakerRate).Resample(pcm)
+}
+
+// played is what a decoder of 24 kHz makes of packets; one that is lost is nil, and
+// concealed or left silent.
+func played(b *testing.B, packets [][]byte, conceal bool) (pcm []int16) {
+	b.Helper()
+	d, err := NewDecoder(SpeakerRate)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range packets {
+		sound := make([]int16, SpeakerFrame)
+		switch {
+		case p != nil:
+			sound, err = d.Decode(p)
+		case conceal:
+			sound, err = d.Conceal()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		pcm = append(pcm, sound...)
+	}
+	return pcm
+}
+
+func packets(b *testing.B, e *Encoder, pcm []int16) (all [][]byte, bytesOf int) {
+	b.Helper()
+	keep := func(p []byte) error {
+		all, bytesOf = append(all, bytes.Clone(p)), bytesOf+len(p)
+		return nil
+	}
+	if err := e.Encode(pcm, keep); err != nil {
+		b.Fatal(err)
+	}
+	return all, bytesOf
+}
+
+func BenchmarkQuality(b *testing.B) {
+	pcm := speech(b)
+	for _, kbit := range []int{12, 16, 24, 32, 48} {
+		for _, complexity := range []int{0, 3, 5, 8, 10} {
+			b.Run(fmt.Sprintf("kbit=%d/complexity=%d", kbit, complexity), func(b *testing.B) {
+				var took time.Duration
+				var off float64
+				count, size := 0, 0
+				for b.Loop() {
+					e, err := NewEncoder(SpeakerRate)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := errors.Join(e.opus.SetBitrate(1000*kbit), e.opus.SetComplexity(complexity)); err != nil {
+						b.Fatal(err)
+					}
+					began := time.Now()
+					all, n := packets(b, e, pcm)
+					took, count, size = took+time.Since(began), count+len(all), size+n
+					if off == 0 {
+						off = distance(pcm, aligned(pcm, played(b, all, false)))
+					}
+				}
+				b.ReportMetric(float64(took.Microseconds())/float64(count), "us/packet")
+				b.ReportMetric(float64(size)*8/float64(count)/float64(FrameDuration.Milliseconds()), "kbit/s")
+				b.ReportMetric(off, "dB-off")
+			})
+		}
+	}
+}
+
+// BenchmarkLoss is what is heard where packets are lost on the way, one in so many: left
+// silent, as where one comes too late on a WebSocket, and concealed, as a robot does that
+// gets them by UDP.
+func BenchmarkLoss(b *testing.B) {
+	pcm := speech(b)
+	for _, percent := range []int{0, 1, 3, 10} {
+		for _, conceal := range []bool{false, true} {
+			b.Run(fmt.Sprintf("lost=%d%%/concealed=%v", percent, conceal), func(b *testing.B) {
+				var off float64
+				for b.Loop() {
+					e, err := NewEncoder(SpeakerRate)
+					if err != nil {
+						b.Fatal(err)
+					}
+					all, _ := packets(b, e, pcm)
+					whole := played(b, all, false)
+					chance := rand.New(rand.NewPCG(1, 1))
+					for i := range all {
+						if chance.IntN(100) < percent {
+							all[i] = nil
+						}
+					}
+					off = distance(whole, played(b, all, conceal))
+				}
+				b.ReportMetric(off, "dB-off")
+			})
+		}
+	}
+}
+
+// BenchmarkResamplers is what the resampler makes of speech, there and back, against the
+// same without it.
+func BenchmarkResamplers(b *testing.B) {
+	pcm := speech(b)
+	for _, rate := range []int{16000, 22050, 44100, 48000} {
+		b.Run(fmt.Sprint(rate), func(b *testing.B) {
+			var off float64
+			var took time.Duration
+			n := 0
+			for b.Loop() {
+				there := NewResampler(SpeakerRate, rate).Resample(pcm)
+				began := time.Now()
+				back := NewResampler(rate, SpeakerRate).Resample(there)
+				took, n = took+time.Since(began), n+1
+				off = distance(pcm, aligned(pcm, back))
+			}
+			b.ReportMetric(float64(took.Microseconds())/float64(n)/(float64(len(pcm))/SpeakerFrame), "us/packet")
+			b.ReportMetric(off, "dB-off")
+		})
+	}
+}
