@@ -10,13 +10,14 @@ type Resampler struct {
 	up, down int       // out/in rate in lowest terms
 	taps     int       // length of one phase
 	filter   []float32 // up phases of taps coefficients each
-	past     []int16   // input not yet fully used, oldest first
+	past     []float32 // input not yet fully used, oldest first
 	phase    int       // of the next output sample, in steps of 1/up input samples
 	out      []int16
 }
 
 // phaseTaps is the length of a phase when the rate is not lowered. 48 taps
-// put the transition band between 0.9 and 1.1 of the lower Nyquist rate.
+// put the transition band between 0.9 and 1.1 of the lower Nyquist rate. All
+// lengths are multiples of four, which are summed up beside one another.
 const phaseTaps = 48
 
 // NewResampler returns a resampler from one rate to the other, in Hz.
@@ -24,10 +25,10 @@ func NewResampler(from, to int) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g, taps: phaseTaps}
 	if from > to {
-		r.taps = phaseTaps * from / to
+		r.taps = (phaseTaps*from/to + 3) / 4 * 4
 	}
 	r.filter = sincFilter(r.up, r.taps, math.Min(1, float64(to)/float64(from)))
-	r.past = make([]int16, r.taps-1)
+	r.past = make([]float32, r.taps-1)
 	return r
 }
 
@@ -89,17 +90,23 @@ func (r *Resampler) Resample(pcm []int16) []int16 {
 	if r.up == r.down {
 		return pcm
 	}
-	r.past = append(r.past, pcm...)
+	for _, s := range pcm {
+		r.past = append(r.past, float32(s))
+	}
 	r.out = r.out[:0]
 	at := 0
 	for at+r.taps <= len(r.past) {
 		coefficients := r.filter[r.phase*r.taps : (r.phase+1)*r.taps]
 		window := r.past[at : at+r.taps]
-		sum := float32(0)
-		for k, c := range coefficients {
-			sum += c * float32(window[k])
+		var a, b, c, d float32
+		for len(coefficients) >= 4 && len(window) >= 4 {
+			a += coefficients[0] * window[0]
+			b += coefficients[1] * window[1]
+			c += coefficients[2] * window[2]
+			d += coefficients[3] * window[3]
+			coefficients, window = coefficients[4:], window[4:]
 		}
-		r.out = append(r.out, clip(sum))
+		r.out = append(r.out, clip(a+b+c+d))
 		r.phase += r.down
 		at += r.phase / r.up
 		r.phase %= r.up
@@ -115,5 +122,5 @@ func clip(v float32) int16 {
 	case v <= math.MinInt16:
 		return math.MinInt16
 	}
-	return int16(math.Round(float64(v)))
+	return int16(math.RoundToEven(float64(v))) // one instruction, which Round is not everywhere
 }
