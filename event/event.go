@@ -500,8 +500,9 @@ type FirmwareRolledBack struct {
 
 // FirmwareFailed is published when a robot will not be offered the image again.
 type FirmwareFailed struct {
-	Version string `json:"version"` // of the image
-	Why     string `json:"why"`     // the cause; text for people
+	Version string `json:"version"`     // of the image
+	Why     string `json:"why"`         // the cause; text for people
+	Back    bool   `json:"rolled_back"` // it was installed, and the robot came back with the image before
 }
 
 // Recorded is published when an entry of the diary is on the disk.

@@ -50,7 +50,9 @@ func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	again(t, &s.images.Kept)
 	again(t, &s.units.Kept)
 	o := ota.FirmwareOptions{Dir: s.dir, Images: s.images, Units: s.units, Key: []byte("key"), Bus: s.bus, Zone: time.UTC,
-		Notify: func(text string) { s.notified = append(s.notified, text) }, Log: slog.New(slog.DiscardHandler)}
+		Stopped: func(version string, failed, first int) {
+			s.notified = append(s.notified, fmt.Sprintf("%s: %d of %d", version, failed, first))
+		}, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&o)
 	}

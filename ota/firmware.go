@@ -36,10 +36,11 @@ type FirmwareOptions struct {
 	Key    []byte            // of the tickets by which robots download
 	Signer ed25519.PublicKey // who must have signed every image; nil requires no signature
 	Bus    publisher
-	Zone   *time.Location    // of the hours of rollouts
-	Notify func(text string) // notifies the owner
-	Log    *slog.Logger
-	Fetch  http.RoundTripper // reaches addresses that images are fetched from; nil is the network
+	Zone   *time.Location // of the hours of rollouts
+	// Stopped notifies the owner of a rollout that has stopped: of its first robots, some have failed.
+	Stopped func(version string, failed, first int)
+	Log     *slog.Logger
+	Fetch   http.RoundTripper // reaches addresses that images are fetched from; nil is the network
 }
 
 // Firmware is the catalogue of images and the rollouts of each. Its methods
@@ -182,6 +183,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	if failures < firstFailures || r.Stopped != "" {
 		return
 	}
+	r.Failed = failures
 	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
@@ -189,7 +191,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	}
 	f.changed(sha)
 	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "err", r.Stopped)
-	f.o.Notify(fmt.Sprintf("The rollout of firmware %s has stopped: %s.", r.Version, r.Stopped))
+	f.o.Stopped(r.Version, failures, len(r.First))
 }
 
 // Shown is an image as its owner sees it.
@@ -235,7 +237,7 @@ func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 		}
 	}
 	if !r.Rollout.onlyPaused(plan) {
-		r.Stopped, r.First = "", nil
+		r.Stopped, r.First, r.Failed = "", nil, 0
 	}
 	r.Rollout = plan
 	if err := f.o.Images.Put(sha, r); err != nil {
@@ -298,6 +300,7 @@ type Update struct {
 	Stage     Stage  `json:"stage,omitempty"`
 	Bytes     int64  `json:"bytes,omitempty"`
 	Size      int64  `json:"size,omitempty"`
+	Back      bool   `json:"rolled_back,omitempty"` // the robot had it once, and came back with the image before
 }
 
 // Update returns the state of a robot's firmware. Latest is the newest image for its
@@ -309,7 +312,7 @@ func (f *Firmware) Update(id device.ID) Update {
 	show := Update{Installed: u.Version, Latest: u.Version}
 	if r := f.latest(u); r != nil {
 		t := u.Trials[r.SHA256]
-		show.Latest, show.SHA256, show.Stage, show.Bytes, show.Size = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size
+		show.Latest, show.SHA256, show.Stage, show.Bytes, show.Size, show.Back = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size, t.Backed
 	}
 	return show
 }

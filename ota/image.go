@@ -35,6 +35,7 @@ type Record struct {
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped itself
 	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
+	Failed  int         `json:"failed,omitempty"`  // of these, where it has stopped
 }
 
 // How a rollout stops itself: of so many robots, so many fail.

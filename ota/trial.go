@@ -180,7 +180,7 @@ func (t Trial) missed(i Image, v *verdict) Trial {
 	}
 	if t.Misses >= mostMisses || t.Forced {
 		t.Stage = Failed
-		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why()})
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why(), Back: t.Backed})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	return t

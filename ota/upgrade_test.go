@@ -176,7 +176,7 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	if o := l.runs(t, second, "1.2.4"); o.URL == "" {
 		t.Error("one rollback is enough to give a robot up")
 	}
-	if len(l.notified) != 1 || !strings.Contains(l.notified[0], "1.3.0 has stopped: 2 of the first 2 robots") {
+	if len(l.notified) != 1 || l.notified[0] != "1.3.0: 2 of 2" || l.List()[0].Failed != 2 {
 		t.Errorf("the owner is told %q", l.notified)
 	}
 	l.runs(t, second, "1.2.4")

@@ -32,6 +32,8 @@ export interface Image {
   signed: boolean;
   rollout: Rollout;
   stopped?: string;
+  first?: string[];
+  failed?: number; // of the first; none is counted where an earlier Perch has stopped it
   robots?: Record<string, Trial> | null;
 }
 

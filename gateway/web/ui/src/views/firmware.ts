@@ -195,7 +195,7 @@ export class FirmwareView extends View {
         <p><span class="tag ${i.rollout.paused || i.stopped ? "warn" : i.rollout.auto ? "ok" : ""}">${planned(i.rollout)}</span>
           ${(i.rollout.robots ?? []).length > 0 ? html`<span class="small muted">${t("chosen", { n: i.rollout.robots!.length })}</span>` : nothing}</p>
       </header>
-      ${i.stopped ? html`<p class="warning">${t("stopped", { why: i.stopped })}</p>` : nothing}
+      ${i.stopped ? html`<p class="warning">${i.failed ? t("stopped", { failed: i.failed, first: i.first?.length ?? 0 }) : t("stoppedAlone")}</p>` : nothing}
       ${trials.length > 0 ? html`<details><summary>${t("tried")} (${trials.length})</summary><ul class="items">
         ${trials.map(([id, trial]) => {
           const stage = stages.find((s) => s === trial.stage);

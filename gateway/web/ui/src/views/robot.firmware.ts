@@ -10,7 +10,7 @@ import type { Wish } from "./robot.body.js";
 
 const say = catalogue("robotFirmware");
 
-export interface Update { installed_version: string; latest_version: string; sha256?: string; stage?: string; bytes?: number; size?: number }
+export interface Update { installed_version: string; latest_version: string; sha256?: string; stage?: string; bytes?: number; size?: number; rolled_back?: boolean }
 export interface Image { sha256: string; version: string; boards?: string[] | null; size: number; name?: string }
 
 const megabyte = 1 << 20;
@@ -22,7 +22,7 @@ export class RobotFirmware extends Spoken {
   declare board: string;
   declare update_: Update;
   declare images: Image[];
-  declare latest: { kind: string; version: string; bytes: number; size: number; why: string } | undefined;
+  declare latest: { kind: string; version: string; bytes: number; size: number; back: boolean } | undefined;
   private end: (() => void) | undefined;
   static styles = [base, css`.stack { gap: 0.7rem; } form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }`];
 
@@ -36,8 +36,8 @@ export class RobotFirmware extends Spoken {
   }
 
   private take(e: Event_): void {
-    const d = e.data as { version?: string; bytes?: number; size?: number; why?: string };
-    this.latest = { kind: e.kind, version: d.version ?? "", bytes: d.bytes ?? 0, size: d.size ?? 0, why: d.why ?? "" };
+    const d = e.data as { version?: string; bytes?: number; size?: number; rolled_back?: boolean };
+    this.latest = { kind: e.kind, version: d.version ?? "", bytes: d.bytes ?? 0, size: d.size ?? 0, back: d.rolled_back ?? false };
   }
 
   private install(e: Event): void {
@@ -54,7 +54,7 @@ export class RobotFirmware extends Spoken {
   // going is the progress of a download, from the feed or from when the page was read.
   private going() {
     const u = this.update_;
-    const now = this.latest ?? (u.stage ? { kind: u.stage, version: u.latest_version, bytes: u.bytes ?? 0, size: u.size ?? 0, why: "" } : undefined);
+    const now = this.latest ?? (u.stage ? { kind: u.stage, version: u.latest_version, bytes: u.bytes ?? 0, size: u.size ?? 0, back: u.rolled_back ?? false } : undefined);
     if (!now) return nothing;
     const version = now.version;
     switch (now.kind) {
@@ -74,8 +74,9 @@ export class RobotFirmware extends Spoken {
       case "rolled_back":
       case "firmware_rolled_back":
         return html`<p class="bad">${say("rolled_back", { version })}</p>`;
+      case "failed":
       case "firmware_failed":
-        return html`<p class="bad"><bdi>${say("failed", { version, why: now.why })}</bdi></p>`;
+        return html`<p class="bad">${say(now.back ? "failedBack" : "failedWithout", { version })}</p>`;
     }
     return nothing;
   }
