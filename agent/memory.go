@@ -66,12 +66,11 @@ var (
 	ErrFull = errors.New("the memory is full, and what a viewer reports takes no other fact's place; forget something, or raise memory.most")
 )
 
-// entries stores the memory by id. Put is durable when it returns.
+// entries stores the memory by id. What Change has done is durable when it returns; after
+// an error all is as it was.
 type entries interface {
-	Get(key string) (Entry, bool, error)
-	Put(key string, e Entry) error
+	Change(put map[string]Entry, remove []string) error
 	PutSoon(key string, e Entry)
-	Delete(key string) error
 	All() iter.Seq2[string, Entry]
 	// Err is why a loop over All may have ended early.
 	Err() error
@@ -82,6 +81,7 @@ type Memory struct {
 	kept       entries
 	most       int
 	index      index
+	queue      queue
 	mu         sync.Mutex // one change at a time, so that a key has one entry
 	strangers  map[device.ID]*stranger
 	changed    func(id string) // is told of each change; nil tells nobody
@@ -116,7 +116,7 @@ func (m *Memory) tell(id string) {
 // Remember stores an entry durably and returns it with its id. It replaces an
 // entry of the same key. Of a full memory it deletes what has expired, and then
 // the entries of the lowest rank. Errors wrap ErrTooMuch or ErrEntry for an entry
-// that cannot be remembered.
+// that cannot be remembered. What several callers remember at once is one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.fits() {
@@ -125,60 +125,92 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	if err := e.check(now); err != nil {
 		return Entry{}, err
 	}
+	e.Created = now
+	w := &wanted{entry: e}
+	m.queue.add(w)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.ID, e.Created = m.index.of(m.kept, e.Key), now
-	if e.ID == "" {
-		e.ID = rand.Text()[:12]
-		if err := m.makeRoom(e, now); err != nil {
-			return Entry{}, fmt.Errorf("make room in memory: %w", err)
-		}
+	if !w.done { // else who had the lock before has remembered it too
+		m.rememberAll(m.queue.take())
 	}
-	if err := m.put(e); err != nil {
-		return Entry{}, fmt.Errorf("remember: %w", err)
+	if w.err != nil {
+		return Entry{}, fmt.Errorf("remember: %w", w.err)
 	}
-	m.tell(e.ID)
-	if m.remembered != nil {
-		m.remembered(e)
-	}
-	return e, nil
+	return w.entry, nil
 }
 
-// put stores an entry durably.
-func (m *Memory) put(e Entry) error {
-	if err := m.kept.Put(e.ID, e); err != nil {
-		return err
-	}
-	m.index.put(e)
-	return nil
+// wanted is an entry to remember, and what became of it.
+type wanted struct {
+	entry Entry
+	done  bool // under Memory.mu
+	err   error
 }
 
-// remove deletes an entry durably.
-func (m *Memory) remove(id string) error {
-	if err := m.kept.Delete(id); err != nil {
-		return err
-	}
-	m.index.remove(id)
-	return nil
+// queue is what waits to be remembered, the first first.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*wanted
 }
 
-// makeRoom deletes what a full memory can best do without, so that an entry fits.
-func (m *Memory) makeRoom(e Entry, now time.Time) error {
-	surplus := m.index.least(m.kept, m.most-1, now, func(*indexed) bool { return true })
-	if e.reported() {
-		for _, other := range surplus {
-			if !other.reported() && !other.expired(now) {
-				return ErrFull
-			}
+func (q *queue) add(w *wanted) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, w)
+}
+
+func (q *queue) take() []*wanted {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.waiting
+	q.waiting = nil
+	return all
+}
+
+// rememberAll remembers entries one after the other, in one write.
+func (m *Memory) rememberAll(all []*wanted) {
+	c := m.begin()
+	for _, w := range all {
+		w.done = true
+		surplus, err := m.place(&w.entry)
+		if err != nil {
+			w.err = err
+			continue
 		}
-		surplus = append(surplus, m.index.least(m.kept, max(m.most/viewersPart, 1)-1, now, func(e *indexed) bool { return e.reported() })...)
+		for _, one := range surplus {
+			c.remove(one.ID)
+		}
+		c.put(w.entry)
 	}
-	for _, one := range surplus {
-		if err := m.remove(one.ID); err != nil {
-			return err
+	err := c.commit()
+	for _, w := range all {
+		if w.err = cmp.Or(w.err, err); w.err != nil {
+			continue
+		}
+		m.tell(w.entry.ID)
+		if m.remembered != nil {
+			m.remembered(w.entry)
 		}
 	}
-	return nil
+}
+
+// place gives an entry its id. It returns what a full memory can best do without, so
+// that the entry fits.
+func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
+	if old, there := m.index.keyed(m.kept, e.Key); there {
+		e.ID = old.ID
+		return nil, nil
+	}
+	e.ID = rand.Text()[:12]
+	surplus = m.index.least(m.kept, m.most-1, e.Created, nil)
+	if !e.reported() {
+		return surplus, nil
+	}
+	for _, other := range surplus {
+		if !other.reported() && !other.expired(e.Created) {
+			return nil, ErrFull
+		}
+	}
+	return append(surplus, m.index.least(m.kept, max(m.most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
 }
 
 // Edit replaces the text of an entry durably and returns the entry, of which all else
@@ -186,8 +218,8 @@ func (m *Memory) makeRoom(e Entry, now time.Time) error {
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, there, err := m.kept.Get(id)
-	if err != nil {
+	e, there := m.index.get(m.kept, id)
+	if err := m.kept.Err(); !there && err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	if !there || e.expired(now) {
@@ -200,7 +232,9 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	if e.Body = text; !e.fits() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
 	}
-	if err := m.put(e); err != nil {
+	c := m.begin()
+	c.put(e)
+	if err := c.commit(); err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	m.tell(id)
@@ -220,19 +254,10 @@ func (e Entry) LastUsed() time.Time {
 	return e.Created
 }
 
-// Recall returns the entry of a key and records that it was used.
+// Recall returns the entry of a key and records that it was used. It does not wait for
+// the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	id := m.index.of(m.kept, key)
-	e, there, err := m.kept.Get(id)
-	if id == "" || err != nil || !there || e.expired(now) {
-		return Entry{}, false
-	}
-	e.Used = now
-	m.kept.PutSoon(id, e)
-	m.index.put(e)
-	return e, true
+	return m.index.use(m.kept, key, now)
 }
 
 // Search returns the entries with every word of the query, oldest first.
@@ -252,14 +277,15 @@ func (m *Memory) Err() error { return m.kept.Err() }
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, there, err := m.kept.Get(id)
-	if err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	if !there {
+	if _, there := m.index.get(m.kept, id); !there {
+		if err := m.kept.Err(); err != nil {
+			return fmt.Errorf("forget: %w", err)
+		}
 		return ErrForgotten
 	}
-	if err := m.remove(id); err != nil {
+	c := m.begin()
+	c.remove(id)
+	if err := c.commit(); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
 	m.tell(id)
@@ -312,22 +338,16 @@ type stranger struct {
 // scratch stores entries for as long as this run.
 type scratch struct{ entries sync.Map }
 
-func (s *scratch) Get(key string) (e Entry, there bool, err error) {
-	kept, there := s.entries.Load(key)
-	e, _ = kept.(Entry)
-	return e, there, nil
-}
-
 func (s *scratch) PutSoon(key string, e Entry) { s.entries.Store(key, e) }
 func (s *scratch) Err() error                  { return nil }
 
-func (s *scratch) Put(key string, e Entry) error {
-	s.PutSoon(key, e)
-	return nil
-}
-
-func (s *scratch) Delete(key string) error {
-	s.entries.Delete(key)
+func (s *scratch) Change(put map[string]Entry, remove []string) error {
+	for _, key := range remove {
+		s.entries.Delete(key)
+	}
+	for key, e := range put {
+		s.entries.Store(key, e)
+	}
 	return nil
 }
 

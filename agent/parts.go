@@ -63,26 +63,36 @@ func scriptOf(letter string) *unicode.RangeTable {
 // the most of them, in their order; if those are more than n, the n with the most. A
 // quarter of the parts is the least.
 func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (found []*indexed) {
-	letters := make([]letterSet, len(parts))
+	each := make([]sought, len(parts))
 	for i, part := range parts {
-		letters[i] = lettersOf(part)
+		each[i] = newSought([]string{part})
 	}
-	has := make([]int8, len(all))
+	has := make([]int, len(all))
 	var with [mostParts + 1]int // entries, by how many parts they have
+	most, enough := 0, 0        // n entries have as many parts as are enough
 	for at, e := range all {
-		for i, part := range parts {
-			if e.letters.hold(&letters[i]) && strings.Contains(e.text, part) {
-				has[at]++
+		may, is := 0, 0
+		for i := range each {
+			if each[i].mayBeIn(e) {
+				may++
 			}
 		}
-		if 4*int(has[at]) < len(parts) || !fits(e) {
-			has[at] = 0
+		few := max(enough, most/2, (len(parts)-1)/4) // too few to be one of the best
+		if may <= few {
+			continue
 		}
-		with[has[at]]++
-	}
-	most := mostParts
-	for most > 0 && with[most] == 0 {
-		most--
+		for i := range each {
+			if each[i].in(e) {
+				is++
+			}
+		}
+		if is <= few || !fits(e) {
+			continue
+		}
+		has[at] = is
+		with[is]++
+		most = max(most, is)
+		enough = enoughFor(n, with[:])
 	}
 	least, above := most, 0
 	for 2*(least-1) > most && (n <= 0 || above+with[least] < n) {
@@ -91,9 +101,9 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 	}
 	last := n - above // of those with the least, if not all are wanted
 	for at, e := range all {
-		if int(has[at]) > least || int(has[at]) == least && least > 0 && (n <= 0 || last > 0) {
+		if has[at] > least || has[at] == least && least > 0 && (n <= 0 || last > 0) {
 			found = append(found, e)
-			if int(has[at]) == least {
+			if has[at] == least {
 				last--
 			}
 		}
@@ -101,41 +111,75 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 	return found
 }
 
-// letterSet is which letters of scripts without spaces a text has, and which two one
-// after the other, each as a bit of a hash: a text whose set lacks one of a part's does
-// not contain the part, and need not be searched.
-type letterSet [8]uint64
-
-func lettersOf(text string) (set letterSet) {
-	before := uint32(0)
-	for _, r := range text {
-		if unicode.IsMark(r) {
-			continue
+// enoughFor is the greatest number of parts that n entries have, or more of them; 0 for
+// n = 0, which is all entries.
+func enoughFor(n int, with []int) int {
+	for parts := len(with) - 1; parts > 0 && n > 0; parts-- {
+		if n -= with[parts]; n <= 0 {
+			return parts
 		}
-		if !language.Spaceless(r) {
-			before = 0
-			continue
-		}
-		set.add(uint32(r))
-		if before != 0 {
-			set.add(before*31 + uint32(r))
-		}
-		before = uint32(r)
 	}
-	return set
+	return 0
 }
 
-func (s *letterSet) add(key uint32) {
-	bit := key * 2654435761 >> 23 // Knuth's multiplicative hash to 9 bits
-	s[bit>>6] |= 1 << (bit & 63)
+// sought are texts that are looked for in entries, all of them.
+type sought struct {
+	texts []string
+	bits  []bits
 }
 
-// hold reports whether all that is in the other set is in this one.
-func (s *letterSet) hold(other *letterSet) bool {
-	for i, bits := range other {
-		if s[i]&bits != bits {
+// bits are those of one word of the letters that an entry has which contains the texts.
+type bits struct {
+	word int
+	set  uint64
+}
+
+func newSought(texts []string) sought {
+	var all letters
+	for _, text := range texts {
+		all.add(text)
+	}
+	s := sought{texts: texts}
+	for i, set := range all {
+		if set != 0 {
+			s.bits = append(s.bits, bits{i, set})
+		}
+	}
+	return s
+}
+
+// mayBeIn reports whether an entry has the letters of the texts.
+func (s *sought) mayBeIn(e *indexed) bool {
+	for _, b := range s.bits {
+		if e.letters[b.word]&b.set != b.set {
 			return false
 		}
 	}
 	return true
+}
+
+// in reports whether an entry contains the texts.
+func (s *sought) in(e *indexed) bool {
+	if !s.mayBeIn(e) {
+		return false
+	}
+	for _, text := range s.texts {
+		if !strings.Contains(e.text, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// letters are which three bytes follow each other in a text, each as a bit of a hash. Three
+// bytes are three letters, or one of a script without spaces. A text that lacks a bit of
+// another does not contain the other, and need not be searched.
+type letters [16]uint64
+
+func (l *letters) add(text string) {
+	for i := range len(text) - 2 {
+		three := uint32(text[i]) | uint32(text[i+1])<<8 | uint32(text[i+2])<<16
+		bit := three * 2654435761 >> 22 // Knuth's multiplicative hash to 10 bits
+		l[bit>>6] |= 1 << (bit & 63)
+	}
 }

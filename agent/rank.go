@@ -168,13 +168,19 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 	return s
 }
 
-// index is the entries in memory, in the order of their rank, so that a search reads,
+// index is the entries in memory, by what they are found by, so that a search reads,
 // decodes and sorts nothing. It has what the table has once it has been read without
 // an error.
 type index struct {
 	mu     sync.RWMutex
 	loaded bool
-	ranked []*indexed // the best first
+	contents
+}
+
+// contents are entries in the order of their rank, the best first, and by id and key.
+type contents struct {
+	ranked    []*indexed
+	ids, keys map[string]*indexed
 }
 
 // indexed is an entry with the text that words are looked for in, and its rank.
@@ -182,7 +188,7 @@ type index struct {
 type indexed struct {
 	Entry
 	text    string
-	letters letterSet
+	letters letters
 	rank    float64
 }
 
@@ -193,7 +199,9 @@ func newIndexed(e Entry) *indexed {
 		parts = append(parts, e.Name)
 	}
 	text := language.Fold(strings.Join(parts, " "))
-	return &indexed{e, text, lettersOf(text), e.rank()}
+	one := &indexed{Entry: e, text: text, rank: e.rank()}
+	one.letters.add(text)
+	return one
 }
 
 // rank is the logarithm of the score but for a part that is the same for all entries
@@ -209,17 +217,28 @@ func byRank(a, b *indexed) int {
 }
 
 // entries are those of the table. The caller holds the lock for reading.
-func (x *index) entries(kept entries) []*indexed {
+func (x *index) entries(kept entries) contents {
 	if x.loaded {
-		return x.ranked
+		return x.contents
 	}
-	var read []*indexed
+	read := contents{nil, map[string]*indexed{}, map[string]*indexed{}}
 	for id, e := range kept.All() {
 		e.ID = id
-		read = append(read, newIndexed(e))
+		read.ranked = append(read.ranked, newIndexed(e))
 	}
-	slices.SortFunc(read, byRank)
+	slices.SortFunc(read.ranked, byRank)
+	for _, e := range slices.Backward(read.ranked) { // of two with one key, the better
+		read.name(e)
+	}
 	return read
+}
+
+// name has an entry found by its id and key.
+func (c *contents) name(e *indexed) {
+	c.ids[e.ID] = e
+	if e.Key != "" {
+		c.keys[e.Key] = e
+	}
 }
 
 // load reads the table, unless it has been read.
@@ -233,48 +252,91 @@ func (x *index) load(kept entries) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if read := x.entries(kept); kept.Err() == nil {
-		x.ranked, x.loaded = read, true
+		x.contents, x.loaded = read, true
 	}
 }
 
-// put takes an entry in, or puts it in the place of the one of its id.
-func (x *index) put(e Entry) {
+// put takes an entry in, or puts it in the place of the one of its id, which it returns.
+func (x *index) put(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.replace(e)
+}
+
+// remove returns what was there.
+func (x *index) remove(id string) (before *indexed) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.drop(id)
+}
+
+// replace is put, where the caller holds the lock.
+func (x *index) replace(e Entry) (before *indexed) {
 	if !x.loaded {
-		return
+		return nil
 	}
-	x.drop(e.ID)
+	before = x.drop(e.ID)
 	one := newIndexed(e)
 	i, _ := slices.BinarySearchFunc(x.ranked, one, byRank)
 	x.ranked = slices.Insert(x.ranked, i, one)
+	x.name(one)
+	return before
 }
 
-func (x *index) remove(id string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.drop(id)
+// drop is remove, where the caller holds the lock.
+func (x *index) drop(id string) (before *indexed) {
+	before, there := x.ids[id]
+	if !there {
+		return nil
+	}
+	if i, there := slices.BinarySearchFunc(x.ranked, before, byRank); there {
+		x.ranked = slices.Delete(x.ranked, i, i+1)
+	}
+	delete(x.ids, id)
+	if x.keys[before.Key] == before {
+		delete(x.keys, before.Key)
+	}
+	return before
 }
 
-// drop removes an entry. The caller holds the lock.
-func (x *index) drop(id string) {
-	x.ranked = slices.DeleteFunc(x.ranked, func(e *indexed) bool { return e.ID == id })
-}
-
-// of is the id of a key's entry, or empty.
-func (x *index) of(kept entries, key string) string {
+// get returns the entry of an id.
+func (x *index) get(kept entries, id string) (Entry, bool) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if key == "" {
-		return ""
+	return x.entries(kept).ids[id].copied()
+}
+
+// keyed returns the entry of a key, if that is not empty.
+func (x *index) keyed(kept entries, key string) (Entry, bool) {
+	x.load(kept)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.entries(kept).keys[key].copied()
+}
+
+// use returns the entry of a key, once it has noted when it was used: in the table as
+// well, and before anybody changes the entry.
+func (x *index) use(kept entries, key string, now time.Time) (Entry, bool) {
+	x.load(kept)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e, there := x.entries(kept).keys[key].copied()
+	if !there || e.expired(now) {
+		return Entry{}, false
 	}
-	for _, e := range x.entries(kept) {
-		if e.Key == key {
-			return e.ID
-		}
+	e.Used = now
+	kept.PutSoon(e.ID, e)
+	x.replace(e)
+	return e, true
+}
+
+// copied is the entry, if there is one.
+func (e *indexed) copied() (Entry, bool) {
+	if e == nil {
+		return Entry{}, false
 	}
-	return ""
+	return e.Entry, true
 }
 
 // find returns what a query is for, the best first.
@@ -282,39 +344,46 @@ func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	words := strings.Fields(language.Fold(q.Text))
+	words := newSought(strings.Fields(language.Fold(q.Text)))
 	fits := func(e *indexed) bool {
 		return !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags)
 	}
-	all := x.entries(kept)
+	all := x.entries(kept).ranked
 	for _, e := range all {
-		if fits(e) && e.holds(words) {
+		if words.in(e) && fits(e) {
 			if found = append(found, e); len(found) == q.N {
 				break
 			}
 		}
 	}
-	if whole, parts := partsOf(words); len(found) == 0 && len(parts) > 0 {
-		found = mostOf(all, parts, q.N, func(e *indexed) bool { return fits(e) && e.holds(whole) })
+	if whole, parts := partsOf(words.texts); len(found) == 0 && len(parts) > 0 {
+		rest := newSought(whole)
+		found = mostOf(all, parts, q.N, func(e *indexed) bool { return rest.in(e) && fits(e) })
 	}
 	return found
 }
 
-// least are the entries to delete until at most so many of a kind are left: first those
-// that have expired, then what viewers have reported, each from the lowest rank.
-func (x *index) least(kept entries, most int, now time.Time, of func(*indexed) bool) (all []*indexed) {
+// least are the entries to delete until at most so many of a kind, or of all, are left:
+// first those that have expired, then what viewers have reported, each from the lowest rank.
+func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed) bool) []*indexed {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, e := range x.entries(kept) {
-		if of(e) {
-			all = append(all, e)
-		}
+	all := x.entries(kept).ranked
+	if kind != nil {
+		all = slices.DeleteFunc(slices.Clone(all), func(e *indexed) bool { return !kind(e) })
 	}
 	surplus := min(max(len(all)-most, 0), mostPruned)
-	slices.Reverse(all)
-	slices.SortStableFunc(all, func(a, b *indexed) int { return cmp.Compare(a.place(now), b.place(now)) })
-	return all[:surplus]
+	if surplus == 0 {
+		return nil
+	}
+	var places [3][]*indexed
+	for _, e := range slices.Backward(all) {
+		if at := e.place(now); len(places[at]) < surplus {
+			places[at] = append(places[at], e)
+		}
+	}
+	return slices.Concat(places[:]...)[:surplus]
 }
 
 // place is when an entry is deleted: the lowest first.
@@ -331,15 +400,6 @@ func (e *indexed) place(now time.Time) int {
 func (e *indexed) tagged(tags []string) bool {
 	for _, tag := range tags {
 		if !slices.Contains(e.Tags, tag) {
-			return false
-		}
-	}
-	return true
-}
-
-func (e *indexed) holds(words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(e.text, w) {
 			return false
 		}
 	}

@@ -205,3 +205,27 @@ func TestWrittenDuringACommit(t *testing.T) {
 		t.Error("a commit that wrote nothing cleared the fault")
 	}
 }
+
+// TestAChangeIsOneCommit of what it stores and removes, and of what waits; or else none of it.
+func TestAChangeIsOneCommit(t *testing.T) {
+	db := open(t, dbPath(t), Options{FlushAfter: time.Hour})
+	texts := NewTable[string](db, "texts")
+	must(t, texts.Put("old", "old"))
+	texts.PutSoon("waits", "waits")
+	must(t, texts.Change(map[string]string{"a": "a", "b": "b"}, []string{"old", "none", ""}))
+	wantCommits(t, db, 2, "a change of four records")
+	if err := texts.Change(map[string]string{"c": "c", "": "no key"}, []string{"a"}); !errors.Is(err, ErrRefused) {
+		t.Errorf("a record without a key: %v", err)
+	}
+	refuse(db, true)
+	if texts.Change(map[string]string{"c": strings.Repeat("x", 1<<18)}, []string{"a"}) == nil {
+		t.Error("a disk that refuses takes a change")
+	}
+	refuse(db, false)
+	must(t, db.Flush())
+	for key, want := range map[string]string{"a": "a", "b": "b", "waits": "waits", "old": "", "c": ""} {
+		if got, _, err := texts.Get(key); got != want || err != nil {
+			t.Errorf("%s is %.20q, %v; want %q", key, got, err, want)
+		}
+	}
+}

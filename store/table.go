@@ -48,7 +48,27 @@ func (t *Table[T]) Put(key string, v T) error {
 		return err
 	}
 	t.db.refuse(row{t.name, key}, nil)
-	return t.db.writeNow(row{t.name, key}, c)
+	return t.db.writeNow(entry{row{t.name, key}, c})
+}
+
+// Change stores several values and removes others, which may be none, durably and in one commit, as [Table.Put] writes:
+// after an error all earlier values still stand. A key is in one of the two.
+func (t *Table[T]) Change(put map[string]T, remove []string) error {
+	batch := make([]entry, 0, len(put)+len(remove))
+	for key, v := range put {
+		c, err := t.encode(key, v)
+		if err != nil {
+			return err
+		}
+		batch = append(batch, entry{row{t.name, key}, c})
+	}
+	for _, key := range remove {
+		batch = append(batch, entry{row{t.name, key}, &change{}})
+	}
+	for _, e := range batch {
+		t.db.refuse(e.row, nil)
+	}
+	return t.db.writeNow(batch...)
 }
 
 // PutSoon stores v at key in memory now and on the disk soon (see the package). v is encoded before PutSoon returns, so it
@@ -68,7 +88,7 @@ func (t *Table[T]) PutSoon(key string, v T) {
 // Delete removes the value at key, durably, as [Table.Put] writes; that there is none is no error.
 func (t *Table[T]) Delete(key string) error {
 	t.db.refuse(row{t.name, key}, nil)
-	return t.db.writeNow(row{t.name, key}, &change{})
+	return t.db.writeNow(entry{row{t.name, key}, &change{}})
 }
 
 // DeleteSoon removes the value at key as [Table.PutSoon] writes.

@@ -29,17 +29,15 @@ type entry struct {
 
 func (e entry) size() int { return len(e.table) + len(e.key) + len(e.value) }
 
-func (db *DB) writeNow(r row, c *change) error {
+func (db *DB) writeNow(all ...entry) error {
 	db.mu.Lock()
 	closed := db.closed
 	db.mu.Unlock()
 	if closed {
 		return closedError(db.path)
 	}
-	if r.key == "" {
-		return nil // only a Delete comes here with one, and there is no such record
-	}
-	return db.commit(entry{r, c})
+	// Only a removal comes here with an empty key, and there is no such record.
+	return db.commit(slices.DeleteFunc(all, func(e entry) bool { return e.key == "" })...)
 }
 
 func (db *DB) writeSoon(r row, c *change) {

@@ -35,25 +35,18 @@ type remembered map[string]agent.Entry
 // Of is the memory of every turn.
 func (m remembered) Of(agent.Turn) *agent.Memory { return agent.NewMemory(m) }
 
-func (m remembered) Get(id string) (agent.Entry, bool, error) {
-	e, there := m[id]
-	return e, there, nil
-}
-
-func (m remembered) Put(id string, e agent.Entry) error {
+func (m remembered) Change(put map[string]agent.Entry, remove []string) error {
 	if len(m) > 100 {
 		return agent.ErrTooMuch
 	}
-	m[id] = e
+	maps.Copy(m, put)
+	for _, id := range remove {
+		delete(m, id)
+	}
 	return nil
 }
 
 func (m remembered) PutSoon(id string, e agent.Entry) { m[id] = e }
-
-func (m remembered) Delete(id string) error {
-	delete(m, id)
-	return nil
-}
 
 func (m remembered) Err() error { return nil }
 

@@ -111,3 +111,18 @@ func BenchmarkLookUp(b *testing.B) {
 		h.door.lookUp("what colour has the cat of the neighbour")
 	}
 }
+
+// BenchmarkLookUpOfFacts searches ten thousand facts, and no talk.
+func BenchmarkLookUpOfFacts(b *testing.B) {
+	h := newHarness(b)
+	h.memory.Bound(10_000)
+	for n := range 10_000 {
+		body := fmt.Sprintf("fact number %d is that neighbour %d has a cat", n, n%100)
+		if _, err := h.memory.Remember(agent.Entry{Name: body, Body: body}, noon.Add(time.Duration(n)*time.Second)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		h.door.lookUp("what colour has the cat of neighbour 77")
+	}
+}

@@ -52,6 +52,22 @@ func (t *Table[T]) Put(key string, v T) error {
 	})
 }
 
+// Change puts and removes as the table of the store does. It counts as one Put.
+func (t *Table[T]) Change(put map[string]T, remove []string) error {
+	return t.do(func() {
+		if t.Kept == nil {
+			t.Kept = map[string]T{}
+		}
+		for _, key := range remove {
+			delete(t.Kept, key)
+		}
+		for key, v := range put {
+			t.Kept[key], t.Last = v, v
+		}
+		t.Puts++
+	})
+}
+
 func (t *Table[T]) Delete(key string) error { return t.do(func() { delete(t.Kept, key) }) }
 func (t *Table[T]) PutSoon(key string, v T) { _ = t.Put(key, v) }
 func (t *Table[T]) DeleteSoon(key string)   { _ = t.Delete(key) }

@@ -1,0 +1,49 @@
+package agent
+
+// change is made of the memory in one write: the index has it at once, and its former
+// entries again if the write fails. The caller holds Memory.mu.
+type change struct {
+	kept   entries
+	index  *index
+	now    map[string]*Entry   // by id; nil is removed
+	before map[string]*indexed // nil was not there
+}
+
+func (m *Memory) begin() change {
+	return change{m.kept, &m.index, map[string]*Entry{}, map[string]*indexed{}}
+}
+
+func (c *change) put(e Entry) { c.note(e.ID, &e, c.index.put(e)) }
+
+func (c *change) remove(id string) { c.note(id, nil, c.index.remove(id)) }
+
+func (c *change) note(id string, now *Entry, before *indexed) {
+	if _, noted := c.now[id]; !noted {
+		c.before[id] = before
+	}
+	c.now[id] = now
+}
+
+// commit makes the change durable.
+func (c *change) commit() error {
+	put, removed := map[string]Entry{}, []string(nil)
+	for id, e := range c.now {
+		if e != nil {
+			put[id] = *e
+		} else {
+			removed = append(removed, id)
+		}
+	}
+	if len(c.now) == 0 {
+		return nil
+	}
+	err := c.kept.Change(put, removed)
+	if err != nil {
+		for id, e := range c.before {
+			if c.index.remove(id); e != nil {
+				c.index.put(e.Entry)
+			}
+		}
+	}
+	return err
+}
