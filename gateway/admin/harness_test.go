@@ -172,7 +172,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	var err error
 	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},
-		Units: &storetest.Table[ota.Unit]{}, Key: []byte("key"), Bus: h.bus, Zone: time.UTC, Notify: func(string) {}, Log: log})
+		Units: &storetest.Table[ota.Unit]{}, Key: []byte("key"), Bus: h.bus, Zone: time.UTC, Stopped: func(string, int, int) {}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
