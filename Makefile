@@ -78,8 +78,8 @@ golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what
 	@git --no-pager diff --stat -p -- gateway/robot/testdata ota/testdata
 	@git ls-files -o --exclude-standard -- gateway/robot/testdata ota/testdata
 
-bench: build ## measures the appliance and holds it to its goals; ONLY=, COUNT=, LOAD=any, PROFILE=1, KEEP=1, BASE=FILE
-	@go run ./firmware-tools/bench -only '$(ONLY)' -load '$(LOAD)' -count $(or $(COUNT),1) $(if $(PROFILE),-profile) $(if $(KEEP),-keep)
+bench: build ## measures the appliance and holds it to its goals; see docs/performance.md
+	@go run ./firmware-tools/bench -only '$(ONLY)' -load '$(LOAD)' -count $(or $(COUNT),1) $(if $(PROFILE),-profile) $(if $(KEEP),-keep) $(if $(ALL),-all)
 	@$(if $(BASE),go run $(BENCHSTAT) $(BASE) bin/bench.txt)
 
 deb: deps ## builds the Debian packages into dist, this machine's first

@@ -88,6 +88,7 @@ func BenchmarkAnswer(b *testing.B) {
 			p.Use(&configured)
 			a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
 			defer a.stop()
+			say[0].TapAfter = 500 * time.Millisecond // of the answer only the beginning counts
 			var added, whole []time.Duration
 			turn := func() {
 				f := &appliancetest.Buffer{}

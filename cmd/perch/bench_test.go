@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,13 +32,19 @@ import (
 // start runs the appliance with its broker, and returns when it serves.
 func start(b *testing.B, data string, args ...string) *process {
 	b.Helper()
-	binary, env := os.Getenv("PERCH_BINARY"), []string{"PERCH_MQTT_LISTEN=127.0.0.1:0"}
-	if binary == "" {
-		binary, env = os.Args[0], append(env, asProgram+"=1")
-	}
+	binary, env := benchedProgram()
 	p := begin(b, binary, data, args, env...)
 	p.up()
 	return p
+}
+
+// benchedProgram is the one that is measured, and the environment that it needs.
+func benchedProgram() (binary string, env []string) {
+	env = []string{"PERCH_MQTT_LISTEN=127.0.0.1:0"}
+	if binary = os.Getenv("PERCH_BINARY"); binary == "" {
+		binary, env = os.Args[0], append(env, asProgram+"=1")
+	}
+	return binary, env
 }
 
 // startScripted runs the one whose recognizer is scripted.
@@ -57,12 +62,7 @@ func (p *process) memory(b *testing.B, field string) float64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, after, _ := bytes.Cut(text, []byte("\n"+field+":"))
-	kb, err := strconv.ParseFloat(strings.Fields(string(after))[0], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return kb / 1024
+	return float64(number(b, text, field)) / 1024
 }
 
 // cpu is the processor time the process has used, without its children's: its own clock
@@ -119,6 +119,9 @@ func BenchmarkMemory(b *testing.B) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	time.Sleep(2 * time.Second)
+	if file, err := os.Stat(a.cmd.Path); err == nil {
+		b.ReportMetric(float64(file.Size())/1e6, "MB-file")
+	}
 	b.ReportMetric(justBuilt, "MB-resident-idle-just-built")
 	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
 	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
@@ -137,6 +140,39 @@ func BenchmarkMemory(b *testing.B) {
 	}
 	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-recognizer")
 	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")
+}
+
+// BenchmarkSpoken is from the end of what a robot's microphone heard to the first packet of
+// the answer, with the embedded recognizer, brain and voice. The robot does not tell the end.
+func BenchmarkSpoken(b *testing.B) {
+	a := start(b, b.TempDir())
+	defer a.stop()
+	texts := []string{"what time is it", "what day is it", "what is your name", "who are you", "tell me a joke", "how are you",
+		"where are my keys", "look left", "nod your head", "good morning"}
+	for b.Loop() {
+		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: appliancetest.Sentences(b, texts...)})
+		if err == nil {
+			err = robot.Run(b.Context())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		var all []time.Duration
+		wrong := 0
+		for _, turn := range robot.Stats().Turns {
+			if turn.Transcript != turn.Text {
+				wrong++
+				b.Logf("%q was heard as %q", turn.Text, turn.Transcript)
+			}
+			if turn.Answered {
+				all = append(all, turn.FirstAudio)
+			}
+		}
+		b.ReportMetric(float64(simrobot.Quantile(all, 0.5).Milliseconds()), "ms-speech-to-sound-p50")
+		b.ReportMetric(float64(simrobot.Quantile(all, 0.9).Milliseconds()), "ms-speech-to-sound-p90")
+		b.ReportMetric(float64(wrong), "wrong")
+		b.ReportMetric(float64(len(texts)-len(all)), "unanswered")
+	}
 }
 
 // evict has a file read from the disk when it is next needed.

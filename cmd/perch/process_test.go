@@ -28,14 +28,15 @@ const startWithin = 30 * time.Second
 
 // process is the program as a process of its own.
 type process struct {
-	t      testing.TB
-	data   string
-	cmd    *exec.Cmd
-	out    appliancetest.Buffer // what it prints
-	log    appliancetest.Buffer
-	logged sync.WaitGroup
-	ready  chan string
-	client http.Client
+	t        testing.TB
+	data     string
+	cmd      *exec.Cmd
+	out      appliancetest.Buffer // what it prints
+	log      appliancetest.Buffer
+	logged   sync.WaitGroup
+	ready    chan string
+	client   http.Client
+	profiles *profiling // nil, unless somebody wants them
 
 	url, token string // of one that serves, and its owner's
 }
@@ -44,11 +45,14 @@ type process struct {
 // PERCH_KILLS.
 func begin(t testing.TB, binary, data string, args []string, env ...string) *process {
 	t.Helper()
-	p := &process{t: t, data: data, ready: make(chan string, 1)}
+	p := &process{t: t, data: data, ready: make(chan string, 1), profiles: newProfiling(t)}
 	p.cmd = exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
 		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
 	p.cmd.Env = append(p.cmd.Env, env...)
+	if p.profiles != nil {
+		p.cmd.Env = append(p.cmd.Env, "PERCH_DEBUG_LISTEN="+p.profiles.at)
+	}
 	p.cmd.Stdout = &p.out
 	lines, err := p.cmd.StderrPipe()
 	if err == nil {
@@ -89,6 +93,9 @@ func (p *process) up() {
 		_ = p.end(syscall.SIGKILL)
 		p.t.Fatalf("the program did not start within %s:\n%s", startWithin, &p.log)
 	}
+	if p.profiles != nil {
+		p.profiles.begin(p.t, p.cmd.Process.Pid)
+	}
 	p.token = strings.TrimSpace(string(archivetest.Read(p.t, filepath.Join(p.data, "admin-token"))))
 }
 
@@ -96,6 +103,9 @@ func (p *process) ota() string { return p.url + "/xiaozhi/ota/" }
 
 // end has the program end, and returns how it did.
 func (p *process) end(by syscall.Signal) error {
+	if p.profiles != nil && p.profiles.stop != nil {
+		p.profiles.stop()
+	}
 	_ = p.cmd.Process.Signal(by) // one that has ended by itself is seen below
 	p.logged.Wait()
 	err := p.cmd.Wait()

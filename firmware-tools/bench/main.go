@@ -36,6 +36,7 @@ const picture = "\n![Gaps between packets, and processors in use, over the numbe
 type settings struct {
 	only    *regexp.Regexp // rows whose names it matches; nil is all
 	any     bool           // however much runs beside
+	all     bool           // also runs without rows
 	count   int            // rounds
 	profile bool
 	keep    bool // the figures become the baseline
@@ -64,6 +65,7 @@ func flags() (s settings) {
 		}
 		return nil
 	})
+	flag.BoolVar(&s.all, "all", false, "also the benchmarks that are held to nothing")
 	flag.IntVar(&s.count, "count", 1, "rounds; medians count")
 	flag.BoolVar(&s.profile, "profile", false, "leave profiles in "+profiles)
 	flag.BoolVar(&s.keep, "keep", false, "the figures become the baseline")
@@ -77,7 +79,7 @@ func (s settings) selected() (runs []run) {
 		if s.only != nil {
 			r.rows = slices.DeleteFunc(r.rows, func(r row) bool { return !s.only.MatchString(r.name) })
 		}
-		if s.only == nil || len(r.rows) > 0 {
+		if len(r.rows) > 0 || s.all {
 			runs = append(runs, r)
 		}
 	}

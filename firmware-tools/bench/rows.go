@@ -1,7 +1,9 @@
 package main
 
-// run is one run of a package's benchmarks, and the rows of the table that it gives.
-// Without rows its figures are printed alone.
+import "slices"
+
+// run is one run of a package's benchmarks, and the rows of the table that it gives. One
+// without rows is only run where all are wanted, and its figures are printed.
 type run struct {
 	folder     string // of the package
 	benchmarks string // as go test -bench has it
@@ -33,6 +35,10 @@ func measured() []run {
 		added   = "ms-over-the-engines-p50"
 	)
 	return []run{
+		{program, "^BenchmarkSpoken$", "1x", []row{
+			{"end of speech to first packet, embedded engines, p50", "BenchmarkSpoken", "ms-speech-to-sound-p50", "ms", most, 300, ""},
+			{"sentences of these that are misunderstood", "BenchmarkSpoken", "wrong", "", most, 0, ""},
+		}},
 		{"cmd/perch/appliance", "^BenchmarkPauses$/^pause=200ms$", "1x", []row{
 			{"quiet that ends an utterance, p50", pauses, "ms-quiet-p50", "ms", most, 260, ""},
 			{"sentences cut by a pause of 200 ms", pauses, "cut", "", most, 0, ""},
@@ -40,16 +46,28 @@ func measured() []run {
 		}},
 		{program, "^BenchmarkMemory$", "20x", []row{
 			{"resident while idle", "BenchmarkMemory", "MB-resident-idle", "MB", most, 16, ""},
+			{"size of the program's file", "BenchmarkMemory", "MB-file", "MB", most, 30, ""},
 		}},
-		{program, "^BenchmarkTalk$", "1x", append(beginning("100", 120, 65), beginning("200", 250, 75)...)},
+		{program, "^BenchmarkTalk$", "1x", slices.Concat(beginning("100", 120, 65), beginning("200", 250, 75),
+			paced("1"), paced("10"), paced("50"), paced("100"))},
 		{program, "^BenchmarkAnswer$", "10x", []row{
 			{"text to first audio, engines that answer at once, p50", "BenchmarkAnswer/at-once", added, "ms", most, 6, ""},
 			{"text to first audio, a word each 20 ms, p50", "BenchmarkAnswer/a-word-each-20ms", added, "ms", most, 45, ""},
 		}},
+		{program, "^BenchmarkIdle$", "1x", []row{
+			{"1000 robots ever seen: memory more, program and broker", "BenchmarkIdle", "MB-more-for-1000", "MB", most, 12, ""},
+			{"wake-ups a minute, no robot", "BenchmarkIdle", "wake-ups-none", "", most, 2, ""},
+			{"wake-ups a minute, one robot connected and quiet", "BenchmarkIdle", "wake-ups-one", "", most, 10, ""},
+			{"wake-ups a minute of the embedded broker", "BenchmarkIdle", "wake-ups-broker", "", most, 2,
+				"its library looks at five lists each second, which cannot be set"},
+		}},
+		{"agent", "^BenchmarkRemember$/^2000$", "1s", []row{
+			{"facts remembered, each on the disk", "BenchmarkRemember/2000", "facts/s", "/s", least, 500, ""},
+		}},
 		{"agent", "^BenchmarkMemory$/^words$", "1s", []row{
 			{"look-up among 10 000 facts", "BenchmarkMemory/words", "ns/op", "ns", most, 1e6, ""},
 		}},
-		{program, "^BenchmarkCheckIn$", "4000x", []row{
+		{program, "^BenchmarkCheckIn$", "10000x", []row{
 			{"check-ins of a known robot", "BenchmarkCheckIn", "check-ins/s", "/s", least, 5000, ""},
 		}},
 		{"gateway/skin", "^BenchmarkEventToSkins$/^skins=500$", "200x", []row{
@@ -61,7 +79,30 @@ func measured() []run {
 		{program, "^BenchmarkStart$", "20x", []row{
 			{"start to open port", "BenchmarkStart", "ms/start", "ms", most, 12, ""},
 		}},
+		// 49 robots beside one that does not read; what a connection costs; twenty that sense,
+		// thirty that are upgraded, a flood of the robots' ports, fifty pages and twenty avatar
+		// programs beside those that talk; from opening the page to its first view; the parts.
+		{program, "^Benchmark(Hello|Greeting)$", "10x", nil},
+		{program, "^Benchmark(Crowd|Senses|Upgrades|IdleByMQTT|Flood|Pages|Relays)$", "1x", nil},
+		{"cmd/perch/appliance", "^Benchmark(StartOfACrowdedOne|ComeBack|Logs)$", "10x", nil},
+		{"gateway/robot", ".", "1x", nil},
+		{"gateway/web", ".", "10x", nil},
+		{"gateway/skin", ".", "200x", nil},
+		{"device/xiaozhi", ".", "0.5s", nil},
+		{"event", ".", "0.5s", nil},
+		{"store", ".", "0.5s", nil},
+		{"voice", ".", "0.5s", nil},
+		{"socket", ".", "0.5s", nil},
+		{"gateway/admin", ".", "0.5s", nil},
+		{"agent", ".", "0.5s", nil},
+		{"agent/mood", ".", "0.5s", nil},
+		{"agent/reflex", ".", "0.5s", nil},
 	}
+}
+
+// paced is the row of Perch's processor time over that of libopus alone at the same pace.
+func paced(robots string) []row {
+	return []row{{"processor time with " + robots + " talking ÷ libopus alone", "BenchmarkTalk/" + robots, "x-bare-opus-cpu", "×", most, 1.15, ""}}
 }
 
 // beginning are the rows of so many robots that begin to talk at once.
