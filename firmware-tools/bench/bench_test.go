@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,10 +112,14 @@ func TestTheRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, run := range measured() {
 		top, _, _ := strings.Cut(run.benchmarks, "/")
+		tests := testsOf(t, run.folder)
 		for _, r := range run.rows {
 			benchmark, _, _ := strings.Cut(r.benchmark, "/")
 			if seen[r.name] || r.name == "" || !regexp.MustCompile(top).MatchString(benchmark) || strings.ContainsAny(r.name+r.why, "|\n") {
 				t.Errorf("%+v of %s", r, run.benchmarks)
+			}
+			if !strings.Contains(tests, "func "+benchmark+"(") {
+				t.Errorf("%s has no %s", run.folder, benchmark)
 			}
 			seen[r.name] = true
 		}
@@ -126,6 +131,19 @@ func TestTheRows(t *testing.T) {
 	if runs := s.selected(); len(runs) != 1 || len(runs[0].rows) != 1 {
 		t.Errorf("of MQTT there are %+v", runs)
 	}
+}
+
+// testsOf is the text of a package's tests.
+func testsOf(t *testing.T, folder string) (text string) {
+	t.Helper()
+	files, err := filepath.Glob("../../" + folder + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text += read(t, file)
+	}
+	return text
 }
 
 func read(t *testing.T, path string) string {

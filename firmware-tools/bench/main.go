@@ -134,7 +134,7 @@ func bench(ctx context.Context, s settings) error {
 		}
 	}
 	if s.keep {
-		return keep(was, now, results)
+		return errors.Join(keep(was, now, results), verdict(nil, failed))
 	}
 	return verdict(results, failed)
 }
