@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/device"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -31,36 +30,19 @@ func BenchmarkIdleByMQTT(b *testing.B) {
 	const settle, measured = 10 * time.Second, 60 * time.Second
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
-		var robots, connected sync.WaitGroup
-		var before float64
-		var alone time.Duration
-		for i := range idleRobots + 1 {
-			if i == 1 { // the first has had the phrases synthesized
-				connected.Wait()
-				time.Sleep(settle)
-				before, alone = a.memory(b, "Anonymous"), a.cpu(b)
-				time.Sleep(measured / 2)
-				alone = 2 * (a.cpu(b) - alone)
-			}
-			connected.Add(1)
-			once := sync.OnceFunc(connected.Done)
-			robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), Asleep: true, Forever: true,
-				Transport: device.MQTT, Observe: func(o simrobot.Observation) {
-					if l, is := o.(simrobot.Listed); is && l.Next == "" {
-						once()
-					}
-				}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			robots.Go(func() {
-				defer once()
-				if err := robot.Run(ctx); err != nil && ctx.Err() == nil {
-					b.Error(err)
-				}
-			})
+		var robots sync.WaitGroup
+		<-asleep(ctx, b, a, "A0:B1:C2:D3:E5:00", &robots) // the first has the phrases synthesized
+		time.Sleep(settle)
+		before, alone := a.memory(b, "Anonymous"), a.cpu(b)
+		time.Sleep(measured / 2)
+		alone = 2 * (a.cpu(b) - alone)
+		var connected []chan struct{}
+		for i := range idleRobots {
+			connected = append(connected, asleep(ctx, b, a, fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), &robots))
 		}
-		connected.Wait()
+		for _, one := range connected {
+			<-one
+		}
 		time.Sleep(settle)
 		used := a.cpu(b)
 		time.Sleep(measured)

@@ -34,7 +34,7 @@ func BenchmarkIdle(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		var robots sync.WaitGroup
 		none, one, many := startIdle(b, b.TempDir()), startIdle(b, b.TempDir()), startIdle(b, knowing(b, everSeen))
-		connectAsleep(ctx, b, one, &robots)
+		<-asleep(ctx, b, one, "A0:B1:C2:D3:E4:F5", &robots)
 		time.Sleep(idleSettles)
 		watched := map[string]*wakes{"none": {pid: none.cmd.Process.Pid}, "one": {pid: one.cmd.Process.Pid}, "broker": {pid: none.child(b)}}
 		countWakes(b, watched)
@@ -93,12 +93,13 @@ func startIdle(b *testing.B, data string) *process {
 	return a
 }
 
-// connectAsleep returns when a robot is connected that then does nothing, until ctx ends.
-func connectAsleep(ctx context.Context, b *testing.B, a *process, robots *sync.WaitGroup) {
+// asleep switches a robot on that then does nothing, until ctx ends; connected is closed once
+// it is by MQTT.
+func asleep(ctx context.Context, b *testing.B, a *process, mac string, robots *sync.WaitGroup) (connected chan struct{}) {
 	b.Helper()
-	connected := make(chan struct{})
+	connected = make(chan struct{})
 	once := sync.OnceFunc(func() { close(connected) })
-	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Asleep: true, Forever: true, Transport: device.MQTT,
+	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: mac, Asleep: true, Forever: true, Transport: device.MQTT,
 		Observe: func(o simrobot.Observation) {
 			if l, is := o.(simrobot.Listed); is && l.Next == "" {
 				once()
@@ -113,7 +114,7 @@ func connectAsleep(ctx context.Context, b *testing.B, a *process, robots *sync.W
 			b.Error(err)
 		}
 	})
-	<-connected
+	return connected
 }
 
 // knowing is a data directory in which so many robots are adopted.

@@ -41,19 +41,14 @@ func compile(ctx context.Context, runs []run) (t tests, err error) {
 }
 
 // measure runs the benchmarks, each once in every round, so that what changes on the machine
-// meanwhile changes them alike. It goes on after one that fails, and names it.
-func (t tests) measure(ctx context.Context, runs []run, s settings) (seen figures, failed []string, err error) {
-	file, err := os.Create(outputFile)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
+// meanwhile changes them alike, and adds their figures to those seen. It goes on after one
+// that fails, and names it.
+func (t tests) measure(ctx context.Context, runs []run, rounds int, profile bool, seen figures, out io.Writer) (failed []string, err error) {
 	here, err := os.Getwd()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	seen = figures{}
-	for round := range s.count {
+	for round := range rounds {
 		for n, r := range runs {
 			var printed bytes.Buffer
 			cmd := exec.CommandContext(ctx, t.of(r.folder), "-test.run=^$", "-test.bench="+r.benchmarks, "-test.benchtime="+r.time,
@@ -62,27 +57,27 @@ func (t tests) measure(ctx context.Context, runs []run, s settings) (seen figure
 			cmd.WaitDelay = time.Minute
 			cmd.Dir = r.folder
 			cmd.Env = append(os.Environ(), "PERCH_BINARY="+filepath.Join(here, program))
-			if s.profile {
+			if profile {
 				at := filepath.Join(here, profiles, fmt.Sprintf("%02d-%s", n, strings.ReplaceAll(r.folder, "/", "-")))
 				if err := os.MkdirAll(at, 0o755); err != nil {
-					return nil, nil, err
+					return nil, err
 				}
 				cmd.Env = append(cmd.Env, "PERCH_PROFILES="+at)
 				cmd.Args = append(cmd.Args, "-test.cpuprofile="+filepath.Join(at, "benchmark.cpu"),
 					"-test.memprofile="+filepath.Join(at, "benchmark.heap"))
 			}
-			cmd.Stdout = io.MultiWriter(os.Stdout, file, &printed)
+			cmd.Stdout = io.MultiWriter(os.Stdout, out, &printed)
 			cmd.Stderr = cmd.Stdout
-			fmt.Printf("\n== %s %s, round %d of %d\n", r.folder, r.benchmarks, round+1, s.count)
+			fmt.Printf("\n== %s %s, round %d of %d\n", r.folder, r.benchmarks, round+1, rounds)
 			if err := cmd.Run(); ctx.Err() != nil {
-				return nil, nil, ctx.Err()
+				return nil, ctx.Err()
 			} else if err != nil {
 				failed = append(failed, fmt.Sprintf("%s %s: %v", r.folder, r.benchmarks, err))
 			}
 			if err := seen.read(&printed); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 	}
-	return seen, failed, file.Sync()
+	return failed, nil
 }
