@@ -90,7 +90,7 @@ func (h *harness) begin(b *testing.B, m *Mirror) (end func()) {
 // subscribe gives the robot and the state of every document that arrives.
 func subscribe(b *testing.B, at string) <-chan string {
 	arrived := make(chan string, 10_000)
-	o := mqtt.NewClientOptions().AddBroker("mqtt://" + at).SetClientID("bench").SetUsername(user).SetPassword(password)
+	o := mqtt.NewClientOptions().AddBroker("mqtt://" + at).SetClientID("bench").SetUsername(user).SetPassword(password).SetAutoReconnect(false)
 	c := mqtt.NewClient(o)
 	if t := c.Connect(); !t.WaitTimeout(5*time.Second) || t.Error() != nil {
 		b.Fatal(t.Error())
