@@ -220,7 +220,7 @@ func (h *hub) enterAgent(session string, at time.Time) *agentView {
 	h.showAgent(v, at)
 	key := agentPrefix + v.id
 	messages, ids := h.names.agentDiscovery(v.id, h.o.Version, h.announcedBefore(key))
-	h.publishDiscovery(messages)
+	h.publishDiscovery(messages, nil)
 	h.remember(key, ids)
 	return v
 }
@@ -232,7 +232,7 @@ func (h *hub) removeAgent(session, id string, at time.Time) {
 	delete(h.agents.views, session)
 	messages, _ := h.names.agentDiscovery(id, h.o.Version, nil)
 	topic := messages[0].topic
-	h.publishDiscovery(append(messages, message{topic: topic, retained: true, qos: 1}))
+	h.publishDiscovery(append(messages, message{topic: topic, retained: true, qos: 1}), nil)
 	h.out.put(message{topic: h.names.agentTopic(id, "state"), retained: true, qos: 1})
 	h.agents.removed = append(h.agents.removed, removedAgent{id: id, at: at, remembered: true})
 	for len(h.agents.removed) > mostRemoved {

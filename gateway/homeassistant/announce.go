@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"crypto/sha256"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,26 +29,30 @@ func (h *hub) announce(v *view) {
 	id := v.robot.ID
 	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
 		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: maps.Clone(v.senses), Gestures: h.o.Gestures.Names(), Characters: h.choice(v)}
-	if v.announced != nil && reflect.DeepEqual(card, v.card) { // robots check in more often than they change
+	if reflect.DeepEqual(card, v.card) { // robots check in more often than they change
 		return
 	}
 	v.card = card
-	messages, ids := h.names.robotDiscovery(card, h.announcedBefore(string(id)))
-	last := messages[len(messages)-1].payload
-	if slices.Equal(last, v.announced) {
+	before := h.announcedBefore(string(id))
+	messages, ids := h.names.robotDiscovery(card, before)
+	last := sha256.Sum256(messages[len(messages)-1].payload)
+	if last == v.announced {
 		return
 	}
 	if !v.published.IsZero() { // Home Assistant reads the latest once more
-		before := v.document()
-		before.unknownOutside(card.Tools)
-		h.putJSON(h.names.robotTopic(id, "state"), before, true, 1)
+		shown := v.document()
+		shown.unknownOutside(card.Tools)
+		h.putJSON(h.names.robotTopic(id, "state"), shown, true, 1)
 		v.dirty = true
 	}
 	v.announced, v.tools = last, card.Tools
 	if v.senses["mood"] {
 		h.showMood(v, time.Now()) // likewise
 	}
-	h.publishDiscovery(messages)
+	h.publishDiscovery(messages, func(step int) []byte {
+		messages, _ := h.names.robotDiscovery(card, before)
+		return messages[step].payload
+	})
 	h.remember(string(id), ids)
 }
 
@@ -66,7 +71,7 @@ func (h *hub) bridge() {
 	if url := h.o.URL(); !h.bridged || url != h.url {
 		h.bridged, h.url = true, url
 		messages, ids := h.names.bridgeDiscovery(h.o.Version, url, h.announcedBefore("bridge"))
-		h.publishDiscovery(messages)
+		h.publishDiscovery(messages, nil)
 		h.remember("bridge", ids)
 	}
 	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
@@ -88,12 +93,15 @@ func (h *hub) bridge() {
 }
 
 // publishDiscovery publishes one device's messages, if Home Assistant takes
-// every one of them.
-func (h *hub) publishDiscovery(messages []message) {
-	for _, m := range messages {
+// every one of them. Where their payloads can be made again, they are not kept.
+func (h *hub) publishDiscovery(messages []message, again func(step int) []byte) {
+	for i, m := range messages {
 		if err := checkDiscovery(h.o.Prefix, m); err != nil {
 			h.o.Log.Error("Home Assistant would refuse this announcement; it is not published", "topic", m.topic, "err", err)
 			return
+		}
+		if again != nil {
+			messages[i] = m.lean(func() []byte { return again(i) })
 		}
 	}
 	h.out.putSteps(messages)
@@ -129,7 +137,7 @@ func (h *hub) announcedKeys() []string {
 
 // forget removes a robot from the broker and from Home Assistant.
 func (h *hub) forget(id device.ID) {
-	h.publishDiscovery(h.names.forgetDiscovery(id))
+	h.publishDiscovery(h.names.forgetDiscovery(id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
 		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})
 	}

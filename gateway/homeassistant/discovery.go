@@ -1,7 +1,9 @@
 package homeassistant
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"maps"
 	"net/url"
 	"slices"
@@ -18,7 +20,29 @@ type message struct {
 	payload  []byte
 	retained bool
 	qos      byte
+
+	// again makes the payload anew where that is not kept: all robots' discovery would
+	// take ten kilobytes of memory each. Any goroutine may call it.
+	again func() []byte
+	sum   [sha256.Size]byte // of the payload that is not kept
 }
+
+// lean is the message without its payload, which again makes.
+func (m message) lean(again func() []byte) message {
+	m.payload, m.sum, m.again = nil, sha256.Sum256(m.payload), again
+	return m
+}
+
+// whole is the message with its payload.
+func (m message) whole() message {
+	if m.again != nil {
+		m.payload = m.again()
+	}
+	return m
+}
+
+// same reports whether two messages under one topic have the same payload.
+func (m message) same(as message) bool { return bytes.Equal(m.payload, as.payload) && m.sum == as.sum }
 
 // names are what topics and ids are made of.
 type names struct {

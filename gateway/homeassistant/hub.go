@@ -123,7 +123,7 @@ func (h *hub) look(now time.Time) {
 			v.robot.Settings.Name != r.Settings.Name || v.who != who
 		v.dirty = v.dirty || changed || v.robot.Settings.Transport != r.Settings.Transport || !v.robot.LastSeen.Equal(r.LastSeen)
 		v.robot, v.who = r, who
-		if changed || v.announced == nil {
+		if changed || v.card.ID == "" {
 			h.announce(v)
 		}
 		h.showUpdate(v, now) // the catalogue publishes no event for a new image

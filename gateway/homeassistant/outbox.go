@@ -1,7 +1,6 @@
 package homeassistant
 
 import (
-	"bytes"
 	"slices"
 	"sync"
 	"time"
@@ -61,7 +60,7 @@ func (o *outbox) putSteps(steps []message) {
 	defer o.mu.Unlock()
 	topic := steps[0].topic
 	before, known := o.retained[topic]
-	if slices.EqualFunc(before, steps, func(a, b message) bool { return bytes.Equal(a.payload, b.payload) }) {
+	if slices.EqualFunc(before, steps, message.same) {
 		return
 	}
 	if !known {
@@ -191,9 +190,15 @@ func (o *outbox) disconnected(unconfirmed []parcel) {
 	}
 }
 
-// take returns what is to be published next. A notification whose time is
-// over is left out.
+// take returns what is to be published next, with its payload. A notification whose time
+// is over is left out.
 func (o *outbox) take(now time.Time) (parcel, bool) {
+	p, some := o.next(now)
+	p.message = p.whole()
+	return p, some
+}
+
+func (o *outbox) next(now time.Time) (parcel, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.queue) > 0 {

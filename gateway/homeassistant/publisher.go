@@ -75,6 +75,9 @@ func (k *publisher) run() {
 func (k *publisher) send(p parcel) {
 	k.flying = slices.DeleteFunc(k.flying, func(s sent) bool { return isDone(s.receipt) && s.receipt.Error() == nil })
 	s := sent{p, k.link.publish(p.message)}
+	if s.again != nil {
+		s.payload = nil // it is not given back
+	}
 	k.flying = append(k.flying, s)
 	if isDone(s.receipt) {
 		k.failed(s.receipt.Error())

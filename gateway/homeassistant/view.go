@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"perch/agent"
@@ -20,12 +21,12 @@ type view struct {
 	download   download
 	installing bool // it was sent the command, and installs when it next checks in
 
-	card      robotCard        // its discovery was last made of
-	announced []byte           // its discovery, as it was last published
-	tools     []device.Tool    // which that was made of
-	update    []byte           // its firmware, likewise
-	status    string           // its availability, likewise
-	transport device.Transport // of robots without their own
+	card      robotCard         // its discovery was last made of; without an ID it is not announced
+	announced [sha256.Size]byte // of its discovery, as it was last published
+	tools     []device.Tool     // which that was made of
+	update    []byte            // its firmware, likewise
+	status    string            // its availability, likewise
+	transport device.Transport  // of robots without their own
 }
 
 // rendering is an agent's state, and the document that was made of it.

@@ -164,7 +164,9 @@ func RunBroker(in io.Reader, errs io.Writer) error {
 	_ = shared.Close() // l has its own
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: bare}))
 	confine(log)
-	defer time.AfterFunc(restAfterStart, func() { giveBack(log) }).Stop()
+	for _, after := range []time.Duration{restAfterStart, restAfterStart + restAfter} { // as the parent does, which by then has announced all
+		defer time.AfterFunc(after, func() { giveBack(log) }).Stop()
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, in) // until the parent has ended, or wants this to end

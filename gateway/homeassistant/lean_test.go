@@ -1,0 +1,53 @@
+package homeassistant
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"perch/device"
+	"perch/store/storetest"
+)
+
+// TestDiscoveryIsNotKeptInMemory, and is the same whenever it is published, with the steps
+// that remove what a robot had before.
+func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
+	h := newHarness()
+	defer h.bus.Close()
+	for n := range 3 {
+		h.meet(device.ID(fmt.Sprintf("a0b1c2d3e5%02x", n)))
+	}
+	announced := &storetest.Table[[]string]{}
+	if err := announced.Put("a0b1c2d3e501", []string{"sensor/gone", "number/gone", "sensor/battery"}); err != nil {
+		t.Fatal(err)
+	}
+	h.options.Announced = announced
+	hub := newHub(must(New(h.options)))
+	hub.out.connected()
+	hub.begin(time.Now())
+	discovery := func() (all []message) {
+		return slices.DeleteFunc(hub.drained(), func(m message) bool { return m.again == nil })
+	}
+	first := discovery()
+	hub.out.republish()
+	again := discovery()
+	if len(first) != 3+2+1 || // the steps of one, and the robot of the harness
+		!slices.EqualFunc(first, again, func(a, b message) bool {
+			return a.topic == b.topic && bytes.Equal(a.payload, b.payload) && len(a.payload) > 5000
+		}) {
+		t.Errorf("%d messages are published first, %d again, or others", len(first), len(again))
+	}
+	for topic, steps := range hub.out.retained {
+		for _, m := range steps {
+			if len(m.payload) > 1000 && topic != hub.names.configTopic("bridge") {
+				t.Errorf("%s is kept, with %d bytes", topic, len(m.payload))
+			}
+		}
+	}
+	hub.look(time.Now())
+	if more := discovery(); len(more) > 0 {
+		t.Errorf("%d are published without a change", len(more))
+	}
+}
