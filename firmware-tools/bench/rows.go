@@ -34,7 +34,7 @@ func measured() []run {
 		pauses  = "BenchmarkPauses/pause=200ms/rule=whole"
 		added   = "ms-over-the-engines-p50"
 		facts   = "BenchmarkRemember/full=2000/callers="
-		wakes   = "disk, clock and the connection to the broker are looked at each 5 s, the network's addresses each 3 s"
+		wakes   = "disk and clock are looked at each 5 s, and so are both connections to the broker, by their library"
 	)
 	return []run{
 		{program, "^BenchmarkSpoken$", "1x", []row{

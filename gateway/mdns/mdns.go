@@ -91,7 +91,7 @@ func (s Status) Renamed() bool { return s.Host != s.Wanted }
 type Announcer struct {
 	opts  Options
 	log   *slog.Logger
-	poll  time.Duration // between two looks at the machine's addresses
+	poll  time.Duration // between two looks at the machine's addresses; three times that while it is announced
 	retry time.Duration // after a failure; RFC 6762 section 8.1 asks for 5 s after many conflicts
 	check time.Duration // between two questions whether the system's responder still answers
 

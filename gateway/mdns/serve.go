@@ -50,7 +50,8 @@ func unlessDone(ctx context.Context, err error) error {
 // watch answers what is asked and returns nil when it is time to announce anew. h is nil where the system's responder
 // answers for the host name.
 func (a *Announcer) watch(ctx context.Context, s *socket, h *host, links []link) error {
-	poll, check := time.NewTicker(a.poll), time.NewTicker(a.check)
+	// A machine that idles is woken up seldom: one that is announced seldom has other addresses.
+	poll, check := time.NewTicker(3*a.poll), time.NewTicker(a.check)
 	defer poll.Stop()
 	defer check.Stop()
 	again := time.NewTimer(announceAgain)
