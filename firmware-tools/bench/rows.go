@@ -34,7 +34,7 @@ func measured() []run {
 		pauses  = "BenchmarkPauses/pause=200ms/rule=whole"
 		added   = "ms-over-the-engines-p50"
 		facts   = "BenchmarkRemember/full=2000/callers="
-		wakes   = "disk and clock are looked at each 5 s, and so are both connections to the broker, by their library"
+		wakes   = "disk and clock are looked at each 5 s, the connection to the broker by its library too, the registry each 10 s"
 	)
 	return []run{
 		{program, "^BenchmarkSpoken$", "1x", []row{
