@@ -297,10 +297,10 @@ func (m *Mind) publish(t Turn, e event.Event) {
 }
 
 // marker asks that a fact be remembered, for brains without a thinker's Speech.
-var marker = regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`)
+var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`) })
 
 func (m *Mind) takeMarkers(text string, t Turn) string {
-	return strings.TrimSpace(marker.ReplaceAllStringFunc(text, func(found string) string {
+	return strings.TrimSpace(marker().ReplaceAllStringFunc(text, func(found string) string {
 		note, is := ReadNote(found[1 : len(found)-1])
 		if !is {
 			return found

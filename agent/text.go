@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // answerer answers turns, as Mind does.
@@ -51,12 +52,12 @@ func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) 
 }
 
 // plainName is the name of a talk that is kept as it is.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`) })
 
 // ConversationOf is a program's conversation by name. A name over 64 bytes, or with
 // other signs than letters, digits and .:_- becomes a hash.
 func ConversationOf(program, name string) string {
-	if name != "" && !plainName.MatchString(name) {
+	if name != "" && !plainName().MatchString(name) {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:16])
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"perch/device"
@@ -35,7 +36,7 @@ const (
 
 // assetName matches valid names: they are the same in a URL and in every file
 // system, and never the name of an upload under way.
-var assetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 var (
 	errAssetName = &fault{"bad_name", http.StatusBadRequest,
@@ -68,7 +69,7 @@ func (f *Firmware) Assets() ([]Asset, error) {
 	list := []Asset{}
 	for _, file := range files {
 		info, err := file.Info()
-		if err == nil && info.Mode().IsRegular() && assetName.MatchString(file.Name()) {
+		if err == nil && info.Mode().IsRegular() && assetName().MatchString(file.Name()) {
 			list = append(list, Asset{Name: file.Name(), Size: info.Size(), Added: info.ModTime()})
 		}
 	}
@@ -79,7 +80,7 @@ func (f *Firmware) Assets() ([]Asset, error) {
 // code and a status. A file that is refused or breaks off leaves nothing behind.
 // Downloads of the replaced file are completed.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
-	if !assetName.MatchString(name) {
+	if !assetName().MatchString(name) {
 		return Asset{}, errAssetName
 	}
 	var read espimage.Assets
@@ -111,7 +112,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 
 // RemoveAsset removes an asset file. A download under way goes on to its end.
 func (f *Firmware) RemoveAsset(name string) error {
-	if !assetName.MatchString(name) {
+	if !assetName().MatchString(name) {
 		return errNoAsset
 	}
 	err := os.Remove(f.assetPath(name))
@@ -149,7 +150,7 @@ const assetTicket = "assets/"
 
 // assetSize returns the size of an asset file, if there is one.
 func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
-	if !assetName.MatchString(name) {
+	if !assetName().MatchString(name) {
 		return 0, false
 	}
 	info, err := os.Lstat(f.assetPath(name))
@@ -161,7 +162,7 @@ func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
 
 // downloadAsset sends an asset file as an image is sent.
 func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, ticket string) error {
-	if !assetName.MatchString(name) {
+	if !assetName().MatchString(name) {
 		return errNoAsset
 	}
 	id, err := f.admit(assetTicket+name, ticket, time.Now())

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -18,26 +19,30 @@ const blank = "***"
 
 // shapes are those of keys in commands and in sentences. The order matters:
 // a value with a name is better cut where the name says.
-var shapes = []shape{
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
-	{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
-	// An option's value in the next word: neither another option nor what a shell
-	// fills in. Then the password behind a user's name.
-	{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:api-?key|token|secret|passw(?:or)?d|passphrase)[ \t]+)("[^"]*"|'[^']*'|[^\s"'` + "`" +
-		`;|&<>$-][^\s"',;|&<>]*)`), "$1***"},
-	{regexp.MustCompile(`((?:^|\s)(?:-u|--user)(?:[ \t]+|=))(?:("[^":]*:)[^"]+|('[^':]*:)[^']+|([^\s"':;|&<>$]+:)[^\s"',;|&<>]+)`), "$1$2$3$4***"},
-	{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
-	{regexp.MustCompile(`\b(?:(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z])[-_]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
-	{regexp.MustCompile(`\b[A-Za-z0-9_+=-]*[0-9][A-Za-z0-9_+=-]{31,}`), "***"},
-}
+var shapes = sync.OnceValue(func() []shape {
+	return []shape{
+		{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
+		{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
+		// An option's value in the next word: neither another option nor what a shell
+		// fills in. Then the password behind a user's name.
+		{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:api-?key|token|secret|passw(?:or)?d|passphrase)[ \t]+)("[^"]*"|'[^']*'|[^\s"'` + "`" +
+			`;|&<>$-][^\s"',;|&<>]*)`), "$1***"},
+		{regexp.MustCompile(`((?:^|\s)(?:-u|--user)(?:[ \t]+|=))(?:("[^":]*:)[^"]+|('[^':]*:)[^']+|([^\s"':;|&<>$]+:)[^\s"',;|&<>]+)`), "$1$2$3$4***"},
+		{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
+		{regexp.MustCompile(`\b(?:(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z])[-_]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
+		{regexp.MustCompile(`\b[A-Za-z0-9_+=-]*[0-9][A-Za-z0-9_+=-]{31,}`), "***"},
+	}
+})
 
 // quoted are the shapes of keys in sentences of servers alone: short or starred
 // ones, as servers quote those they refuse. A command may hold such words.
-var quoted = regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
+var quoted = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
+})
 
 // longRun matches a key if there is a digit in it. Names of models are cut by
 // dashes, slashes and points, so they are left alone.
-var longRun = regexp.MustCompile(`\w{24,}`)
+var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w{24,}`) })
 
 // mark stands for a key in a sentence.
 const mark = "[key]"
@@ -87,11 +92,11 @@ func withoutSecrets(text string, secrets []string) string {
 }
 
 func withoutKeys(text string) string {
-	text = quoted.ReplaceAllString(text, mark)
-	for _, s := range shapes {
+	text = quoted().ReplaceAllString(text, mark)
+	for _, s := range shapes() {
 		text = s.like.ReplaceAllString(text, strings.Replace(s.left, blank, mark, 1))
 	}
-	return longRun.ReplaceAllStringFunc(text, func(run string) string {
+	return longRun().ReplaceAllStringFunc(text, func(run string) string {
 		if strings.ContainsAny(run, "0123456789") {
 			return mark
 		}
@@ -134,7 +139,7 @@ func Redact(s string, most int) string {
 			s = s[:at] // half a key looks like none
 		}
 	}
-	for _, key := range shapes {
+	for _, key := range shapes() {
 		s = key.like.ReplaceAllString(s, key.left)
 	}
 	return clip(strings.TrimSpace(s), most)
@@ -143,7 +148,7 @@ func Redact(s string, most int) string {
 // Conceals reports whether Redact would blank more of a command than a key: what
 // a shell would run, or write to. A person cannot allow what is not shown.
 func Conceals(command string) bool {
-	for _, key := range shapes {
+	for _, key := range shapes() {
 		for _, blanked := range key.like.FindAllString(command, -1) {
 			if strings.ContainsAny(blanked, "`;|&<>\n") || strings.Contains(blanked, "$(") {
 				return true

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"perch/agent"
@@ -209,7 +210,7 @@ func (m *Manifest) say(format string, args ...any) {
 }
 
 // file is how instructions name a file of the bundle.
-var file = regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`)
+var file = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`) })
 
 // instructions takes over those that stand in the manifest, or in a file.
 func (m *Manifest) instructions(text string, open Open) error {
@@ -218,7 +219,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	case strings.HasPrefix(place, "ipfs://"):
 		m.say("brain.instructions are on IPFS, which is not read here: it has the household's.")
 		return nil
-	case file.MatchString(place):
+	case file().MatchString(place):
 		name := path.Clean(place)
 		if !fs.ValidPath(name) {
 			return fault("brain.instructions: %.200q is outside of the bundle", place)

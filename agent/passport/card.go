@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // cardType is the type of a registration file.
@@ -37,8 +38,10 @@ type Registration struct {
 }
 
 var (
-	registry = regexp.MustCompile(`^[a-z0-9]{1,16}:[A-Za-z0-9_-]{1,64}:[A-Za-z0-9._-]{1,128}$`)
-	number   = regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) // a uint256
+	registry = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]{1,16}:[A-Za-z0-9_-]{1,64}:[A-Za-z0-9._-]{1,128}$`)
+	})
+	number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) }) // a uint256
 )
 
 // NewRegistration is that of an agent id of decimal digits. It is nil if a part is not
@@ -50,14 +53,14 @@ func NewRegistration(chain, contract, agentID string) *Registration {
 		chain = "eip155:" + chain
 	}
 	r := Registration{json.Number(agentID), chain + ":" + contract}
-	if !account.MatchString(contract) || !r.filledIn() {
+	if !account().MatchString(contract) || !r.filledIn() {
 		return nil
 	}
 	return &r
 }
 
 func (r Registration) filledIn() bool {
-	return number.MatchString(string(r.AgentID)) && registry.MatchString(r.AgentRegistry)
+	return number().MatchString(string(r.AgentID)) && registry().MatchString(r.AgentRegistry)
 }
 
 // Card is the registration file, and what is missing in it for a register, a sentence

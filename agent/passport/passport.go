@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -82,7 +83,7 @@ var checks = map[string]func(field string, raw json.RawMessage) error{
 		return text(field, raw, "an address that begins with https://, http://, ipfs:// or data:", picture)
 	},
 	"walletAddress": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "the address of a wallet: 0x and 40 hex digits", func(s string) bool { return s == "" || account.MatchString(s) })
+		return text(field, raw, "the address of a wallet: 0x and 40 hex digits", func(s string) bool { return s == "" || account().MatchString(s) })
 	},
 	"chainId": func(field string, raw json.RawMessage) error {
 		return whole(field, raw, "the number of a chain, such as 8453")
@@ -243,7 +244,7 @@ func search(path string, v any, levels int) error {
 	return nil
 }
 
-var account = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
+var account = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`) })
 
 func line(s string, most int) bool { return len(s) <= most && agent.Speakable(s) == s }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"perch/agent"
 	"perch/agent/action"
@@ -107,7 +108,7 @@ func (d *Door) carryOut(ctx context.Context, at place, e event.Event) (outcome s
 }
 
 // fit is a session's name that is taken as it is; others are hashed, as in chats.
-var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
+var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`) })
 
 const (
 	ofRobot     = "robot:" // begins a session's name that stands for a robot
@@ -135,7 +136,7 @@ func (d *Door) placeOf(robot, session string) (place, error) {
 		return place{}, nil
 	}
 	name := strings.TrimPrefix(session, agent.OfChat)
-	if !fit.MatchString(name) {
+	if !fit().MatchString(name) {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:12])
 	}

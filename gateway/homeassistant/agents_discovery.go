@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+	"sync"
 
 	"perch/agent"
 	"perch/device"
@@ -24,13 +25,13 @@ func (n names) agentIdentifier(id string) string { return n.Appliance + "_" + ag
 
 // plainID holds for the names of sessions that are ids as they are. A client may
 // choose its session's name, so any other is hashed; hashes begin with "h-".
-var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`) })
 
 const hashed = "h-"
 
 // agentID is how a session is called in topics: the same for the same session.
 func agentID(session string) string {
-	if plainID.MatchString(session) && !strings.HasPrefix(session, hashed) {
+	if plainID().MatchString(session) && !strings.HasPrefix(session, hashed) {
 		return session
 	}
 	sum := sha256.Sum256([]byte(session))

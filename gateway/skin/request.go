@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"perch/agent"
@@ -199,7 +200,7 @@ func exchanges(messages []message) []agent.Exchange {
 }
 
 // fit is a name that can be shown as it is.
-var fit = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`)
+var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`) })
 
 // talkOf is the conversation that a session's name, or else a user's, leads to.
 // A client with neither begins a new one, and is sent its name.
@@ -228,7 +229,7 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 	default:
 		name, kept = strings.ToLower(rand.Text()[:16]), false
 	}
-	if !fit.MatchString(name) {
+	if !fit().MatchString(name) {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:12])
 	}

@@ -24,7 +24,7 @@ func (v *connection) takeTranscript(e wire.Event) error {
 		return err
 	}
 	turn := agent.Turn{Untrusted: true, Language: v.s.o.Languages[0]}
-	if languageTag.MatchString(t.Language) {
+	if languageTag().MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
 	if len(t.Text) > mostText {

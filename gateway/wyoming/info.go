@@ -53,7 +53,7 @@ func offered(list []string, asked string) (string, error) {
 	}
 	tag := strings.ReplaceAll(asked, "_", "-")
 	known := slices.ContainsFunc(list, func(one string) bool { return strings.EqualFold(primary(one), primary(tag)) })
-	if !languageTag.MatchString(asked) || !known {
+	if !languageTag().MatchString(asked) || !known {
 		return "", &failure{code: codeLanguage, text: "That language is not known here; known are: " + strings.Join(list, ", ") + "."}
 	}
 	return tag, nil

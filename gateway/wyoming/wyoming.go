@@ -103,7 +103,7 @@ func (s slots) take(ctx context.Context) (release func(), err error) {
 }
 
 // languageTag is what a language of BCP 47 looks like.
-var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`)
+var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`) })
 
 // New returns a server that accepts no connection before Run.
 func New(o Options) (*Server, error) {
@@ -117,7 +117,7 @@ func New(o Options) (*Server, error) {
 		o.Heard = o.Languages
 	}
 	for _, tag := range slices.Concat(o.Languages, o.Heard) {
-		if !languageTag.MatchString(tag) {
+		if !languageTag().MatchString(tag) {
 			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", tag)
 		}
 	}

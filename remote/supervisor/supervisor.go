@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/remote"
@@ -175,10 +176,10 @@ type service struct {
 }
 
 // host is a name or an address, as one stands in a URL.
-var host = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+var host = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`) })
 
 func (s service) broker() (Broker, bool) {
-	if s.Port == 0 || !host.MatchString(s.Host) && net.ParseIP(s.Host) == nil {
+	if s.Port == 0 || !host().MatchString(s.Host) && net.ParseIP(s.Host) == nil {
 		return Broker{}, false
 	}
 	scheme := "mqtt"
@@ -200,7 +201,7 @@ func (p *port) UnmarshalJSON(text []byte) error {
 }
 
 // uuid is the form of what names an announcement.
-var uuid = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
+var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`) })
 
 // Announce tells Home Assistant of a service that this app has, and returns what names
 // the announcement. An announcement of the same service takes the earlier one's place.
@@ -214,7 +215,7 @@ func (c *Client) Announce(ctx context.Context, service string, config map[string
 			c.StatusText(refused.Refusal))
 	case err != nil:
 		return "", err
-	case !uuid.MatchString(data.UUID):
+	case !uuid().MatchString(data.UUID):
 		return "", c.Fault("answers with other data than its API has there")
 	}
 	return data.UUID, nil
@@ -222,7 +223,7 @@ func (c *Client) Announce(ctx context.Context, service string, config map[string
 
 // Withdraw takes an announcement back. One that is not there is no error.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
-	if !uuid.MatchString(id) {
+	if !uuid().MatchString(id) {
 		return nil // it is no announcement's
 	}
 	err := c.call(ctx, http.MethodDelete, "discovery/"+id, nil, nil)

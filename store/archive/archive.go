@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/ota/espimage"
@@ -58,9 +59,9 @@ type File struct {
 }
 
 var (
-	imageFile = regexp.MustCompile(`^firmware/([0-9a-f]{64})\.bin$`)
-	assetFile = regexp.MustCompile(`^firmware/assets/[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	hexHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	imageFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^firmware/([0-9a-f]{64})\.bin$`) })
+	assetFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^firmware/assets/[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
+	hexHash   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 )
 
 func badBackup(format string, args ...any) error {
@@ -95,18 +96,18 @@ func (m Manifest) check() error {
 }
 
 func (f File) check() error {
-	image := imageFile.FindStringSubmatch(f.Name)
+	image := imageFile().FindStringSubmatch(f.Name)
 	most := int64(espimage.MaxSize)
 	switch {
 	case f.Name == databaseName:
 		most = mostDatabase
-	case image == nil && !assetFile.MatchString(f.Name):
+	case image == nil && !assetFile().MatchString(f.Name):
 		return badBackup("there is no place for a file %.100q", f.Name)
 	}
 	switch {
 	case f.Size < 0 || f.Size > most:
 		return badBackup("%s cannot have %d bytes", f.Name, f.Size)
-	case !hexHash.MatchString(f.SHA256):
+	case !hexHash().MatchString(f.SHA256):
 		return badBackup("the hash of %s is none", f.Name)
 	case image != nil && image[1] != f.SHA256:
 		return badBackup("%s is not the image that its name says", f.Name)
@@ -339,7 +340,7 @@ func FirmwareFiles(data string) (n int) {
 	for _, folder := range []string{firmwareName, assetsName} {
 		list, _ := os.ReadDir(filepath.Join(data, folder)) // a folder that cannot be read counts as empty
 		for _, f := range list {
-			if name := folder + "/" + f.Name(); imageFile.MatchString(name) || assetFile.MatchString(name) {
+			if name := folder + "/" + f.Name(); imageFile().MatchString(name) || assetFile().MatchString(name) {
 				n++
 			}
 		}

@@ -125,7 +125,7 @@ func openFirmwareFiles(data string, files map[string]*os.File) error {
 		}
 		for _, entry := range list {
 			name := folder + "/" + entry.Name()
-			if files[name] != nil || !entry.Type().IsRegular() || !imageFile.MatchString(name) && !assetFile.MatchString(name) {
+			if files[name] != nil || !entry.Type().IsRegular() || !imageFile().MatchString(name) && !assetFile().MatchString(name) {
 				continue
 			}
 			f, err := os.Open(filepath.Join(data, name))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -212,7 +213,9 @@ func (o order) with() string {
 }
 
 // proxied is where sounds are. Anything else may lead anywhere.
-var proxied = regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
+var proxied = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
+})
 
 // mostAddress bounds the answer that has the address of a sound, in bytes.
 const mostAddress = 16 << 10
@@ -236,7 +239,7 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 		return "", err
 	}
 	var at struct{ Path string }
-	if err := json.Unmarshal(said, &at); err != nil || !proxied.MatchString(at.Path) {
+	if err := json.Unmarshal(said, &at); err != nil || !proxied().MatchString(at.Path) {
 		return "", s.client.Fault("does not say where the sound is; it may be too old, or the url is of something else")
 	}
 	return at.Path, nil

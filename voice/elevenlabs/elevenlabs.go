@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"sync"
 	"time"
 
 	"perch/remote"
@@ -39,9 +40,9 @@ type Engine struct {
 var (
 	// id is what the ids of voices and models may look like. A voice's is part
 	// of a path.
-	id = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 	// voiceID is what the ids of voices do look like. "en-us" is none.
-	voiceID = regexp.MustCompile(`^[A-Za-z0-9]{20}$`)
+	voiceID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]{20}$`) })
 )
 
 // New checks the options and returns the engine. It opens no connection.
@@ -61,10 +62,10 @@ const standardModel = "eleven_flash_v2_5"
 
 // Check reports what New refuses.
 func (o Options) Check() error {
-	if !id.MatchString(o.Voice) {
+	if !id().MatchString(o.Voice) {
 		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
 	}
-	if !id.MatchString(cmp.Or(o.Model, standardModel)) {
+	if !id().MatchString(cmp.Or(o.Model, standardModel)) {
 		return errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
 	}
 	return o.media().Check()
@@ -115,7 +116,7 @@ func (e *Engine) Check(ctx context.Context) error {
 // some other engine's, and passed over.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	name := e.o.Voice
-	if voiceID.MatchString(o.Voice) {
+	if voiceID().MatchString(o.Voice) {
 		name = o.Voice
 	}
 	order := struct {

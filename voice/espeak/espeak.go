@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"perch/voice"
@@ -35,7 +36,7 @@ type Options struct {
 type Engine struct{ o Options }
 
 // voiceName keeps a voice's name from being taken for an option or a path.
-var voiceName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`)
+var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
 // New returns the engine. It starts nothing.
 func New(o Options) (*Engine, error) {
@@ -45,7 +46,7 @@ func New(o Options) (*Engine, error) {
 
 // Check reports what New refuses.
 func (o Options) Check() error {
-	if o.Voice != "" && !voiceName.MatchString(o.Voice) {
+	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
 		return fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 80 || o.Speed > 450) {
@@ -72,11 +73,11 @@ func (e *Engine) Check() error {
 }
 
 // ofLanguage is how espeak-ng names most of its voices: "en-us+f3", "mb-de1".
-var ofLanguage = regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`)
+var ofLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
 
 // own is the language of Voice: the one in its name, if there is one.
 func (e *Engine) own() string {
-	m := ofLanguage.FindStringSubmatch(strings.ToLower(e.o.Voice))
+	m := ofLanguage().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {
 	case m == nil:
 		return base(e.o.Language)
@@ -90,11 +91,11 @@ func (e *Engine) own() string {
 func (e *Engine) voice(o voice.Options) string {
 	language := cmp.Or(o.Language, e.o.Language)
 	switch first := base(language); {
-	case voiceName.MatchString(o.Voice):
+	case voiceName().MatchString(o.Voice):
 		return o.Voice
-	case e.o.Voice != "" && (e.o.Language == "" || first == e.own() || !voiceName.MatchString(language)):
+	case e.o.Voice != "" && (e.o.Language == "" || first == e.own() || !voiceName().MatchString(language)):
 		return e.o.Voice
-	case first == "en" || !voiceName.MatchString(language):
+	case first == "en" || !voiceName().MatchString(language):
 		return "en-us"
 	case first == "zh":
 		// The voice "zh" of espeak-ng 1.51, which Debian 12 has, reads 你好 as "ni three

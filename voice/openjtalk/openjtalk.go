@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"perch/voice"
@@ -45,7 +46,7 @@ const (
 type Engine struct{ o Options }
 
 // voiceName keeps a voice's name from being taken for a path or a pattern of them.
-var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // New returns the engine. It starts nothing.
 func New(o Options) (*Engine, error) {
@@ -60,7 +61,7 @@ func New(o Options) (*Engine, error) {
 
 // Check reports what New refuses.
 func (o Options) Check() error {
-	if o.Voice != "" && !voiceName.MatchString(o.Voice) {
+	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
 		return fmt.Errorf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 50 || o.Speed > 200) {
@@ -125,7 +126,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return err
 	}
 	name := e.o.Voice
-	if voiceName.MatchString(o.Voice) {
+	if voiceName().MatchString(o.Voice) {
 		name = o.Voice
 	}
 	file, err := e.voice(name)

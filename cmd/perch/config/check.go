@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -168,10 +169,10 @@ func checkPublicURL(s string) error {
 	return nil
 }
 
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
 func (k *checker) identity(c *Config) {
-	if !label.MatchString(c.Name) {
+	if !label().MatchString(c.Name) {
 		k.fault("name", "%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name)
 	}
 	if _, err := c.Zone(); err != nil {

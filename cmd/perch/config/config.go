@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -290,7 +291,7 @@ func (k *checker) read(c *Config, text []byte) {
 	case errors.As(err, &wrong):
 		for _, e := range wrong.Errors {
 			k.found = append(k.found, k.syntax(e))
-			if m := linePrefix.FindStringSubmatch(e); m != nil {
+			if m := linePrefix().FindStringSubmatch(e); m != nil {
 				line, _ := strconv.Atoi(m[1]) // digits, by the pattern
 				k.unread = append(k.unread, section(k.keyAt(line, "")))
 			}
@@ -325,26 +326,27 @@ func (k *checker) note(path string, n *yaml.Node) {
 }
 
 var (
-	unknownField = regexp.MustCompile(`^field (\S+) not found in type .*$`)
-	wrongType    = regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$")
-	quotable     = regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) // what stands where keys belong may be one
-	linePrefix   = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
+	unknownField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^field (\S+) not found in type .*$`) })
+	wrongType    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$") })
+	// What stands where keys belong may be one.
+	quotable   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) })
+	linePrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`) })
 )
 
 // syntax rewords an error of the YAML library: file, line, key, and what is
 // wrong in words that do not name Go types.
 func (k *checker) syntax(text string) string {
 	line, what := 0, strings.TrimPrefix(text, "yaml: ")
-	if m := linePrefix.FindStringSubmatch(text); m != nil {
+	if m := linePrefix().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
 		what = m[2]
 	}
-	if m := unknownField.FindStringSubmatch(what); m != nil {
+	if m := unknownField().FindStringSubmatch(what); m != nil {
 		return fmt.Sprintf("%s:%d: %s: there is no such key", k.File, line, k.keyAt(line, m[1]))
 	}
-	if m := wrongType.FindStringSubmatch(what); m != nil {
+	if m := wrongType().FindStringSubmatch(what); m != nil {
 		what = "this is not what belongs here"
-		if m[1] != "" && quotable.MatchString(m[2]) {
+		if m[1] != "" && quotable().MatchString(m[2]) {
 			what = "`" + m[1] + "` is not what belongs here"
 		}
 		if m[2] == "time.Duration" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -406,7 +407,7 @@ func inline(value any, path []string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(line, "["), "]")
 }
 
-var plainWords = regexp.MustCompile(`^[\pL\pN_./@+ -]*$`)
+var plainWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN_./@+ -]*$`) })
 
 // node is a value as YAML in one line.
 func node(value any) *yaml.Node {
@@ -424,7 +425,7 @@ func node(value any) *yaml.Node {
 		}
 	case string:
 		n.SetString(v)
-		if n.Style = yaml.DoubleQuotedStyle; plainWords.MatchString(v) {
+		if n.Style = yaml.DoubleQuotedStyle; plainWords().MatchString(v) {
 			n.Style = 0 // the library quotes what would be a number or a truth
 		}
 	default:

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Engines that run elsewhere have a url, and where they want one a key: as it
@@ -176,7 +177,7 @@ func (k *checker) engines(c *Config) {
 }
 
 // languageTag is what a language is called by, in part: BCP 47.
-var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
 func (k *checker) brains(c *Config) {
 	if len(c.Brains) == 0 {

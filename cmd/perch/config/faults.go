@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Fault is one fault of a configuration, by its place.
@@ -13,7 +14,7 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
-var ofKey = regexp.MustCompile(`^([a-z_]+(?:\.[\w-]+)*): `)
+var ofKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z_]+(?:\.[\w-]+)*): `) })
 
 // mostFaults bounds those that are shown of one text.
 const mostFaults = 200
@@ -30,7 +31,7 @@ func (f Faults) at(file string) []Fault {
 			}
 			one.Message = strings.TrimSpace(rest)
 		}
-		if m := ofKey.FindStringSubmatch(one.Message); m != nil {
+		if m := ofKey().FindStringSubmatch(one.Message); m != nil {
 			one.Key, one.Message = m[1], one.Message[len(m[0]):]
 		}
 		all = append(all, one)

@@ -217,7 +217,7 @@ func plainValue(path []string, v reflect.Value) any {
 // shownText is a text, masked where it is a secret.
 func shownText(path []string, text string) string {
 	inEnv := len(path) > 1 && path[len(path)-2] == "env"
-	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag.MatchString(text) && strings.Contains(text, "=")) {
+	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
 		return Mask
 	}
 	return text

@@ -50,7 +50,7 @@ func (k *checker) household(c *Config) {
 	}
 	for i, tag := range all {
 		switch {
-		case !languageTag.MatchString(tag):
+		case !languageTag().MatchString(tag):
 			k.fault("language", "%q is no language such as en or de-AT", tag)
 		case slices.Contains(all[:i], tag):
 			k.fault("language", "%s is there twice", tag)

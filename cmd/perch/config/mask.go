@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -21,16 +22,20 @@ var ErrHidden = errors.New("the text is not shown: it holds a secret over severa
 	"write it in one line, or put it into a file (key_file, token_file, password_file)")
 
 var (
-	secretWord  = regexp.MustCompile(`(?i)(^|[_-])(key|apikey|token|password|passwd|secret|authorization)$`)
-	secretFlag  = regexp.MustCompile(`(?i)^--?[\w-]*(key|token|password|secret)(=|$)`)
-	inComment   = regexp.MustCompile(`(?i)\b([\w-]*(?:key|token|password|passwd|secret|authorization))(["']?[ \t]*:[ \t]+|["']?=)("[^"\n]+"|'[^'\n]+'|[^\s,}\]#"']+)`)
-	inAddress   = regexp.MustCompile(`://[^\s/@]+@`)
-	secretQuery = regexp.MustCompile(`://\S+\?\S*=`)
+	secretWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(^|[_-])(key|apikey|token|password|passwd|secret|authorization)$`)
+	})
+	secretFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^--?[\w-]*(key|token|password|secret)(=|$)`) })
+	inComment  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b([\w-]*(?:key|token|password|passwd|secret|authorization))(["']?[ \t]*:[ \t]+|["']?=)("[^"\n]+"|'[^'\n]+'|[^\s,}\]#"']+)`)
+	})
+	inAddress   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s/@]+@`) })
+	secretQuery = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://\S+\?\S*=`) })
 )
 
 // secretName reports whether what goes by a name is a secret. The name decides, so that
 // new keys, and those of others' programs, are included.
-func secretName(name string) bool { return secretWord.MatchString(name) && name != "public_key" }
+func secretName(name string) bool { return secretWord().MatchString(name) && name != "public_key" }
 
 // isSecret reports whether a key of the configuration holds a secret itself.
 func isSecret(path []string) bool {
@@ -120,7 +125,7 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 	case yaml.SequenceNode:
 		for i, one := range n.Content {
 			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
-			own := strings.Contains(one.Value, "=") && secretFlag.MatchString(one.Value)
+			own := strings.Contains(one.Value, "=") && secretFlag().MatchString(one.Value)
 			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, hide)
 		}
 	case yaml.AliasNode:
@@ -136,7 +141,7 @@ func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
 
 // flagOfSecret reports whether an argument of a program is a flag before a secret.
 func flagOfSecret(argument string) bool {
-	return secretFlag.MatchString(argument) && !strings.Contains(argument, "=")
+	return secretFlag().MatchString(argument) && !strings.Contains(argument, "=")
 }
 
 // eachSecretScalar hides all that an alias stands for.
@@ -157,11 +162,11 @@ func eachSecretScalar(n *yaml.Node, been map[*yaml.Node]bool, hide func(*yaml.No
 // addressed reports whether an address has a secret in it: a password, or what
 // its query says.
 func addressed(path []string, value string) bool {
-	if inAddress.MatchString(value) {
+	if inAddress().MatchString(value) {
 		return true
 	}
 	if len(path) == 0 || path[len(path)-1] != "url" {
-		return secretQuery.MatchString(value)
+		return secretQuery().MatchString(value)
 	}
 	u, err := url.Parse(value)
 	return err != nil || u.User != nil || u.RawQuery != ""
@@ -188,14 +193,14 @@ func (d *document) maskedComments() string {
 }
 
 func maskedWords(line string) string {
-	line = inComment.ReplaceAllStringFunc(line, func(found string) string {
-		m := inComment.FindStringSubmatch(found)
+	line = inComment().ReplaceAllStringFunc(line, func(found string) string {
+		m := inComment().FindStringSubmatch(found)
 		if !secretName(m[1]) {
 			return found
 		}
 		return m[1] + m[2] + Mask
 	})
-	return inAddress.ReplaceAllString(line, "://"+Mask+"@")
+	return inAddress().ReplaceAllString(line, "://"+Mask+"@")
 }
 
 // values are the bytes of all scalars, in order.
@@ -225,12 +230,14 @@ func (d *document) comment(line int, inside []hiding) int {
 	return -1
 }
 
-var lineOfSecret = regexp.MustCompile(`(?im)^(.*?\b[\w-]*(?:key|token|password|passwd|secret|authorization)["']?[ \t]*[:=][ \t]*)[^\s].*$`)
+var lineOfSecret = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^(.*?\b[\w-]*(?:key|token|password|passwd|secret|authorization)["']?[ \t]*[:=][ \t]*)[^\s].*$`)
+})
 
 // maskedLines hides all behind the name of a secret, line by line: of a text that
 // is no YAML.
 func maskedLines(text string) string {
-	return inAddress.ReplaceAllString(lineOfSecret.ReplaceAllString(text, "${1}"+Mask), "://"+Mask+"@")
+	return inAddress().ReplaceAllString(lineOfSecret().ReplaceAllString(text, "${1}"+Mask), "://"+Mask+"@")
 }
 
 // restored puts the secrets of the text before into the places of their masks. A

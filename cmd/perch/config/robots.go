@@ -139,7 +139,7 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 			refuse("voice", "%s", err)
 		}
 	}
-	if s.Language != "" && !languageTag.MatchString(s.Language) {
+	if s.Language != "" && !languageTag().MatchString(s.Language) {
 		refuse("language", "%q is no language such as en or de-AT", s.Language)
 	}
 	return all
