@@ -75,7 +75,7 @@ var arrows = map[string][]string{
 	"gateway/robot/udp":     {"device/xiaozhi"},
 	"gateway/web": {"language", "agent", "agent/mood", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket",
 		"gateway/door"},
-	"gateway/admin": {"agent", "agent/notice", "agent/thinker", "device", "event", "ota", "perception", "voice", "socket", "gateway/door"},
+	"gateway/admin": {"agent", "agent/notice", "agent/thinker", "device", "event", "language", "ota", "perception", "voice", "socket", "gateway/door"},
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
 	"gateway/broker":    {"gateway/door"},

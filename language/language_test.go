@@ -122,7 +122,8 @@ func TestFaultsOfACatalogue(t *testing.T) {
 // TestMessagesAreUsed: every message is named by some program, and every message
 // that one names is there.
 func TestMessagesAreUsed(t *testing.T) {
-	named, said := literals(t)
+	named, said, formats := literals(t)
+	holdsFindings(t, formats)
 	if len(named) < 1000 {
 		t.Fatalf("only %d texts were found in the programs", len(named))
 	}
@@ -140,10 +141,11 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
-// literals are the texts in the programs, and those of them that are given to Say.
-func literals(t *testing.T) (named map[string]bool, said map[string]string) {
+// literals are the texts in the programs, those of them that are given to Say, and the
+// formats that are given to Sayf, each with its file.
+func literals(t *testing.T) (named map[string]bool, said, formats map[string]string) {
 	t.Helper()
-	named, said = map[string]bool{}, map[string]string{}
+	named, said, formats = map[string]bool{}, map[string]string{}, map[string]string{}
 	inTemplate := regexp.MustCompile(`\.Say "([a-z_.]+)"`)
 	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -175,6 +177,13 @@ func literals(t *testing.T) (named map[string]bool, said map[string]string) {
 					named[text] = true
 				}
 			case *ast.CallExpr:
+				if nameOfType(n.Fun) == "Sayf" && len(n.Args) > 0 {
+					format := whole(n.Args[0])
+					if format == "" {
+						t.Errorf("%s: the format of a sentence is not written out", name)
+					}
+					formats[format] = name
+				}
 				called, method := n.Fun.(*ast.SelectorExpr)
 				if !method || called.Sel.Name != "Say" || len(n.Args) == 0 {
 					break
@@ -192,7 +201,7 @@ func literals(t *testing.T) (named map[string]bool, said map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return named, said
+	return named, said, formats
 }
 
 func TestMatch(t *testing.T) {

@@ -57,7 +57,7 @@ func checkConfig(c *cobra.Command, file string, o *output) error {
 		return wrong
 	}
 	for _, w := range loaded.Warnings(from.File, "", time.Now()) {
-		shown.Warnings = append(shown.Warnings, shownWarning(w))
+		shown.Warnings = append(shown.Warnings, shownWarning{w.Part, w.What})
 	}
 	if from.Service != nil {
 		shown.User = from.Service.Name

@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/language"
 	"perch/ota"
 	"perch/perception"
 )
@@ -128,6 +129,14 @@ type Part struct {
 	Vital bool      `json:"vital"` // without it the appliance does not do its work
 	Note  string    `json:"note,omitempty"`
 	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
+
+	Said *language.Said `json:"said,omitempty"` // the note as other languages have it
+}
+
+// Saying is the part with a note: a language.Said, or any other error.
+func (p Part) Saying(note error) Part {
+	p.Note, p.Said = note.Error(), language.SaidBy(note)
+	return p
 }
 
 // Door is the admin API.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/language"
 )
 
 // Connections are the programs that are connected, besides robots.
@@ -42,7 +43,8 @@ type CodingAgent struct {
 
 // HomeAssistant is the connection to its broker.
 type HomeAssistant struct {
-	OK    bool      `json:"ok"`
-	Note  string    `json:"note"`
-	Since time.Time `json:"since,omitzero"`
+	OK    bool           `json:"ok"`
+	Note  string         `json:"note"`
+	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
+	Since time.Time      `json:"since,omitzero"`
 }

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"perch/gateway/door"
+	"perch/language"
 )
 
 // Finding is one of the doctor's: something that works, or a cause and its cure.
 type Finding struct {
-	Name  string `json:"name"`
-	OK    bool   `json:"ok"`
-	Level string `json:"level"` // ok, warning or problem
-	Note  string `json:"note"`
+	Name  string         `json:"name"`
+	OK    bool           `json:"ok"`
+	Level string         `json:"level"` // ok, warning or problem
+	Note  string         `json:"note"`
+	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
 }
 
 // doctorWithin bounds an examination: a server that does not answer takes its time.

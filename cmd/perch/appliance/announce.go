@@ -2,13 +2,13 @@ package appliance
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/language"
 )
 
 // openAnnouncer makes the announcer, where there is something to announce.
@@ -16,10 +16,10 @@ func (a *Appliance) openAnnouncer() (err error) {
 	port, reachable := a.Doors.announced()
 	switch {
 	case !a.Config.MDNS.Enabled:
-		a.silent = "turned off by mdns.enabled"
+		a.silent = language.Sayf("not announced: turned off by mdns.enabled")
 		return nil
 	case !reachable:
-		a.silent = "only this machine can reach the addresses in listen"
+		a.silent = language.Sayf("not announced: only this machine can reach the addresses in listen")
 		return nil
 	}
 	a.announcer, err = mdns.New(mdns.Options{
@@ -81,7 +81,7 @@ const NotAnnounced = "not announced: "
 // announced is the condition of the name.
 func (a *Appliance) announced() admin.Part {
 	if a.announcer == nil {
-		return admin.Part{Name: "mdns", OK: true, Note: NotAnnounced + a.silent}
+		return admin.Part{Name: "mdns", OK: true}.Saying(a.silent)
 	}
 	return nameOf(a.announcer.Status())
 }
@@ -89,27 +89,26 @@ func (a *Appliance) announced() admin.Part {
 // nameOf is the condition of a name. A name that another machine has does
 // not work: robots that know it connect to that machine.
 func nameOf(s mdns.Status) admin.Part {
-	part := admin.Part{Name: "mdns", Note: fmt.Sprintf("%s, answered by %s", s.Host, s.By)}
+	part := admin.Part{Name: "mdns"}
 	switch {
 	case s.By == mdns.ByNobody:
 		part.Note = s.Reason
+		return part
 	case s.Renamed():
-		part.Note += ": " + TakenBy(s.Wanted, s.Rival)
-	default:
-		part.OK = true
+		return part.Saying(language.Sayf("%s, answered by %s: %w", s.Host, s.By, TakenBy(s.Wanted, s.Rival)))
 	}
-	return part
+	part.OK = true
+	return part.Saying(language.Sayf("%s, answered by %s", s.Host, s.By))
 }
 
 // TakenBy is a sentence: another machine has a name, and the cure.
-func TakenBy(name string, rival netip.Addr) string {
-	at := ""
-	if rival.IsValid() {
-		at = " (" + rival.String() + ")"
+func TakenBy(name string, rival netip.Addr) *language.Said {
+	if !rival.IsValid() {
+		return language.Sayf("another machine has %s, and robots that were told that name go there; "+
+			"give one of the two another name (name in the configuration) and restart it", name)
 	}
-	return fmt.Sprintf(
-		"another machine%s has %s, and robots that were told that name go there; give one of the two another name (name in the configuration) and restart it",
-		at, name)
+	return language.Sayf("another machine (%s) has %s, and robots that were told that name go there; "+
+		"give one of the two another name (name in the configuration) and restart it", rival, name)
 }
 
 // reachable reports whether robots can come to an address.

@@ -18,6 +18,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
+	"perch/language"
 	hassio "perch/remote/supervisor" // another supervisor is of this package
 	"perch/store/archive"
 )
@@ -222,14 +223,18 @@ func (h *homeAssistant) note(err error, told []string, warn func(string, ...any)
 func (h *homeAssistant) condition() admin.Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	part := admin.Part{Name: "home assistant", OK: h.cause == nil, Since: h.since, Note: "runs this as its app; nothing is announced to it"}
+	part := admin.Part{Name: "home assistant", OK: h.cause == nil, Since: h.since}
 	switch {
 	case h.cause != nil:
 		part.Note = strings.ReplaceAll(h.cause.Error(), "\n", "; ")
+		return part
+	case len(h.told) > 1:
+		last := len(h.told) - 1
+		return part.Saying(language.Sayf("runs this as its app, and was told of %s and %s", strings.Join(h.told[:last], ", "), h.told[last]))
 	case len(h.told) > 0:
-		part.Note = "runs this as its app, and was told of " + strings.Join(h.told, " and ")
+		return part.Saying(language.Sayf("runs this as its app, and was told of %s", h.told[0]))
 	}
-	return part
+	return part.Saying(language.Sayf("runs this as its app; nothing is announced to it"))
 }
 
 // appBackup is the file in the data directory into which an app of Home Assistant writes a

@@ -97,7 +97,7 @@ type gateways struct {
 	At            net.Addr        // of the Wyoming server
 
 	announcer *mdns.Announcer // nil where nothing is announced
-	silent    string          // why not
+	silent    *language.Said  // why not
 	also      []mdns.Offer    // is announced besides the robots' door
 }
 

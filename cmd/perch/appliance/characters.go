@@ -122,7 +122,11 @@ func (k *characters) lacking() []admin.Part {
 	if len(lacks) == 0 {
 		return nil
 	}
-	return []admin.Part{{Name: "language", OK: true, Note: strings.Join(lacks, "; ")}}
+	note := lacks[0]
+	for _, next := range lacks[1:] {
+		note = language.Sayf("%w; %w", note, next)
+	}
+	return []admin.Part{admin.Part{Name: "language", OK: true}.Saying(note)}
 }
 
 // readFor reads the character of a robot's settings.

@@ -10,7 +10,7 @@ import (
 func (a *Appliance) connections() admin.Connections {
 	mqtt := a.mqttPart()
 	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{}, Relays: []admin.Relay{},
-		HomeAssistant: admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}}
+		HomeAssistant: admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Said: mqtt.Said, Since: mqtt.Since}}
 	for _, s := range a.skins.Skins() {
 		c.Skins = append(c.Skins, admin.Skin{Kind: "skin", Address: s.Address, Since: s.Since})
 	}

@@ -1,11 +1,11 @@
 package appliance
 
 import (
-	"fmt"
 	"runtime/debug"
 	"time"
 
 	"perch/gateway/admin"
+	"perch/language"
 	"perch/store"
 )
 
@@ -17,7 +17,7 @@ func RoomFault(free int64, dir string) error {
 	if free >= leastFree {
 		return nil
 	}
-	return fmt.Errorf(
+	return language.Sayf(
 		"%d MB are free for %s, and %d are needed; make room: remove firmware images that are not needed any more, or files of other programs",
 		free>>20, dir, leastFree>>20)
 }
@@ -28,14 +28,14 @@ func diskPart(data string, written error) admin.Part {
 	if err == nil {
 		err = RoomFault(free, data)
 	}
-	part := admin.Part{Name: "disk", OK: err == nil && written == nil, Note: fmt.Sprintf("%d MB free", free>>20)}
+	part := admin.Part{Name: "disk", OK: err == nil && written == nil}
 	switch {
 	case err != nil:
-		part.Note = err.Error()
+		return part.Saying(err)
 	case written != nil:
-		part.Note = "nothing can be kept: " + written.Error()
+		return part.Saying(language.Sayf("nothing can be kept: %w", written))
 	}
-	return part
+	return part.Saying(language.Sayf("%d MB free", free>>20))
 }
 
 // BuiltAt is when this program was built: in the linker's text, else when its source was
@@ -64,16 +64,16 @@ func ClockFault(now, built time.Time) error {
 	if !now.Before(earliest(built)) {
 		return nil
 	}
-	return fmt.Errorf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
+	return language.Sayf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
 		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand",
 		now.Format(time.DateTime), built.Format(time.DateOnly))
 }
 
 func clockPart(now, built time.Time) admin.Part {
 	err := ClockFault(now, built)
-	part := admin.Part{Name: "clock", OK: err == nil, Note: errorText(err)}
-	if part.OK {
-		part.Note = now.Format("2006-01-02 15:04 MST")
+	part := admin.Part{Name: "clock", OK: err == nil}
+	if err != nil {
+		return part.Saying(err)
 	}
-	return part
+	return part.Saying(language.Sayf("%s", now.Format("2006-01-02 15:04 MST")))
 }

@@ -2,7 +2,6 @@ package appliance
 
 import (
 	"cmp"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
+	"perch/language"
 	"perch/ota"
 	"perch/store"
 )
@@ -75,22 +75,23 @@ func (a *Appliance) newMirror() error {
 // mqttPart is the condition of the mirror.
 func (a *Appliance) mqttPart() admin.Part {
 	s := a.Mirror.Status()
-	part := admin.Part{Name: "mqtt", OK: s.Connected, Since: s.Since, Note: "tells the broker at " + s.Broker}
+	part := admin.Part{Name: "mqtt", OK: s.Connected, Since: s.Since}
+	note := language.Sayf("tells the broker at %s", s.Broker)
 	switch {
 	case s.Broker == "none":
-		part.OK, part.Note = true, "turned off by mqtt.broker"
+		part.OK, note = true, language.Sayf("turned off by mqtt.broker")
 	case s.Connecting:
-		part.OK, part.Note = true, "is connecting to the broker at "+s.Broker
+		part.OK, note = true, language.Sayf("is connecting to the broker at %s", s.Broker)
 	case !s.Connected:
-		part.Note = s.Cause
+		note = language.Sayf("%s", s.Cause)
 	case s.Broker == config.EmbeddedBroker:
-		part.Note = "is the broker itself, on " + a.Config.MQTT.Listen
+		note = language.Sayf("is the broker itself, on %s", a.Config.MQTT.Listen)
 	}
 	if s.Ends > 0 {
-		part.Note += fmt.Sprintf("; the embedded broker has ended %d times since perch was started, last at %s: %s", s.Ends,
+		note = language.Sayf("%w; the embedded broker has ended %d times since perch was started, last at %s: %s", note, s.Ends,
 			s.Ended.Format(time.DateTime), s.Why)
 	}
-	return part
+	return part.Saying(note)
 }
 
 // updates is the catalogue as Home Assistant's mirror has it.

@@ -1,7 +1,6 @@
 package appliance
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/openclaw"
+	"perch/language"
 )
 
 // listenOpenClaw opens the door of programs made for OpenClaw's gateway, where it is
@@ -43,7 +43,7 @@ func (a *Appliance) openClawPart() part {
 		return part{}
 	}
 	return part{run: until(a.openClaw.Run), condition: only(func() admin.Part {
-		return admin.Part{Name: "openclaw", OK: true,
-			Note: fmt.Sprintf("serves %s; %d programs are connected", strings.Join(a.Doors.At(openClawKey), ", "), a.openClaw.Connected())}
+		return admin.Part{Name: "openclaw", OK: true}.Saying(
+			language.Sayf("serves %s; %d programs are connected", strings.Join(a.Doors.At(openClawKey), ", "), a.openClaw.Connected()))
 	})}
 }

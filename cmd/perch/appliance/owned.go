@@ -13,6 +13,7 @@ import (
 	"perch/agent/mood"
 	"perch/agent/skill"
 	"perch/cmd/perch/config"
+	"perch/language"
 	"perch/perception"
 )
 
@@ -29,12 +30,14 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 			faults = append(faults, err)
 		}
 	}
-	add := func(err error, cure string) {
+	add := func(err error, cured func(error) *language.Said) {
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%w; %s", err, cure))
+			faults = append(faults, cured(err))
 		}
 	}
-	const again = "correct or remove it, and restart the appliance"
+	again := func(err error) *language.Said {
+		return language.Sayf("%w; correct or remove it, and restart the appliance", err)
+	}
 	_, err := perception.StockGestures().WithOwners(gesturesDirectory(data), isFace)
 	_, wrong := mood.ReadWords(wordsDirectory(data))
 	if err = errors.Join(err, wrong); err != nil {
@@ -48,11 +51,13 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 		if fetched := strings.Contains(name, "."); err == nil && !fetched {
 			err = config.CheckCharacter(name)
 		}
-		add(of(path, err), "correct it (perch character check), or remove it")
+		add(of(path, err), func(err error) *language.Said {
+			return language.Sayf("%w; correct it (perch character check), or remove it", err)
+		})
 	}
 	for _, path := range listed(characters.directory(), "*.md") {
 		_, err := config.RobotPersona(path)
-		add(of(path, err), "correct or remove it")
+		add(of(path, err), func(err error) *language.Said { return language.Sayf("%w; correct or remove it", err) })
 	}
 	trust, err := SkillTrust(c, data)
 	var library *skill.Library
@@ -65,7 +70,9 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 	}
 	defer library.Close()
 	for _, r := range library.Refused() {
-		add(of(r.Folder, r.Err), "perch skill check "+r.Folder+" reads it again; restart the appliance then")
+		add(of(r.Folder, r.Err), func(err error) *language.Said {
+			return language.Sayf("%w; perch skill check %s reads it again; restart the appliance then", err, r.Folder)
+		})
 	}
 	return faults, some
 }

@@ -8,6 +8,7 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/web"
+	"perch/language"
 )
 
 // openPage makes the page, where there is to be one.
@@ -70,7 +71,7 @@ func (a *Appliance) pagePart() part {
 	if a.web == nil {
 		return part{}
 	}
-	shown := admin.Part{Name: "page", OK: true, Note: "is at " + a.Doors.own() + "/"}
+	shown := admin.Part{Name: "page", OK: true}.Saying(language.Sayf("is at %s/", a.Doors.own()))
 	if !a.web.Bundled() {
 		shown.Note = "this program was built without its page; make build bundles it"
 	}

@@ -2,7 +2,6 @@ package appliance
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
+	"perch/language"
 	"perch/ota"
 	"perch/store"
 )
@@ -51,11 +51,11 @@ func (e *engines) conditions() (all []admin.Part) {
 		part := admin.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
 		switch {
 		case cause != nil:
-			part.Note = cause.Error()
+			part = part.Saying(cause)
 		case n.Limits() != nil:
-			part.Note = n.Limits().Error()
+			part = part.Saying(n.Limits())
 		case n.note != nil:
-			part.Note = n.note()
+			part = part.Saying(n.note())
 		}
 		all = append(all, part)
 	}
@@ -65,22 +65,23 @@ func (e *engines) conditions() (all []admin.Part) {
 // condition is where everybody comes in. A listener that fails ends the
 // appliance, so that only the commands' socket can be missing.
 func (d *doors) condition(data string) admin.Part {
-	part := admin.Part{Name: "doors", OK: true, Note: "listens on " + strings.Join(d.Addresses(), ", ")}
+	part := admin.Part{Name: "doors", OK: true}
 	path := Socket(data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
-		part.OK, part.Note = false, fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path)
+		part.OK = false
+		return part.Saying(language.Sayf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path))
 	}
-	return part
+	return part.Saying(language.Sayf("listens on %s", strings.Join(d.Addresses(), ", ")))
 }
 
 // rolloutsPart is whether any rollout of firmware has stopped itself.
 func rolloutsPart(images []ota.Shown) admin.Part {
-	part := admin.Part{Name: "firmware", OK: true, Note: fmt.Sprintf("%d images", len(images))}
+	part := admin.Part{Name: "firmware", OK: true}.Saying(language.Sayf("%d images", len(images)))
 	for _, i := range images {
 		if i.Stopped != "" {
 			part.OK = false
-			part.Note = fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
-				i.Version, i.Stopped)
+			part = part.Saying(language.Sayf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
+				i.Version, i.Stopped))
 		}
 	}
 	return part
@@ -94,12 +95,11 @@ func (d *doors) encryption() []admin.Part {
 	}
 	shown, _ := d.certificate.get(nil) // it has no error
 	err := config.Expiry(shown.Leaf, time.Now())
-	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates),
-		Note: "a certificate for " + config.Names(shown.Leaf) + ", until " + shown.Leaf.NotAfter.Format("2006-01-02")}
-	if err != nil {
-		part.Note = err.Error()
+	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
+	if err == nil {
+		err = language.Sayf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly))
 	}
-	return []admin.Part{part}
+	return []admin.Part{part.Saying(err)}
 }
 
 // wyomingPart is the Wyoming server, where there is one.
@@ -107,6 +107,6 @@ func (a *Appliance) wyomingPart() part {
 	if a.wyoming == nil {
 		return part{}
 	}
-	shown := admin.Part{Name: "wyoming", OK: true, Note: "serves " + a.At.String()}
+	shown := admin.Part{Name: "wyoming", OK: true}.Saying(language.Sayf("serves %s", a.At))
 	return part{run: a.wyoming.Run, end: a.wyoming.Close, condition: only(func() admin.Part { return shown })}
 }

@@ -9,6 +9,7 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/robot"
 	"perch/gateway/robot/udp"
+	"perch/language"
 	"perch/ota"
 )
 
@@ -24,7 +25,7 @@ type robotMQTT struct {
 func (a *Appliance) openRobotMQTT() (served ota.MQTT) {
 	c := a.Config.Robots
 	m := &a.robotMQTT
-	m.shown = admin.Part{Name: "robots-mqtt", OK: true, Note: "turned off by robots.mqtt and robots.udp"}
+	m.shown = admin.Part{Name: "robots-mqtt", OK: true}.Saying(language.Sayf("turned off by robots.mqtt and robots.udp"))
 	if c.MQTT.Listen == "" && c.MQTT.TLS == "" || c.UDP == "" {
 		return ota.MQTT{}
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/language"
 	"perch/packaging"
 )
 
@@ -47,8 +48,9 @@ type Shown struct {
 
 // ShownWarning is a Warning.
 type ShownWarning struct {
-	Part string `json:"part"`
-	What string `json:"what"`
+	Part string         `json:"part"`
+	What string         `json:"what"`
+	Said *language.Said `json:"said,omitempty"` // what, as other languages have it
 }
 
 // Change is what an owner sends: the whole text, or values by their keys, of

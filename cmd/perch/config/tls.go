@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"perch/language"
 )
 
 // TLS is where everything but the robots' doors is served encrypted.
@@ -95,7 +97,7 @@ func readPEM(key, path string) ([]byte, error) {
 const mostSoon = 14 * 24 * time.Hour
 
 // ErrDates is wrapped by the error of a certificate that clients refuse.
-var ErrDates = errors.New("the certificate is not valid")
+var ErrDates error = language.Sayf("the certificate is not valid")
 
 // Expiry is what is wrong with a certificate's dates, or soon will be; or nil.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
@@ -103,11 +105,11 @@ func Expiry(leaf *x509.Certificate, now time.Time) error {
 	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
+		return language.Sayf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
 	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
+		return language.Sayf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
 	case now.Add(soon).After(leaf.NotAfter):
-		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
+		return language.Sayf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
 	}
 	return nil
 }

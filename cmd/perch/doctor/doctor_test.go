@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -342,6 +343,10 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			}
 			if len(of) == 0 {
 				t.Fatalf("it found only %+v", d.Findings)
+			}
+			if english := slices.Contains([]string{"a broker's port in use", "a broker that is not there", "a database that is none"}, what); english !=
+				(of[0].said == nil) {
+				t.Errorf("%q has words in other languages: %v", of[0].Note, !english)
 			}
 			for _, word := range c.says {
 				if !strings.Contains(of[0].Note, word) {

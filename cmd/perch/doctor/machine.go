@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/language"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -27,15 +27,15 @@ func (d *Examination) Disk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
-		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
+		d.add("data", language.Sayf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), nil)
 	} else if d.status != nil || d.locked {
-		d.add("data", nil, d.Data+" is the appliance's, which runs")
+		d.add("data", nil, language.Sayf("%s is the appliance's, which runs", d.Data))
 	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
-		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.Data, d.service.Name))
+		d.add("data", nil, language.Sayf("%s is writable for the service's user %s", d.Data, d.service.Name))
 	} else if !config.Writable(dir) {
-		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
+		d.add("data", language.Sayf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), nil)
 	} else {
-		d.add("data", nil, d.Data+" is writable")
+		d.add("data", nil, language.Sayf("%s is writable", d.Data))
 	}
 	if d.reports("disk") {
 		return
@@ -44,7 +44,7 @@ func (d *Examination) Disk() {
 	if err == nil {
 		err = appliance.RoomFault(free, d.Data)
 	}
-	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
+	d.add("disk", err, language.Sayf("%d MB free", free>>20))
 }
 
 // Files reads the owner's own gestures, words, characters and skills, of which a start
@@ -52,10 +52,10 @@ func (d *Examination) Disk() {
 func (d *Examination) Files() {
 	faults, some := appliance.OwnersFiles(d.Config, d.Data)
 	for _, err := range faults {
-		d.addRead("files", err, "")
+		d.addRead("files", err, nil)
 	}
 	if some && len(faults) == 0 {
-		d.add("files", nil, "your own gestures, words, characters and skills can be used")
+		d.add("files", nil, language.Sayf("your own gestures, words, characters and skills can be used"))
 	}
 }
 
@@ -67,9 +67,9 @@ func (d *Examination) Clock() {
 		err = appliance.ClockFault(d.now(), d.Built)
 	}
 	if err != nil {
-		d.add("clock", err, "")
+		d.add("clock", err, nil)
 	} else if !d.reports("clock") {
-		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
+		d.add("clock", nil, language.Sayf("%s", d.now().In(zone).Format("2006-01-02 15:04 MST")))
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *databaseCopy) damage(path string) error {
 		s.Kept = beside
 		return errors.New(s.String())
 	}
-	return fmt.Errorf(
+	return language.Sayf(
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
@@ -105,27 +105,27 @@ func (d *Examination) Database() {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
-		d.add("database", nil, "not there yet; the first start makes it")
+		d.add("database", nil, language.Sayf("not there yet; the first start makes it"))
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
+		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), nil)
 		return
 	case err != nil:
-		d.addRead("database", err, "")
+		d.addRead("database", err, nil)
 		return
 	case info.Mode().Perm()&0o077 != 0:
-		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
-			"")
+		d.add("database", language.Sayf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
+			nil)
 		return
 	case info.Size() > mostCopied:
-		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
+		d.add("database", nil, language.Sayf("%d MB, which is too much to be looked at here", info.Size()>>20))
 		return
 	}
 	d.store, err = copyDatabase(path, len(left) > 0)
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.damage(path)
 	}
-	d.addRead("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.addRead("database", appliance.WhyMissing(d.Data, left, err), language.Sayf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
 // copyDatabase opens a copy. Errors are those of the database itself, in which
@@ -139,13 +139,13 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	// The same lock as its own program takes; it is given up with the file.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return nil,
-			fmt.Errorf(
+			language.Sayf(
 				"%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)",
 				path)
 	}
 	dir, err := os.MkdirTemp("", "perch-doctor-*")
 	if err != nil {
-		return nil, fmt.Errorf("copy the database to look at it: %w", err)
+		return nil, language.Sayf("copy the database to look at it: %w", err)
 	}
 	c := &databaseCopy{dir: dir}
 	target := filepath.Join(dir, filepath.Base(path))
@@ -187,33 +187,22 @@ func (d *Examination) unit(ctx context.Context) {
 		return
 	}
 	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
-		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
+		d.add("unit", language.Sayf("perch.service is masked and cannot start; systemctl unmask perch"), nil)
 		return
 	}
 	if own && packaged {
 		d.add("unit",
-			fmt.Errorf(
-				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
+			language.Sayf(
+				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), nil)
 		return
 	}
 	text, err := d.services(ctx)
 	if err != nil {
-		d.add("unit", fmt.Errorf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), "")
+		d.add("unit", language.Sayf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), nil)
 		return
 	}
 	fine, err := ReadUnit(text)
 	d.add("unit", err, fine)
-}
-
-// times is how often a unit was restarted, in words.
-func times(n int) string {
-	switch n {
-	case 0:
-		return ""
-	case 1:
-		return " (once so far)"
-	}
-	return fmt.Sprintf(" (%d times so far)", n)
 }
 
 // AskSystemd asks for the unit's properties, a line each.
@@ -230,34 +219,41 @@ func AskSystemd(ctx context.Context) (string, error) {
 const misconfiguredStatus = "2"
 
 // ReadUnit is the condition of a unit that has these properties.
-func ReadUnit(text string) (fine string, err error) {
+func ReadUnit(text string) (fine *language.Said, err error) {
 	is := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		is[name] = value
 	}
 	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
-	why := "journalctl -u perch -n 50 says why"
+	why := language.Sayf("journalctl -u perch -n 50 says why")
 	if is["ExecMainStatus"] == misconfiguredStatus {
-		why = "its configuration has faults: sudo perch check-config names them"
+		why = language.Sayf("its configuration has faults: sudo perch check-config names them")
 	}
+	ends := is["SubState"] == "auto-restart" || is["ActiveState"] == "activating" && restarts > 0
 	switch {
 	case is["ActiveState"] == "failed":
-		return "", fmt.Errorf("perch.service has failed (%s); %s", is["Result"], why)
-	case is["SubState"] == "auto-restart", is["ActiveState"] == "activating" && restarts > 0:
-		return "", fmt.Errorf("perch.service ends again and again%s; %s", times(restarts), why)
+		return nil, language.Sayf("perch.service has failed (%s); %w", is["Result"], why)
+	case ends && restarts == 0:
+		return nil, language.Sayf("perch.service ends again and again; %w", why)
+	case ends && restarts == 1:
+		return nil, language.Sayf("perch.service ends again and again (once so far); %w", why)
+	case ends:
+		return nil, language.Sayf("perch.service ends again and again (%d times so far); %w", restarts, why)
 	case is["ActiveState"] == "activating":
-		return "perch.service is starting", nil
+		return language.Sayf("perch.service is starting"), nil
 	case is["NeedDaemonReload"] == "yes":
-		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
+		return nil, language.Sayf("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
 	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
-		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
-	case is["ActiveState"] == "active" && restarts > 0:
-		return fmt.Sprintf("perch.service is active; it was restarted%s, and %s", times(restarts), why), nil
+		return nil, language.Sayf("perch.service runs, and would not after the next boot; systemctl enable perch")
+	case is["ActiveState"] == "active" && restarts == 1:
+		return language.Sayf("perch.service is active; it was restarted once so far, and %w", why), nil
+	case is["ActiveState"] == "active" && restarts > 1:
+		return language.Sayf("perch.service is active; it was restarted (%d times so far), and %w", restarts, why), nil
 	case is["ActiveState"] == "active":
-		return "perch.service is active", nil
+		return language.Sayf("perch.service is active"), nil
 	}
-	return "perch.service is " + is["ActiveState"] + "; systemctl start perch starts it", nil
+	return language.Sayf("perch.service is %s; systemctl start perch starts it", is["ActiveState"]), nil
 }
 
 // Encryption looks at the certificate.
@@ -267,16 +263,16 @@ func (d *Examination) Encryption() {
 	}
 	pair, err := config.ReadCertificate(d.Config.TLS)
 	if err != nil {
-		d.addRead("certificate", err, "")
+		d.addRead("certificate", err, nil)
 		return
 	}
 	switch err := config.Expiry(pair.Leaf, time.Now()); {
 	case errors.Is(err, config.ErrDates):
-		d.add("certificate", err, "")
+		d.add("certificate", err, nil)
 	case err != nil:
-		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: "certificate", Note: err.Error()})
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: "certificate", Note: err.Error(), said: language.SaidBy(err)})
 	default:
-		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+		d.add("certificate", nil, language.Sayf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
 	}
 }
 
@@ -284,7 +280,7 @@ func (d *Examination) Encryption() {
 func (d *Examination) Secrets() {
 	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
-		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What, said: w.Said})
 	}
 	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
 	ours := 0
@@ -296,11 +292,11 @@ func (d *Examination) Secrets() {
 		}
 		ours++
 		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
+			d.add("secrets", language.Sayf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), nil)
 			found = append(found, config.Warning{})
 		}
 	}
 	if len(found) == 0 && ours > 0 {
-		d.add("secrets", nil, "nobody but their owner can read them")
+		d.add("secrets", nil, language.Sayf("nobody but their owner can read them"))
 	}
 }

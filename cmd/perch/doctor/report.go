@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/gateway/admin"
+	"perch/language"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -20,7 +22,16 @@ import (
 type finding struct {
 	Ok         bool
 	Part, Note string
-	warn       bool // it works, and should be mended all the same
+	warn       bool           // it works, and should be mended all the same
+	said       *language.Said // the note, where it is a sentence with words in other languages
+}
+
+// sentence is the note, as a part of another.
+func (f finding) sentence() error {
+	if f.said != nil {
+		return f.said
+	}
+	return errors.New(f.Note)
 }
 
 // mark is what a line begins with.
@@ -51,7 +62,10 @@ func (d *Examination) sorted() []finding {
 func (d *Examination) Items() (all []admin.Finding) {
 	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
 	for _, f := range d.sorted() {
-		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works")})
+		if f.Note == "" {
+			f.said = language.Sayf("works")
+		}
+		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works"), Said: f.said})
 	}
 	return all
 }
@@ -93,15 +107,15 @@ func oneSentence(note string) string {
 	return strings.Join(parts, "; ")
 }
 
-// numbered is a number of things in words.
-func numbered(n int, one, many string) string {
+// robots is how many there are.
+func robots(n int) *language.Said {
 	switch n {
 	case 0:
-		return "no " + one
+		return language.Sayf("no robot")
 	case 1:
-		return "1 " + one
+		return language.Sayf("1 robot")
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return language.Sayf("%d robots", n)
 }
 
 // ShowSecrets prints the generated passwords.

@@ -3,6 +3,7 @@
 
 import { html, type TemplateResult } from "lit";
 import type { Refusal } from "./api.js";
+import { inWords, type Sentence } from "./findings.js";
 import { language, message } from "./words.js";
 
 // Said is what is shown, a part of which may be marked as English.
@@ -11,6 +12,11 @@ export type Said = string | TemplateResult;
 // english is a sentence of the server's.
 export function english(text: string | undefined): Said {
   return language() === "en" || !text ? text ?? "" : html`<span lang="en">${text}</span>`;
+}
+
+// told is a note of the server's in the page's language, where its sentence has words there.
+export function told(note: string | undefined, sentence: Sentence | null | undefined): Said {
+  return (sentence ? inWords(sentence) : undefined) ?? english(note);
 }
 
 // refusal is why the server has refused something. Where the page's own sentence ends

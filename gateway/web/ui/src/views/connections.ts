@@ -2,7 +2,8 @@
 
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
-import { english } from "../lib/said.js";
+import type { Sentence } from "../lib/findings.js";
+import { english, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
 import { list } from "./list.js";
@@ -33,7 +34,7 @@ interface Relay {
 interface Connections {
   skins: Skin[] | null;
   agents: Agent[] | null;
-  homeassistant?: { ok: boolean; note?: string };
+  homeassistant?: { ok: boolean; note?: string; said?: Sentence };
   relays?: Relay[];
 }
 
@@ -77,7 +78,7 @@ export class ConnectionsView extends View {
       <p class="lead">${t("about")}</p>
       <p-card heading=${t("homeassistant")}>
         <p class="row" id="homeassistant"><span class="tag ${ha?.ok ? "ok" : ""}">${t(ha?.ok ? "connected" : "notConnected")}</span>
-          ${ha?.note ? html`<span class="grow">${english(ha.note)}</span>` : nothing}</p>
+          ${ha?.note ? html`<span class="grow">${told(ha.note, ha.said)}</span>` : nothing}</p>
       </p-card>
       <p-card heading=${t("skins")}>${skins.length === 0
         ? html`<p-empty heading=${t("skinsNone")}>${t("skinsHint")}</p-empty>`

@@ -2,7 +2,8 @@
 
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
-import { english, part } from "../lib/said.js";
+import type { Sentence } from "../lib/findings.js";
+import { part, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
 import { list } from "./list.js";
@@ -14,7 +15,7 @@ interface Item {
   ok: boolean;
   level?: string;
   note?: string;
-  cure?: string;
+  said?: Sentence;
 }
 
 const levels = ["problem", "warning", "ok"] as const;
@@ -29,8 +30,6 @@ export class DoctorView extends View {
   static styles = [View.styles, list, css`
     .item { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: 0.3rem 1rem; padding: 0.8rem 0; border-bottom: 1px solid var(--line); }
     .item:last-child { border-bottom: 0; padding-bottom: 0; } .item:first-child { padding-top: 0; }
-    .cure { margin-top: 0.4rem; display: grid; gap: 0.2rem; }
-    .cure .what { white-space: pre-wrap; }
     .total { font-size: 1.1rem; font-weight: 600; }
     @media (max-width: 40rem) { .item { grid-template-columns: minmax(0, 1fr); } }
   `];
@@ -81,8 +80,7 @@ export class DoctorView extends View {
     return html`<li class="item" data-test="item" data-level=${l}>
       <div><span class="tag ${l === "problem" ? "bad" : l === "warning" ? "warn" : "ok"}">${t(l)}</span></div>
       <div><h3>${part(i.name)}</h3>
-        ${i.note ? html`<p>${english(i.note)}</p>` : nothing}
-        ${i.cure && l !== "ok" ? html`<div class="cure well"><p class="small muted">${t("cure")}</p><p class="what">${english(i.cure)}</p></div>` : nothing}
+        ${i.note ? html`<p>${told(i.note, i.said)}</p>` : nothing}
       </div></li>`;
   }
 }

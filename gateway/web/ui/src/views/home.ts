@@ -5,7 +5,8 @@ import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
-import { english, part } from "../lib/said.js";
+import type { Sentence } from "../lib/findings.js";
+import { english, part, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
 import type { Wish } from "./home.waiting.js";
@@ -16,7 +17,7 @@ import "./home.waiting.js";
 
 const say = catalogue("home");
 
-interface Part { name: string; ok: boolean; vital: boolean; note?: string }
+interface Part { name: string; ok: boolean; vital: boolean; note?: string; said?: Sentence }
 interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }
 interface Question { id: string; text: string; robot: string; asked: string; until: string }
 interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean }
@@ -167,7 +168,7 @@ export class HomeView extends View {
   private faulty() {
     if (this.parts.length === 0) return nothing;
     return html`<p-card heading=${say("parts")}><a slot="actions" class="link small" href="#/doctor">${say("toDoctor")}</a>
-      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${english(p.note)}</p></li>`)}</ul></p-card>`;
+      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${told(p.note, p.said)}</p></li>`)}</ul></p-card>`;
   }
 
   private away() {

@@ -3,7 +3,6 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
-import { english } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
@@ -97,7 +96,7 @@ export class SettingsView extends View {
       ${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}
       ${this.theirs ? html`<div class="warning row" role="alert"><p class="grow">${t("otherChanged")}</p>
         <p-button @click=${() => (this.conflict = true)} id="compare">${t("compare")}</p-button></div>` : nothing}
-      ${this.warnings.length > 0 ? html`<details class="well"><summary>${t("warnings")} (${this.warnings.length})</summary><ul>${this.warnings.map((w) => html`<li>${english(inWords(w))}</li>`)}</ul></details>` : nothing}
+      ${this.warnings.length > 0 ? html`<details class="well"><summary>${t("warnings")} (${this.warnings.length})</summary><ul>${this.warnings.map((w) => html`<li>${inWords(w)}</li>`)}</ul></details>` : nothing}
       <div class="row" role="group" aria-label=${t("how")}>${(["form", "text"] as const).map((m) => html`
         <p-button pressed=${this.mode === m ? "true" : "false"} @click=${() => this.show(m)} data-test=${m}>${t(m)}</p-button>`)}</div>
       ${this.mode === "form"

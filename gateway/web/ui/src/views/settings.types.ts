@@ -1,5 +1,9 @@
 // The configuration as the server shows it.
 
+import { html } from "lit";
+import type { Sentence } from "../lib/findings.js";
+import { english, part, told, type Said } from "../lib/said.js";
+
 export interface Key {
   key: string;
   type: "duration" | "text" | "number" | "bool" | "choice" | "list" | "secret" | string;
@@ -23,6 +27,7 @@ export interface Fault {
 export interface Warning {
   part?: string;
   what?: string;
+  said?: Sentence;
 }
 
 export interface Shown {
@@ -47,9 +52,10 @@ export interface Checked {
 // Changes are values by their keys; null uses the default, and of a list's entry removes it.
 export type Changes = ReadonlyMap<string, unknown>;
 
-export function inWords(w: Warning | string): string {
-  if (typeof w === "string") return w;
-  return w.part ? `${w.part}: ${w.what ?? ""}` : w.what ?? "";
+// inWords is a warning, with the part that it is of.
+export function inWords(w: Warning | string): Said {
+  if (typeof w === "string") return english(w);
+  return w.part ? html`${part(w.part)}: ${told(w.what, w.said)}` : told(w.what, w.said);
 }
 
 // plain is a value as a form shows it.

@@ -1,0 +1,124 @@
+package language
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// whole is a text of a program that may be put together of several.
+func whole(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		return whole(n.X) + whole(n.Y)
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+			return text
+		}
+	}
+	return ""
+}
+
+// holdsFindings: every language but English has each sentence that a program says with Sayf,
+// with all its values, and no other. A format without a word of its own is that of every language.
+func holdsFindings(t *testing.T, formats map[string]string) {
+	t.Helper()
+	if len(formats) < 100 {
+		t.Fatalf("only %d sentences were found: %v", len(formats), slices.Sorted(maps.Keys(formats)))
+	}
+	for _, tag := range All()[1:] {
+		name := filepath.Join(string(tag), "findings.json")
+		own := findings(t, tag)
+		for _, format := range slices.Sorted(maps.Keys(formats)) {
+			if !strings.ContainsFunc(verbs.ReplaceAllString(format, ""), unicode.IsLetter) {
+				delete(own, format)
+				continue
+			}
+			said, has := own[format]
+			if !has {
+				t.Errorf("%s lacks %q of %s", name, format, formats[format])
+			}
+			if got, want := places(said), len(verbs.FindAllString(format, -1)); has && (strings.TrimSpace(said) == "" || got != upTo(want)) {
+				t.Errorf("%s says %q with the values %s; English has %d: %q", name, said, got, want, format)
+			}
+			delete(own, format)
+		}
+		for format := range own {
+			t.Errorf("%s has %q, which no program says", name, format)
+		}
+	}
+}
+
+func findings(t *testing.T, tag Tag) (own map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(string(tag), "findings.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// places are the numbers of a sentence's values, each once.
+func places(text string) string {
+	var all []string
+	for _, m := range regexp.MustCompile(`\{(\d+)\}`).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " ")
+}
+
+func upTo(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, strconv.Itoa(i+1))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestSaid: a sentence is an error in English, and keeps its format and its values, also
+// where it is within another and where it has come over a socket.
+func TestSaid(t *testing.T) {
+	cause := errors.New("it is gone")
+	why := Sayf("%s is busy", "a")
+	s := Sayf("%q fails %d times (%w, %w); %.1f", "x", 3, why, cause, 1.25)
+	if got := s.Error(); got != `"x" fails 3 times (a is busy, it is gone); 1.2` || !errors.Is(s, cause) || !errors.Is(s, why) {
+		t.Errorf("it says %s", got)
+	}
+	text, err := json.Marshal(s)
+	if want := `["%q fails %d times (%w, %w); %.1f","\"x\"","3",["%s is busy","a"],"it is gone","1.2"]`; err != nil || string(text) != want {
+		t.Errorf("its JSON is %s, %v", text, err)
+	}
+	var read *Said
+	if err := json.Unmarshal(text, &read); err != nil || read.Error() != s.Error() {
+		t.Errorf("read, it says %v, %v", read, err)
+	}
+	if again, err := json.Marshal(read); err != nil || string(again) != string(text) {
+		t.Errorf("read, its JSON is %s, %v", again, err)
+	}
+	for err, want := range map[error]*Said{nil: nil, cause: nil, s: s, errors.Join(s, nil): s, fmt.Errorf("%w", s): s, fmt.Errorf("open: %w", s): nil} {
+		if got := SaidBy(err); got != want {
+			t.Errorf("%v is said by %v", err, got)
+		}
+	}
+	deep := strings.Repeat(`["%s",`, 40) + `"x"` + strings.Repeat(`]`, 40)
+	for _, bad := range []string{`{}`, `[]`, `[1]`, `["%s",1]`, `["%s",{}]`, `["%s",[]]`, deep} {
+		if err := json.Unmarshal([]byte(bad), new(Said)); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}

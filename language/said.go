@@ -1,0 +1,117 @@
+package language
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// Said is a sentence that a program says in English, with what other languages need of it:
+// its format, which names it in their catalogues (findings.json), and its values. It is an
+// error, too. Its JSON is [format, value, ...]; a value is a text, or a sentence again.
+type Said struct {
+	format string
+	values []any // string or *Said
+	err    error // in English, with what it wraps
+}
+
+// Sayf makes a sentence as fmt.Errorf makes an error. Its format is a literal: a test looks
+// for those in the programs.
+func Sayf(format string, values ...any) *Said {
+	s := &Said{format: format, err: fmt.Errorf(format, values...)}
+	for i, verb := range verbs.FindAllString(format, -1) {
+		if i >= len(values) {
+			break // vet finds it
+		}
+		err, _ := values[i].(error)
+		if own := SaidBy(err); own != nil {
+			s.values = append(s.values, own)
+			continue
+		}
+		if verb == "%w" {
+			verb = "%v"
+		}
+		s.values = append(s.values, fmt.Sprintf(verb, values[i]))
+	}
+	return s
+}
+
+// verbs are the places of a format.
+var verbs = regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]`)
+
+// SaidBy is the sentence that an error is, if it is one. What is wrapped in other words is none.
+func SaidBy(err error) *Said {
+	var s *Said
+	if err == nil || !errors.As(err, &s) || s.Error() != err.Error() {
+		return nil
+	}
+	return s
+}
+
+// Error is the sentence in English.
+func (s *Said) Error() string { return s.err.Error() }
+
+// Unwrap is for errors.Is.
+func (s *Said) Unwrap() error { return s.err }
+
+// MarshalJSON implements json.Marshaler.
+func (s *Said) MarshalJSON() ([]byte, error) {
+	return json.Marshal(append([]any{s.format}, s.values...))
+}
+
+// deepest bounds how far sentences are within sentences.
+const deepest = 8
+
+// UnmarshalJSON implements json.Unmarshaler: a command has asked an appliance.
+func (s *Said) UnmarshalJSON(text []byte) error {
+	var all []json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	read, err := said(all, deepest)
+	if err == nil {
+		*s = *read
+	}
+	return err
+}
+
+func said(all []json.RawMessage, depth int) (*Said, error) {
+	if len(all) == 0 || depth == 0 {
+		return nil, errors.New("a sentence is a list of its format and its values")
+	}
+	s := &Said{}
+	if err := json.Unmarshal(all[0], &s.format); err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, value := range all[1:] {
+		var plain string
+		var within []json.RawMessage
+		if json.Unmarshal(value, &plain) == nil {
+			s.values, texts = append(s.values, plain), append(texts, plain)
+			continue
+		}
+		if err := json.Unmarshal(value, &within); err != nil {
+			return nil, err
+		}
+		own, err := said(within, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		s.values, texts = append(s.values, own), append(texts, own.Error())
+	}
+	s.err = errors.New(filled(s.format, texts))
+	return s, nil
+}
+
+// filled is a format with its values, which are written as they are.
+func filled(format string, values []string) string {
+	i := -1
+	return verbs.ReplaceAllStringFunc(format, func(verb string) string {
+		if i++; i < len(values) {
+			return values[i]
+		}
+		return verb
+	})
+}
