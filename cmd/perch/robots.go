@@ -12,6 +12,7 @@ import (
 
 	"perch/command"
 	"perch/device"
+	"perch/gateway/admin"
 )
 
 // robotKeys are those of robot set.
@@ -73,8 +74,25 @@ func setCommand() *cobra.Command {
 				change[key] = value
 			}
 			var d deviceLine
-			return r.ask(c, http.MethodPut, robotAt(args[0]), change, &d, func(out io.Writer) { d.write(out) })
+			err := r.ask(c, http.MethodPut, robotAt(args[0]), change, &d, func(out io.Writer) { d.write(out) })
+			if err != nil || change["language"] == "" || r.json {
+				return err
+			}
+			return r.warnOfLanguage(c)
 		},
+	})
+}
+
+// warnOfLanguage says of a language that robots are set to what the appliance lacks, as
+// check-config does for those of the configuration.
+func (r *target) warnOfLanguage(c *cobra.Command) error {
+	var status admin.Status
+	return r.ask(c, http.MethodGet, "/api/v1/status", nil, &status, func(out io.Writer) {
+		for _, p := range status.Parts {
+			if p.Name == "language" {
+				fmt.Fprintf(out, "warning: language: %s\n", device.Plain(p.Note))
+			}
+		}
 	})
 }
 
