@@ -110,7 +110,8 @@ func TestSaid(t *testing.T) {
 	if again, err := json.Marshal(read); err != nil || string(again) != string(text) {
 		t.Errorf("read, its JSON is %s, %v", again, err)
 	}
-	for err, want := range map[error]*Said{nil: nil, cause: nil, s: s, errors.Join(s, nil): s, fmt.Errorf("%w", s): s, fmt.Errorf("open: %w", s): nil} {
+	for err, want := range map[error]*Said{nil: nil, cause: nil, s: s, errors.Join(s, nil): s, fmt.Errorf("%w", s): s,
+		fmt.Errorf("open: %w", s): nil} {
 		if got := SaidBy(err); got != want {
 			t.Errorf("%v is said by %v", err, got)
 		}

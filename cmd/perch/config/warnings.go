@@ -45,7 +45,8 @@ func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	}
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
-			all = append(all, warning("data", language.Sayf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)))
+			all = append(all, warning("data",
+				language.Sayf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)))
 		}
 	}
 	return all

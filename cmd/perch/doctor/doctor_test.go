@@ -344,8 +344,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			if len(of) == 0 {
 				t.Fatalf("it found only %+v", d.Findings)
 			}
-			if english := slices.Contains([]string{"a broker's port in use", "a broker that is not there", "a database that is none"}, what); english !=
-				(of[0].said == nil) {
+			english := slices.Contains([]string{"a broker's port in use", "a broker that is not there", "a database that is none"}, what)
+			if english != (of[0].said == nil) {
 				t.Errorf("%q has words in other languages: %v", of[0].Note, !english)
 			}
 			for _, word := range c.says {

@@ -167,7 +167,8 @@ func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine *l
 }
 
 // trySynthesizer has a synthesizer say the sentence that the recognizers are given.
-func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice.Options, text string) (took time.Duration, fine *language.Said, err error) {
+func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice.Options, text string) (
+	took time.Duration, fine *language.Said, err error) {
 	var pcm []int16
 	began := time.Now()
 	err = n.Synthesizer.Synthesize(ctx, text, o, func(piece []int16) error {
