@@ -122,13 +122,13 @@ func TestPausesDoNotEndAnUtterance(t *testing.T) {
 }
 
 func TestDTXPacketsAreSmallAndSilent(t *testing.T) {
-	e := newEncoder(t, voice.MicRate)
-	if err := e.LikeRobot(); err != nil {
+	e, err := voice.NewMicEncoder()
+	if err != nil {
 		t.Fatal(err)
 	}
 	small := 0
 	var packets [][]byte
-	err := e.Encode(make([]int16, samples(5*time.Second)), func(p []byte) error {
+	err = e.Encode(make([]int16, samples(5*time.Second)), func(p []byte) error {
 		if len(p) <= 10 {
 			small++
 		}

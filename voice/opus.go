@@ -69,29 +69,41 @@ type Encoder struct {
 	data  [MaxPacket]byte
 }
 
-// speechBitrate is plenty for speech at 24 kHz; a packet is then about 180
-// bytes, far from what a robot's radio minds.
-const speechBitrate = 24000
+// How speech is encoded for a robot's speaker, by the measure of BenchmarkQuality. The
+// application is that of music: its transform comes closer to the sound than the model of
+// a voice does at 24 kbit/s, takes a third of the time to encode and no more to decode,
+// and what is lost of it is concealed better. A packet is about 360 bytes, which a
+// robot's radio does not mind. At complexity 0 consonants are smeared over time.
+const (
+	speechBitrate    = 48000
+	speechComplexity = 5
+)
 
-// NewEncoder returns an encoder for mono PCM at rate.
+// NewEncoder returns an encoder for mono PCM at rate, to be heard.
 func NewEncoder(rate int) (*Encoder, error) {
-	e, err := opus.NewEncoder(rate, 1, opus.AppVoIP)
+	return newEncoder(rate, opus.AppAudio, func(e *opus.Encoder) error {
+		return errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(speechComplexity))
+	})
+}
+
+// NewMicEncoder returns an encoder for mono PCM at MicRate that is set up as the firmware's
+// microphone is: made for voices, lowest complexity, variable rate, and discontinuous
+// transmission, which makes packets of a few bytes in silence.
+func NewMicEncoder() (*Encoder, error) {
+	return newEncoder(MicRate, opus.AppVoIP, func(e *opus.Encoder) error {
+		return errors.Join(e.SetBitrate(24000), e.SetComplexity(0), e.SetVBR(true), e.SetDTX(true))
+	})
+}
+
+func newEncoder(rate int, application opus.Application, setUp func(*opus.Encoder) error) (*Encoder, error) {
+	e, err := opus.NewEncoder(rate, 1, application)
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus encoder for %d Hz: %w", rate, err)
 	}
-	// Complexity 5 halves the time a Pi spends on a frame and cannot be heard
-	// from 10 on a robot's speaker.
-	if err := errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(5)); err != nil {
+	if err := setUp(e); err != nil {
 		return nil, fmt.Errorf("set up the Opus encoder: %w", err)
 	}
 	return &Encoder{opus: e, frame: rate * int(FrameDuration.Milliseconds()) / 1000}, nil
-}
-
-// LikeRobot sets the encoder up as the firmware's microphone is: lowest
-// complexity, variable rate, and discontinuous transmission, which makes
-// packets of a few bytes in silence.
-func (e *Encoder) LikeRobot() error {
-	return errors.Join(e.opus.SetComplexity(0), e.opus.SetVBR(true), e.opus.SetDTX(true))
 }
 
 // Encode takes any length of PCM and calls out for every full packet in it.

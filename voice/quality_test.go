@@ -11,31 +11,44 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hraban/opus"
 )
 
 // These benchmarks are what speechBitrate, the encoder's complexity and the resampler
 // were chosen by: what each makes of speech, by a measure, and what it costs.
 
-// heardBands are bandEdges up to what a robot's speaker of 24 kHz can give.
-var heardBands = append(slices.Clone(bandEdges[:]), 6400, 7700, 9500, 12000)
+// resolution is how a sound is compared: in pieces of so many samples, a power of two, and
+// in these bands, in Hz. What a codec smears over frequencies shows in long pieces, what it
+// smears over time, before a consonant, in short ones.
+type resolution struct {
+	span  int
+	bands []int
+}
 
-// heard is the power in each band of each 10 ms or so of a sound of 24 kHz, in dB.
-func heard(pcm []int16) (all [][]float64) {
-	const span, step = 512, 256
-	for at := 0; at+span <= len(pcm); at += step {
-		x := make([]complex128, span)
-		for i, s := range pcm[at : at+span] {
-			x[i] = complex(float64(s)*(0.5-0.5*math.Cos(2*math.Pi*float64(i)/span)), 0)
+var (
+	inPitch = resolution{512, append(slices.Clone(bandEdges[:]), 6400, 7700, 9500, 12000)}
+	inTime  = resolution{128, []int{200, 770, 1480, 2700, 4400, 6400, 9500, 12000}}
+)
+
+// heard is the power in each band of each piece of a sound of 24 kHz, in dB.
+func (r resolution) heard(pcm []int16) (all [][]float64) {
+	for at := 0; at+r.span <= len(pcm); at += r.span / 2 {
+		x := make([]complex128, r.span)
+		for i, s := range pcm[at : at+r.span] {
+			x[i] = complex(float64(s)*(0.5-0.5*math.Cos(2*math.Pi*float64(i)/float64(r.span))), 0)
 		}
 		x = transform(x)
-		power := make([]float64, len(heardBands)-1)
+		power := make([]float64, len(r.bands)-1)
 		for band := range power {
 			sum := 1.0 // the quietest sound of 16 bits
-			for bin := heardBands[band] * span / SpeakerRate; bin < heardBands[band+1]*span/SpeakerRate; bin++ {
+			for bin := r.bands[band] * r.span / SpeakerRate; bin < r.bands[band+1]*r.span/SpeakerRate; bin++ {
 				sum += real(x[bin])*real(x[bin]) + imag(x[bin])*imag(x[bin])
 			}
 			power[band] = 10 * math.Log10(sum)
@@ -70,13 +83,13 @@ const audible = 50
 // distance is how far a sound is from what it was made of, as the mean over time of the
 // root mean square over the bands, in dB. Both are 24 kHz and begin together; what cannot
 // be heard in either counts as equal. 0 is the same sound, 1 dB hardly to be told.
-func distance(from, to []int16) float64 {
-	a, b := heard(from), heard(to)
+func (r resolution) distance(from, to []int16) (mean, p99 float64) {
+	a, b := r.heard(from), r.heard(to)
 	floor := 0.0
 	for _, bands := range a {
 		floor = max(floor, slices.Max(bands)-audible)
 	}
-	sum, n := 0.0, 0
+	var all []float64
 	for i := range min(len(a), len(b)) {
 		square, speaks := 0.0, false
 		for band := range a[i] {
@@ -85,10 +98,14 @@ func distance(from, to []int16) float64 {
 			speaks = speaks || one > floor
 		}
 		if speaks {
-			sum, n = sum+math.Sqrt(square/float64(len(a[i]))), n+1
+			all = append(all, math.Sqrt(square/float64(len(a[i]))))
 		}
 	}
-	return sum / float64(n)
+	slices.Sort(all)
+	for _, one := range all {
+		mean += one / float64(len(all))
+	}
+	return mean, all[len(all)*99/100]
 }
 
 // aligned is a sound without its delay against another, of at most 40 ms.
@@ -193,31 +210,70 @@ func packets(b *testing.B, e *Encoder, pcm []int16) (all [][]byte, bytesOf int) 
 
 func BenchmarkQuality(b *testing.B) {
 	pcm := speech(b)
-	for _, kbit := range []int{12, 16, 24, 32, 48} {
-		for _, complexity := range []int{0, 3, 5, 8, 10} {
-			b.Run(fmt.Sprintf("kbit=%d/complexity=%d", kbit, complexity), func(b *testing.B) {
-				var took time.Duration
-				var off float64
-				count, size := 0, 0
-				for b.Loop() {
-					e, err := NewEncoder(SpeakerRate)
-					if err != nil {
-						b.Fatal(err)
+	for _, application := range []opus.Application{opus.AppVoIP, opus.AppAudio} {
+		name := map[opus.Application]string{opus.AppVoIP: "voip", opus.AppAudio: "audio"}[application]
+		for _, kbit := range []int{24, 32, 48, 64} {
+			for _, complexity := range []int{0, 1, 3, 5, 10} {
+				b.Run(fmt.Sprintf("%s/kbit=%d/complexity=%d", name, kbit, complexity), func(b *testing.B) {
+					runtime.LockOSThread()
+					defer runtime.UnlockOSThread()
+					var encoding, decoding time.Duration
+					var pitch, timing, worst, lossy float64
+					count, size := 0, 0
+					for b.Loop() {
+						e, err := NewEncoder(SpeakerRate)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if e.opus, err = opus.NewEncoder(SpeakerRate, 1, application); err != nil {
+							b.Fatal(err)
+						}
+						if err := errors.Join(e.opus.SetBitrate(1000*kbit), e.opus.SetComplexity(complexity)); err != nil {
+							b.Fatal(err)
+						}
+						began := threadCPU(b)
+						all, n := packets(b, e, pcm)
+						encoded := threadCPU(b)
+						whole := played(b, all, false)
+						encoding, decoding = encoding+encoded-began, decoding+threadCPU(b)-encoded
+						count, size = count+len(all), size+n
+						if pitch == 0 {
+							whole := aligned(pcm, whole)
+							pitch, _ = inPitch.distance(pcm, whole)
+							timing, worst = inTime.distance(pcm, whole)
+							lose(all, 3)
+							lossy, _ = inPitch.distance(whole, aligned(whole, played(b, all, true)))
+						}
 					}
-					if err := errors.Join(e.opus.SetBitrate(1000*kbit), e.opus.SetComplexity(complexity)); err != nil {
-						b.Fatal(err)
-					}
-					began := time.Now()
-					all, n := packets(b, e, pcm)
-					took, count, size = took+time.Since(began), count+len(all), size+n
-					if off == 0 {
-						off = distance(pcm, aligned(pcm, played(b, all, false)))
-					}
-				}
-				b.ReportMetric(float64(took.Microseconds())/float64(count), "us/packet")
-				b.ReportMetric(float64(size)*8/float64(count)/float64(FrameDuration.Milliseconds()), "kbit/s")
-				b.ReportMetric(off, "dB-off")
-			})
+					b.ReportMetric(float64(encoding.Microseconds())/float64(count), "us-encode")
+					b.ReportMetric(float64(decoding.Microseconds())/float64(count), "us-decode")
+					b.ReportMetric(float64(size)*8/float64(count)/float64(FrameDuration.Milliseconds()), "kbit/s")
+					b.ReportMetric(pitch, "dB-off")
+					b.ReportMetric(timing, "dB-off-in-time")
+					b.ReportMetric(worst, "dB-off-in-time-p99")
+					b.ReportMetric(lossy, "dB-off-3%-lost")
+				})
+			}
+		}
+	}
+}
+
+// threadCPU is how long this thread has had a core, whatever else the machine does.
+func threadCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(1 /* RUSAGE_THREAD */, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// lose loses so many packets of a hundred, the same each time.
+func lose(all [][]byte, percent int) {
+	chance := rand.New(rand.NewPCG(1, 1))
+	for i := range all {
+		if chance.IntN(100) < percent {
+			all[i] = nil
 		}
 	}
 }
@@ -238,13 +294,8 @@ func BenchmarkLoss(b *testing.B) {
 					}
 					all, _ := packets(b, e, pcm)
 					whole := played(b, all, false)
-					chance := rand.New(rand.NewPCG(1, 1))
-					for i := range all {
-						if chance.IntN(100) < percent {
-							all[i] = nil
-						}
-					}
-					off = distance(whole, played(b, all, conceal))
+					lose(all, percent)
+					off, _ = inPitch.distance(whole, played(b, all, conceal))
 				}
 				b.ReportMetric(off, "dB-off")
 			})
@@ -266,7 +317,7 @@ func BenchmarkResamplers(b *testing.B) {
 				began := time.Now()
 				back := NewResampler(rate, SpeakerRate).Resample(there)
 				took, n = took+time.Since(began), n+1
-				off = distance(pcm, aligned(pcm, back))
+				off, _ = inPitch.distance(pcm, aligned(pcm, back))
 			}
 			b.ReportMetric(float64(took.Microseconds())/float64(n)/(float64(len(pcm))/SpeakerFrame), "us/packet")
 			b.ReportMetric(off, "dB-off")

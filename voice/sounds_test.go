@@ -122,8 +122,8 @@ func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
 // throughOpus is what arrives of a sound that a robot sends.
 func throughOpus(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
-	e := newEncoder(t, voice.MicRate)
-	if err := e.LikeRobot(); err != nil {
+	e, err := voice.NewMicEncoder()
+	if err != nil {
 		t.Fatal(err)
 	}
 	d := newDecoder(t, voice.MicRate)

@@ -412,10 +412,7 @@ func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Du
 // microphone is what a robot says, as it sends it.
 func microphone(b *testing.B) (packets [][]byte) {
 	b.Helper()
-	mic, err := voice.NewEncoder(voice.MicRate)
-	if err == nil {
-		err = mic.LikeRobot()
-	}
+	mic, err := voice.NewMicEncoder()
 	if err == nil {
 		err = mic.Encode(appliancetest.Sentences(b, loadText)[0].PCM, func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil })
 	}

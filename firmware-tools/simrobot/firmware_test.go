@@ -113,7 +113,7 @@ func TestUpgradeTool(t *testing.T) {
 			s.quiet(1500 * time.Millisecond)
 			s.text(stt, ttsStart, sentence)
 			time.Sleep(60 * time.Millisecond)
-			s.to <- arrival{data: append([]byte{0, 0, 0, byte(len(tone))}, tone...)} // the bootstrap selected framing 3
+			s.to <- arrival{data: append([]byte{0, 0, byte(len(tone) >> 8), byte(len(tone))}, tone...)} // the bootstrap selected framing 3
 			s.text(ttsStop)
 		}
 		<-s.closed

@@ -27,11 +27,8 @@ type mic struct {
 }
 
 func newMic(seed uint64) (*mic, error) {
-	e, err := voice.NewEncoder(voice.MicRate)
+	e, err := voice.NewMicEncoder()
 	if err != nil {
-		return nil, err
-	}
-	if err := e.LikeRobot(); err != nil {
 		return nil, err
 	}
 	return &mic{encoder: e, rand: rand.New(rand.NewPCG(seed, 1))}, nil

@@ -269,11 +269,8 @@ var vowels struct {
 // spokenBy is somebody whose voice has a period of its own, in samples.
 func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	t.Helper()
-	encoder, err := voice.NewEncoder(voice.MicRate)
+	encoder, err := voice.NewMicEncoder()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := encoder.LikeRobot(); err != nil {
 		t.Fatal(err)
 	}
 	var into *[][]byte

@@ -11,11 +11,12 @@ import (
 )
 
 // syllables are half a second of tone and half a second of silence, by turns.
+// As in all speech the mean is zero: a step of it is not heard, and takes a codec long to forget.
 func syllables(seconds int) []int16 {
 	pcm := make([]int16, seconds*voice.SpeakerRate)
 	for i := range pcm {
 		if i/(voice.SpeakerRate/2)%2 == 0 {
-			pcm[i] = int16(i % 100 * 200)
+			pcm[i] = int16(i%100*220 - 10890)
 		}
 	}
 	return pcm

@@ -70,11 +70,8 @@ func addNoise(pcm []int16, amplitude float64) []int16 {
 // overTheAir is pcm encoded and decoded.
 func overTheAir(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
-	encoder, err := voice.NewEncoder(voice.MicRate)
+	encoder, err := voice.NewMicEncoder()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := encoder.LikeRobot(); err != nil {
 		t.Fatal(err)
 	}
 	decoder, err := voice.NewDecoder(voice.MicRate)

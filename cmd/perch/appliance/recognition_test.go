@@ -65,9 +65,9 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 		pcm[i] += int16(r.NormFloat64() * 12)
 	}
 	u := voice.NewUtterance()
-	encoder, err := voice.NewEncoder(voice.MicRate)
+	encoder, err := voice.NewMicEncoder()
 	decoder, err2 := voice.NewDecoder(voice.MicRate)
-	if err := errors.Join(err, err2, encoder.LikeRobot()); err != nil {
+	if err := errors.Join(err, err2); err != nil {
 		t.Error(err)
 		u.Finish()
 		return u
