@@ -221,14 +221,10 @@ func BenchmarkQuality(b *testing.B) {
 					var pitch, timing, worst, lossy float64
 					count, size := 0, 0
 					for b.Loop() {
-						e, err := NewEncoder(SpeakerRate)
+						e, err := newEncoder(SpeakerRate, application, func(e *opus.Encoder) error {
+							return errors.Join(e.SetBitrate(1000*kbit), e.SetComplexity(complexity))
+						})
 						if err != nil {
-							b.Fatal(err)
-						}
-						if e.opus, err = opus.NewEncoder(SpeakerRate, 1, application); err != nil {
-							b.Fatal(err)
-						}
-						if err := errors.Join(e.opus.SetBitrate(1000*kbit), e.opus.SetComplexity(complexity)); err != nil {
 							b.Fatal(err)
 						}
 						began := threadCPU(b)

@@ -89,7 +89,8 @@ func serve(l net.Listener, o Options) (*broker, error) {
 		over: ctx.Done(), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
 	b.confirmations = newConfirmations(b.server, o.Base, o.ClientPrefix, ctx.Done())
-	err := errors.Join(b.server.AddHook(b.authentication, nil), b.server.AddHook(b.confirmations, nil), b.server.AddHook(&packing{}, nil))
+	err := errors.Join(b.server.AddHook(b.authentication, nil), b.server.AddHook(b.confirmations, nil),
+		b.server.AddHook(&packing{prefix: o.ClientPrefix}, nil))
 	if err == nil {
 		err = b.server.AddListener(listeners.NewNet("mqtt", b.listener))
 	}

@@ -15,14 +15,20 @@ import (
 // Assistant's discovery has some ten thousand for each robot that was ever there.
 const leastPacked = 1 << 10
 
-// packedHead begins a payload that is compressed. A payload that comes with it is
-// compressed too, so that what has it is always one of ours.
-const packedHead = "\x00perch\x00"
+// Heads of payloads that are kept otherwise than they came. One that comes with such a head
+// gets another, so that what has it is always one of ours.
+const (
+	packedHead = "\x00perch\x00"
+	packed     = packedHead + "~" // before a compressed payload
+	asItCame   = packedHead + "="
+)
 
-// packing is a hook that keeps large retained messages compressed in memory, and
-// sends them as they were published.
+// packing is a hook that keeps Perch's own large retained messages compressed in memory, and
+// sends them as they were published. Others' are kept as they came: a program could keep a
+// thousand times as much for each subscriber as the memory of this process is bounded to.
 type packing struct {
 	mochi.HookBase
+	prefix  string // how the client ids of Perch's own connections begin
 	writers sync.Pool
 }
 
@@ -32,20 +38,25 @@ func (*packing) ID() string { return "packing" }
 // Provides are the moments that the hook is called at.
 func (*packing) Provides(b byte) bool { return b == mochi.OnPublish || b == mochi.OnPacketEncode }
 
-// OnPublish compresses a payload that is kept. The library's topic is a part of the packet
-// as it came, which would be kept too.
-func (k *packing) OnPublish(_ *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if pk.FixedHeader.Retain && len(pk.Payload) >= leastPacked || bytes.HasPrefix(pk.Payload, []byte(packedHead)) {
+// OnPublish compresses a payload of Perch's that is kept. The library's topic is a part of the
+// packet as it came, which would be kept too.
+func (k *packing) OnPublish(c *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	switch {
+	case pk.FixedHeader.Retain && len(pk.Payload) >= leastPacked && strings.HasPrefix(c.ID, k.prefix):
 		pk.Payload, pk.TopicName = k.pack(pk.Payload), strings.Clone(pk.TopicName)
+	case bytes.HasPrefix(pk.Payload, []byte(packedHead)):
+		pk.Payload = append([]byte(asItCame), pk.Payload...)
 	}
 	return pk, nil
 }
 
-// OnPacketEncode has a client sent what was published.
+// OnPacketEncode has a client sent what was published. A last will has passed OnPublish by:
+// one with such a head is sent without it, and not larger than any packet.
 func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
-	if packed, is := bytes.CutPrefix(pk.Payload, []byte(packedHead)); is {
-		// A last will is not compressed: one that begins like this is sent as it is.
-		if payload, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), mostPacket)); err == nil {
+	if payload, is := bytes.CutPrefix(pk.Payload, []byte(asItCame)); is {
+		pk.Payload = payload
+	} else if compressed, is := bytes.CutPrefix(pk.Payload, []byte(packed)); is {
+		if payload, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(compressed)), mostPacket)); err == nil {
 			pk.Payload = payload
 		}
 	}
@@ -53,14 +64,14 @@ func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packe
 }
 
 func (k *packing) pack(payload []byte) []byte {
-	packed := bytes.NewBufferString(packedHead)
+	out := bytes.NewBufferString(packed)
 	w, there := k.writers.Get().(*flate.Writer)
 	if !there {
 		w, _ = flate.NewWriter(nil, flate.DefaultCompression) // a level that there is
 	}
 	defer k.writers.Put(w)
-	w.Reset(packed)
+	w.Reset(out)
 	_, _ = w.Write(payload) // into memory
 	_ = w.Close()
-	return bytes.Clone(packed.Bytes())
+	return bytes.Clone(out.Bytes())
 }

@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"bufio"
 	"bytes"
+	"net"
 	"strings"
 	"testing"
 )
@@ -10,7 +12,7 @@ import (
 // comes later; a large one takes little memory.
 func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 	b := started(t)
-	publisher, err := login(b.address(), 4, "publisher")
+	publisher, err := login(b.address(), 4, perchClient+".publisher")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
 		large: true, "small": true, large + "!": false, packedHead: true, packedHead + "small": false, packedHead + large: true,
-		string((&packing{}).pack([]byte("inner"))): true,
+		string((&packing{}).pack([]byte("inner"))): true, asItCame: false, packed + "none": true,
 	} {
 		kind := byte(0x30)
 		if kept {
@@ -56,5 +58,58 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 			}
 			later.Close()
 		}
+	}
+}
+
+// TestWhatOthersKeepIsNotCompressed, so that the bound of the broker's memory bounds what each
+// subscriber gets of it.
+func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
+	b := started(t)
+	hoarder, err := login(b.address(), 4, "hoarder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hoarder.Close()
+	there, err := login(b.address(), 4, "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	there.send(t, 0x82, []byte{0, 1}, text("home/#"), []byte{0})
+	there.got(t, 0x90)
+	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
+		large := head + strings.Repeat("x", 100<<10)
+		hoarder.send(t, 0x31, text("home/x"), []byte(large))
+		if got := there.got(t, 0x30); string(got) != string(text("home/x"))+large {
+			t.Errorf("%.20q... is sent as %.40q...", large, got)
+		}
+		if p, _ := b.server.Topics.Retained.Get("home/x"); len(p.Payload) < len(large) {
+			t.Errorf("%d bytes are kept in %d", len(large), len(p.Payload))
+		}
+	}
+}
+
+// TestAWillDoesNotSwell beyond a packet, whatever it was made of.
+func TestAWillDoesNotSwell(t *testing.T) {
+	b := started(t)
+	there, err := login(b.address(), 4, "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	there.send(t, 0x82, []byte{0, 1}, text("home/#"), []byte{0})
+	there.got(t, 0x90)
+	conn, err := net.Dial("tcp", b.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dying := &client{conn, bufio.NewReader(conn)}
+	bomb := (&packing{}).pack(make([]byte, 32<<20))
+	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
+	dying.send(t, 0x10, text("MQTT"), []byte{4, 0xc6, 0, 60}, text("dying"), text("home/x"), will, text("perch"), text(password))
+	dying.got(t, 0x20)
+	conn.Close()
+	if got := there.got(t, 0x30); len(got) > mostPacket+len("home/x")+2 {
+		t.Errorf("%d bytes of a will are sent as %d", len(bomb), len(got))
 	}
 }
