@@ -108,3 +108,26 @@ func TestWhatTheDiskRefusesIsNotRemembered(t *testing.T) {
 		t.Errorf("the memory has %+v", found)
 	}
 }
+
+// TestAViewerInTheSameWrite, whose fact a full memory does not take, keeps nobody else's out.
+func TestAViewerInTheSameWrite(t *testing.T) {
+	noon := noonOf()
+	m := NewMemory(&storetest.Table[Entry]{})
+	m.Bound(2)
+	for n := range 2 {
+		if _, err := m.Remember(Entry{Body: fmt.Sprint("fact ", n)}, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reported := &wanted{entry: Entry{Body: "reported", Source: SourceViewer, Created: noon}}
+	said := &wanted{entry: Entry{Body: "said", Created: noon.Add(time.Hour)}}
+	m.mu.Lock()
+	m.rememberAll([]*wanted{reported, said})
+	m.mu.Unlock()
+	if !errors.Is(reported.err, ErrFull) || said.err != nil {
+		t.Errorf("reported: %v, said: %v", reported.err, said.err)
+	}
+	if found := m.Search("said", noon); len(found) != 1 || len(m.Search("reported", noon)) != 0 {
+		t.Errorf("the memory has %+v", m.Search("", noon))
+	}
+}
