@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"event":                 {"device"},
 	"agent":                 {"device", "event", "language"},
 	"ota":                   {"device", "event", "language", "ota/espimage"},
-	"perception":            {"device", "event"},
+	"perception":            {"device", "event", "language"},
 
 	"agent/notice":  {"agent", "device", "event"},
 	"agent/thinker": {"agent", "device", "event"},
@@ -91,8 +91,8 @@ var arrows = map[string][]string{
 	"gateway/hooks": {"agent", "agent/notice", "device", "event", "language", "perception", "remote", "voice", "socket", "gateway/door"},
 
 	// Its tests run the broker beside them; the appliance runs it as a child.
-	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door",
-		"gateway/broker"},
+	"gateway/homeassistant": {"agent", "agent/notice", "agent/thinker", "device", "event", "language", "perception", "voice", "socket",
+		"gateway/door", "gateway/broker"},
 
 	"command/commandtest": {"command"},
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 )
 
 // Said is a sentence that a program says in English, with what other languages need of it:
@@ -20,10 +20,11 @@ type Said struct {
 // for those in the programs.
 func Sayf(format string, values ...any) *Said {
 	s := &Said{format: format, err: fmt.Errorf(format, values...)}
-	for i, verb := range verbs.FindAllString(format, -1) {
+	for i, at := range verbs(format) {
 		if i >= len(values) {
 			break // vet finds it
 		}
+		verb := format[at.from:at.to]
 		err, _ := values[i].(error)
 		if own := SaidBy(err); own != nil {
 			s.values = append(s.values, own)
@@ -37,8 +38,26 @@ func Sayf(format string, values ...any) *Said {
 	return s
 }
 
-// verbs are the places of a format.
-var verbs = regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]`)
+// verb is the place of a value in a format: a percent sign, what may follow, and a letter.
+type verb struct{ from, to int }
+
+// verbs are those of a format, which has no percent sign of its own.
+func verbs(format string) (all []verb) {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		to := i + 1
+		for to < len(format) && strings.IndexByte("-+# .0123456789", format[to]) >= 0 {
+			to++
+		}
+		if to < len(format) && (format[to]|0x20 >= 'a' && format[to]|0x20 <= 'z') {
+			all = append(all, verb{i, to + 1})
+			i = to
+		}
+	}
+	return all
+}
 
 // SaidBy is the sentence that an error is, if it is one. What is wrapped in other words is none.
 func SaidBy(err error) *Said {
@@ -107,11 +126,25 @@ func said(all []json.RawMessage, depth int) (*Said, error) {
 
 // filled is a format with its values, which are written as they are.
 func filled(format string, values []string) string {
-	i := -1
-	return verbs.ReplaceAllStringFunc(format, func(verb string) string {
-		if i++; i < len(values) {
-			return values[i]
-		}
-		return verb
-	})
+	var text strings.Builder
+	from := 0
+	for i, at := range verbs(format)[:min(len(values), len(verbs(format)))] {
+		text.WriteString(format[from:at.from] + values[i])
+		from = at.to
+	}
+	return text.String() + format[from:]
 }
+
+// KeyError is an error of one key of a configuration, with which its text begins.
+type KeyError struct {
+	Key string
+	Why error
+}
+
+// OfKey makes one.
+func OfKey(key string, why error) error { return KeyError{key, why} }
+
+func (e KeyError) Error() string { return e.Key + ": " + e.Why.Error() }
+
+// Unwrap is a sentence of both.
+func (e KeyError) Unwrap() error { return Sayf("%s: %w", e.Key, e.Why) }

@@ -14,6 +14,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 //go:embed gestures.json
@@ -166,7 +167,7 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	for i, g := range read.Gestures {
 		g.check(&c, fmt.Sprintf("gestures[%d]", i), isFace)
 		if slices.ContainsFunc(read.Gestures[:i], func(before Gesture) bool { return before.Name == g.Name }) {
-			c.fault(fmt.Sprintf("gestures[%d].name", i), "%q is there twice", g.Name)
+			c.fault(fmt.Sprintf("gestures[%d].name", i), language.Sayf("%q is there twice", g.Name))
 		}
 	}
 	if len(c.faults) > 0 {
@@ -177,20 +178,20 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 
 func (g Gesture) check(c *checker, key string, isFace func(string) bool) {
 	if name, ok := event.GestureName(g.Name); !ok || name != g.Name {
-		c.fault(key+".name", "%.80q is no name; it has 1 to 40 small letters, digits, - and _", g.Name)
+		c.fault(key+".name", language.Sayf("%.80q is no name; it has 1 to 40 small letters, digits, - and _", g.Name))
 	}
 	c.text(key+".about", g.About)
 	if d := time.Duration(g.Duration) * time.Millisecond; g.Duration > mostGesture.Milliseconds() || d < leastGesture {
-		c.fault(key+".duration_ms", "%d is not from %d to %d", g.Duration, leastGesture.Milliseconds(), mostGesture.Milliseconds())
+		c.fault(key+".duration_ms", language.Sayf("%d is not from %d to %d", g.Duration, leastGesture.Milliseconds(), mostGesture.Milliseconds()))
 	}
 	if n := len(g.Frames); n < 1 || n > mostFrames {
-		c.fault(key+".frames", "there are %d; a gesture has 1 to %d", n, mostFrames)
+		c.fault(key+".frames", language.Sayf("there are %d; a gesture has 1 to %d", n, mostFrames))
 	}
 	last := -leastFrame.Milliseconds()
 	for i, f := range g.Frames {
 		at := fmt.Sprintf("%s.frames[%d]", key, i)
 		if f.At < 0 || f.At-last < leastFrame.Milliseconds() || f.At >= g.Duration {
-			c.fault(at+".at_ms", "%d is not within the gesture, or not %d after the keyframe before", f.At, leastFrame.Milliseconds())
+			c.fault(at+".at_ms", language.Sayf("%d is not within the gesture, or not %d after the keyframe before", f.At, leastFrame.Milliseconds()))
 		}
 		last = f.At
 		f.check(c, at, isFace)
@@ -200,7 +201,7 @@ func (g Gesture) check(c *checker, key string, isFace func(string) bool) {
 func (f Keyframe) check(c *checker, key string, isFace func(string) bool) {
 	within := func(key string, n, least, most int) {
 		if n < least || n > most {
-			c.fault(key, "%d is not from %d to %d", n, least, most)
+			c.fault(key, language.Sayf("%d is not from %d to %d", n, least, most))
 		}
 	}
 	if f.Yaw != nil {
@@ -218,6 +219,6 @@ func (f Keyframe) check(c *checker, key string, isFace func(string) bool) {
 		}
 	}
 	if f.Face != "" && isFace != nil && !isFace(f.Face) {
-		c.fault(key+".face", "%.40q is no emotion of robots, such as happy, sad or surprised", f.Face)
+		c.fault(key+".face", language.Sayf("%.40q is no emotion of robots, such as happy, sad or surprised", f.Face))
 	}
 }

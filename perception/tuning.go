@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/language"
 )
 
 // ErrTuning is wrapped by Tuning.Check.
@@ -143,7 +144,7 @@ func (t Tuning) Check() error {
 	c.text("greeter.hello", t.Greeter.Hello)
 	c.text("greeter.named", t.Greeter.Named)
 	if named := t.Greeter.Named; named != "" && !strings.Contains(named, "{name}") {
-		c.fault("greeter.named", "%q greets nobody by name; write {name} where it belongs", named)
+		c.fault("greeter.named", language.Sayf("%q greets nobody by name; write {name} where it belongs", named))
 	}
 	c.every("greeter.every", t.Greeter.Every)
 	c.every("greeter.every_name", t.Greeter.EveryName)
@@ -170,7 +171,7 @@ func (t Tuning) Check() error {
 	c.wait("gaze.after_talk", t.Gaze.AfterTalk)
 	c.wait("gaze.after_own", t.Gaze.AfterOwn)
 	if t.Quiet.Sleep && t.Quiet.Hours == (Hours{}) {
-		c.fault("quiet.sleep", "there are no quiet hours to sleep in; set quiet.hours, such as 22:00-07:00")
+		c.fault("quiet.sleep", language.Sayf("there are no quiet hours to sleep in; set quiet.hours, such as 22:00-07:00"))
 	}
 	if err := errors.Join(c.faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrTuning, err)
@@ -181,49 +182,47 @@ func (t Tuning) Check() error {
 // checker collects what is wrong.
 type checker struct{ faults []error }
 
-func (c *checker) fault(key, format string, a ...any) {
-	c.faults = append(c.faults, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, a...)))
-}
+func (c *checker) fault(key string, why error) { c.faults = append(c.faults, language.OfKey(key, why)) }
 
 func (c *checker) text(key, s string) {
 	if len(s) > mostSaid {
-		c.fault(key, "it has %d bytes, more than %d", len(s), mostSaid)
+		c.fault(key, language.Sayf("it has %d bytes, more than %d", len(s), mostSaid))
 	}
 }
 
 func (c *checker) hours(key string, h Hours) {
 	if h.unread != nil {
-		c.fault(key, "%v", h.unread)
+		c.fault(key, h.unread)
 	}
 }
 
 func (c *checker) every(key string, d time.Duration) {
 	if d < leastEvery || d > 24*time.Hour {
-		c.fault(key, "%s is not from %s to a day", d, leastEvery)
+		c.fault(key, language.Sayf("%s is not from %s to a day", d, leastEvery))
 	}
 }
 
 func (c *checker) wait(key string, d time.Duration) {
 	if d < 0 || d > 24*time.Hour {
-		c.fault(key, "%s is not from nothing to a day", d)
+		c.fault(key, language.Sayf("%s is not from nothing to a day", d))
 	}
 }
 
 func (c *checker) head(key string, yaw, pitch, speed int) {
 	if yaw < -mostYaw || yaw > mostYaw {
-		c.fault(key+".yaw", "%d is more than a head turns, %d degrees", yaw, mostYaw)
+		c.fault(key+".yaw", language.Sayf("%d is more than a head turns, %d degrees", yaw, mostYaw))
 	}
 	if pitch < 0 || pitch > mostPitch {
-		c.fault(key+".pitch", "%d is not from 0 to %d degrees", pitch, mostPitch)
+		c.fault(key+".pitch", language.Sayf("%d is not from 0 to %d degrees", pitch, mostPitch))
 	}
 	if speed < leastSpeed || speed > mostSpeed {
-		c.fault(key+".speed", "%d is not from %d to %d", speed, leastSpeed, mostSpeed)
+		c.fault(key+".speed", language.Sayf("%d is not from %d to %d", speed, leastSpeed, mostSpeed))
 	}
 }
 
 // sound is a base name: no folder, and nothing that leaves one.
 func (c *checker) sound(key, s string) {
 	if s == "" || len(s) > mostName || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
-		c.fault(key, "%.80q is no sound's base name", s)
+		c.fault(key, language.Sayf("%.80q is no sound's base name", s))
 	}
 }

@@ -49,9 +49,12 @@ func checkConfig(c *cobra.Command, file string, o *output) error {
 	if err != nil {
 		var wrong config.Faults
 		if !errors.As(err, &wrong) {
-			wrong = config.Faults{err.Error()}
+			wrong = config.Faults{{Message: err.Error()}}
 		}
-		if shown.Faults = wrong; o.json {
+		for _, fault := range wrong {
+			shown.Faults = append(shown.Faults, fault.String())
+		}
+		if o.json {
 			return errors.Join(command.WriteJSON(c.OutOrStdout(), shown), wrong)
 		}
 		return wrong

@@ -126,10 +126,10 @@ func TestFaults(t *testing.T) {
 		"language: {a: b}":                                                               "language is one such as de, or a list such as [en, de]",
 		"language: [en, de, fr, es, ja, zh, it, nl, sv]\nbrains: [{kind: none}]": ":1: language: 9 languages are more than 8",
 		"language: German":                                                      ":1: language: \"German\" is no language such as en or de-AT",
-		"mqtt: {broker: \"http://192.168.1.9\"}":                                ":1: mqtt.broker: begins with \"http://\"; it must be mqtt://",
-		"mqtt: {broker: \"mqtt://me:secret@192.168.1.9\"}":                      ":1: mqtt.broker: holds a user or a password",
-		"mqtt:\n  base_topic: \"perch/#\"":                                      ":2: mqtt.base_topic: is \"perch/#\"; it has 1 to 64 letters",
-		"mqtt: {base_topic: perch, discovery_prefix: perch}":                    ":1: mqtt.base_topic: and mqtt.discovery_prefix are both \"perch\"",
+		"mqtt: {broker: \"http://192.168.1.9\"}":                                ":1: mqtt.broker: it begins with \"http://\"; it must be mqtt://",
+		"mqtt: {broker: \"mqtt://me:secret@192.168.1.9\"}":                      ":1: mqtt.broker: it holds a user or a password",
+		"mqtt:\n  base_topic: \"perch/#\"":                                      ":2: mqtt.base_topic: \"perch/#\" has to be of 1 to 64 letters",
+		"mqtt: {base_topic: perch, discovery_prefix: perch}":                    ":1: mqtt.base_topic: it and mqtt.discovery_prefix are both \"perch\"",
 		"mqtt: {listen: \"1883\"}":                                              ":1: mqtt.listen: ",
 		"mqtt: {password: a, password_file: b}":                                 ":1: mqtt: password and password_file are two places",
 		"bridge: {key: short}":                                                  ":1: bridge.key: it has 5 characters; a key has 8 or more",
@@ -219,7 +219,7 @@ rules:
 		":10: rules.1.every: ", ":10: rules.1.do: it does 0 things", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
 	}
 	for _, w := range want {
-		if !slices.ContainsFunc(wrong, func(f string) bool { return strings.Contains(f, w) }) {
+		if !slices.ContainsFunc(wrong, func(f config.Fault) bool { return strings.Contains(f.String(), w) }) {
 			t.Errorf("no fault says %q", w)
 		}
 	}

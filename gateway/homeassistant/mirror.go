@@ -24,6 +24,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 	"perch/perception"
 )
 
@@ -192,9 +193,9 @@ func (o Options) Check() error {
 
 // dialer is how the broker is reached, and its address as it may be shown.
 func (o Options) dialer() (client *pahoDialer, shown string, err error) {
-	err = errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("the appliance's id", o.ID))
+	err = errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("mqtt", o.ID))
 	if err == nil && o.Base == o.Prefix {
-		err = fmt.Errorf("mqtt.base_topic and mqtt.discovery_prefix are both %q; they must differ", o.Base)
+		err = language.OfKey("mqtt.base_topic", language.Sayf("it and mqtt.discovery_prefix are both %q; they must differ", o.Base))
 	}
 	if err != nil {
 		return nil, "", err
@@ -205,22 +206,24 @@ func (o Options) dialer() (client *pahoDialer, shown string, err error) {
 		return client, o.Broker, nil
 	case "embedded", "supervisor":
 		if o.User == "" || o.Password == "" {
-			err = errors.New("the embedded broker needs a user and a password")
+			err = language.OfKey("mqtt", language.Sayf("the embedded broker needs a user and a password"))
 		}
 		return client, o.Broker, err
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {
 		// The address is not shown: a wrong one may hold a password.
-		return nil, "", errors.New("mqtt.broker is embedded, none or an address such as mqtt://192.168.1.9:1883")
+		return nil, "", language.OfKey("mqtt.broker", language.Sayf("it is embedded, none or an address such as mqtt://192.168.1.9:1883"))
 	}
 	if u.User != nil {
-		return nil, "", errors.New("mqtt.broker holds a user or a password; give them as mqtt.user and mqtt.password, which are never shown")
+		return nil, "", language.OfKey("mqtt.broker",
+			language.Sayf("it holds a user or a password; give them as mqtt.user and mqtt.password, which are never shown"))
 	}
 	ports := map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
 	port, known := ports[u.Scheme]
 	if !known {
-		return nil, "", fmt.Errorf("mqtt.broker begins with %.20q; it must be mqtt://, mqtts://, ws:// or wss://", u.Scheme+"://")
+		return nil, "", language.OfKey("mqtt.broker",
+			language.Sayf("it begins with %.20q; it must be mqtt://, mqtts://, ws:// or wss://", u.Scheme+"://"))
 	}
 	if u.Port() == "" {
 		u.Host += ":" + port
@@ -239,7 +242,7 @@ func tlsFor(host string, authority []byte) (*tls.Config, error) {
 	if authority != nil {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, errors.New("mqtt.ca holds no certificate in PEM")
+			return nil, language.OfKey("mqtt.ca", language.Sayf("it holds no certificate in PEM"))
 		}
 	}
 	return c, nil

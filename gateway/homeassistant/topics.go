@@ -1,8 +1,9 @@
 package homeassistant
 
 import (
-	"fmt"
 	"strings"
+
+	"perch/language"
 )
 
 // birth is where Home Assistant publishes that it is there.
@@ -32,7 +33,7 @@ func checkTopic(key, topic string) error {
 	letters := strings.Trim(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/") == ""
 	slashes := !strings.HasPrefix(topic, "/") && !strings.HasSuffix(topic, "/") && !strings.Contains(topic, "//")
 	if topic == "" || len(topic) > 64 || !letters || !slashes {
-		return fmt.Errorf("%s is %.80q; it has 1 to 64 letters, digits, - and _, and / between them", key, topic)
+		return language.OfKey(key, language.Sayf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
 	}
 	return nil
 }

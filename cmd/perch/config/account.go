@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"perch/language"
 )
 
 // Account is a user of this machine, as its files see one.
@@ -88,7 +89,7 @@ func (a Account) reads(path string) error {
 	}
 	for _, dir := range hiddenDirectories {
 		if a.Name == serviceUser && strings.HasPrefix(path, dir+"/") {
-			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
+			return language.Sayf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
 				a.Name, dir, a.Name, ShellWord(path))
 		}
 	}
@@ -98,12 +99,12 @@ func (a Account) reads(path string) error {
 	}
 	for _, dir := range way {
 		if f, err := os.Stat(dir); err == nil && !a.May(f, dir, 1) {
-			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
+			return language.Sayf("the user %s cannot read %s, for it may not enter %s (%w); sudo chgrp %s %s && sudo chmod g+x %s",
 				a.Name, path, dir, ownerOf(f), a.Name, ShellWord(dir), ShellWord(dir))
 		}
 	}
 	if f, err := os.Stat(path); err == nil && !a.May(f, path, 4) {
-		return fmt.Errorf("the user %s cannot read %s (%s); sudo chgrp %s %s && sudo chmod g+r %s",
+		return language.Sayf("the user %s cannot read %s (%w); sudo chgrp %s %s && sudo chmod g+r %s",
 			a.Name, path, ownerOf(f), a.Name, ShellWord(path), ShellWord(path))
 	}
 	return nil
@@ -141,7 +142,7 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 }
 
 // ownerOf is a file's owner, group and mode in words.
-func ownerOf(f fs.FileInfo) string {
+func ownerOf(f fs.FileInfo) *language.Said {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
 		owner, group = strconv.Itoa(int(s.Uid)), strconv.Itoa(int(s.Gid))
@@ -152,7 +153,7 @@ func ownerOf(f fs.FileInfo) string {
 			group = g.Name
 		}
 	}
-	return fmt.Sprintf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
+	return language.Sayf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`)
@@ -173,7 +174,7 @@ func explainDenied(err error, by Account) error {
 		return err
 	}
 	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
-		return explainedError{fmt.Errorf(
+		return explainedError{language.Sayf(
 			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
 	if why := by.reads(of.Path); why != nil {
@@ -185,8 +186,8 @@ func explainDenied(err error, by Account) error {
 // explainedError is a refusal in words that help, and the error it was.
 type explainedError struct{ why, cause error }
 
-func (r explainedError) Error() string { return r.why.Error() }
-func (r explainedError) Unwrap() error { return r.cause }
+func (r explainedError) Error() string   { return r.why.Error() }
+func (r explainedError) Unwrap() []error { return []error{r.why, r.cause} }
 
 // isCredential reports whether a file is handed to the service by its manager, which
 // reads it as root. That is the place for secrets.
@@ -199,16 +200,16 @@ func (k *checker) serviceReads(c *Config) {
 	}
 	if k.File != "" {
 		if err := k.Service.reads(k.File); err != nil {
-			k.found = append(k.found, err.Error())
+			k.found = append(k.found, fault(err))
 		}
 	}
 	s := c.secrets()
 	for _, f := range s.named {
 		if err := k.Service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
-				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
+				err = language.Sayf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
 			}
-			k.fault(f.key, "%s", err)
+			k.fault(f.key, err)
 		}
 	}
 }
@@ -223,7 +224,19 @@ func (k *checker) failed(at string, err error) {
 	if denied {
 		err = explainDenied(err, ourselves())
 	}
-	k.fault(at, "%s", err)
+	k.fault(at, err)
+}
+
+// each has a fault for each error of errors.Join.
+func (k *checker) each(at string, err error) {
+	all, is := err.(interface{ Unwrap() []error })
+	if !is {
+		k.failed(at, err)
+		return
+	}
+	for _, one := range all.Unwrap() {
+		k.each(at, one)
+	}
 }
 
 // Where units are, of the package and of the machine's owner, whose own comes

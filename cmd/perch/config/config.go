@@ -19,6 +19,7 @@ import (
 	"perch/agent"
 	"perch/agent/skill"
 	"perch/device"
+	"perch/language"
 	"perch/perception"
 )
 
@@ -142,19 +143,24 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %q is "+noDuration, n.Line, n.Value)}}
+		// As the library says it of a time.Duration; syntax rewords both.
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s `%s` into time.Duration", n.Line, n.Tag, n.Value)}}
 	}
 	*d = Duration(parsed)
 	return nil
 }
 
-const noDuration = "no duration such as 60s, 5m or 24h"
-
 // Faults are all that is wrong with a configuration, one sentence each, with
 // file, line and key.
-type Faults []string
+type Faults []Fault
 
-func (f Faults) Error() string { return strings.Join(f, "\n") }
+func (f Faults) Error() string {
+	var all []string
+	for _, one := range f {
+		all = append(all, one.String())
+	}
+	return strings.Join(all, "\n")
+}
 
 // ExitCode is the program's: 2, as of a wrong usage.
 func (Faults) ExitCode() int { return 2 }
@@ -217,15 +223,15 @@ func (s Source) Recheck(c *Config) error { return (&checker{Source: s}).check(c)
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, ourselves()))
+		return nil, language.Sayf("read the configuration: %w", explainDenied(err, ourselves()))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
+		return nil, language.Sayf("read the configuration: %w", err)
 	}
 	if len(text) > mostConfig {
-		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, mostConfig)
+		return nil, language.Sayf("read the configuration: %s is larger than %d bytes", path, mostConfig)
 	}
 	return text, nil
 }
@@ -255,17 +261,20 @@ func section(path string) string {
 	return key
 }
 
-// at names the place of a key: file and line, a variable, or the defaults.
-func (k *checker) at(path string) string {
+// at is a fault of a key, in its place: file and line, a variable, or the defaults.
+func (k *checker) at(path string, why error) Fault {
 	if name, ok := k.env[path]; ok {
-		return name + ": "
+		return fault(language.Sayf("%s: %w", name, why))
 	}
+	f := fault(why)
+	f.Key = path
 	for key := path; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
 		if line, ok := k.lines[key]; ok {
-			return fmt.Sprintf("%s:%d: %s: ", k.File, line, path)
+			f.file, f.Line = k.File, line
+			return f
 		}
 	}
-	return path + ": "
+	return f
 }
 
 // read decodes the file's text over c.
@@ -277,7 +286,7 @@ func (k *checker) read(c *Config, text []byte) {
 	}
 	k.lines = map[string]int{}
 	if crowded(&root) {
-		k.found = Faults{k.File + ": " + errTooMany.Error()}
+		k.found = Faults{k.ofFile(0, errTooMany)}
 		return
 	}
 	if len(root.Content) > 0 {
@@ -327,39 +336,42 @@ func (k *checker) note(path string, n *yaml.Node) {
 
 var (
 	unknownField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^field (\S+) not found in type .*$`) })
-	wrongType    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^cannot unmarshal \\S+ (?:`(.*)` )?into (.*)$") })
+	wrongType    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)^cannot unmarshal \\S* ?(?:`(.*)` )?into (.*)$") })
 	// What stands where keys belong may be one.
-	quotable   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) })
-	linePrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`) })
+	quotable     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) })
+	linePrefix   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`) })
+	unknownBelow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^there is no key (".*") here; there are (.*)$`) })
 )
 
 // syntax rewords an error of the YAML library: file, line, key, and what is
 // wrong in words that do not name Go types.
-func (k *checker) syntax(text string) string {
+func (k *checker) syntax(text string) Fault {
 	line, what := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
 		what = m[2]
 	}
+	f := k.ofFile(line, errors.New(what))
+	f.Key = k.keyAt(line, "")
 	if m := unknownField().FindStringSubmatch(what); m != nil {
-		return fmt.Sprintf("%s:%d: %s: there is no such key", k.File, line, k.keyAt(line, m[1]))
+		f.Key = k.keyAt(line, m[1])
+		return f.says(language.Sayf("there is no such key"))
 	}
-	if m := wrongType().FindStringSubmatch(what); m != nil {
-		what = "this is not what belongs here"
-		if m[1] != "" && quotable().MatchString(m[2]) {
-			what = "`" + m[1] + "` is not what belongs here"
-		}
-		if m[2] == "time.Duration" {
-			what = fmt.Sprintf("%q is "+noDuration, m[1])
-		}
+	if m := unknownBelow().FindStringSubmatch(what); m != nil {
+		return f.says(language.Sayf("there is no key %s here; there are %s", m[1], m[2]))
 	}
-	if line == 0 {
-		return fmt.Sprintf("%s: %s", k.File, what)
+	m := wrongType().FindStringSubmatch(what)
+	switch {
+	case m == nil:
+		return f
+	case m[2] == "time.Duration":
+		return f.says(language.Sayf("%q is no duration such as 60s, 5m or 24h", m[1]))
+	case m[2] == "Languages":
+		return f.says(language.Sayf("language is one such as de, or a list such as [en, de]"))
+	case m[1] != "" && quotable().MatchString(m[2]):
+		return f.says(language.Sayf("`%s` is not what belongs here", m[1]))
 	}
-	if key := k.keyAt(line, ""); key != "" {
-		what = key + ": " + what
-	}
-	return fmt.Sprintf("%s:%d: %s", k.File, line, what)
+	return f.says(language.Sayf("this is not what belongs here"))
 }
 
 // keyAt is the longest key path on a line that ends in name.

@@ -21,7 +21,7 @@ func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 	}
 	var all []string
 	if err := n.Decode(&all); err != nil {
-		return fmt.Errorf("line %d: language is one such as de, or a list such as [en, de]", n.Line)
+		return fmt.Errorf("line %d: cannot unmarshal %s into Languages", n.Line, n.Tag)
 	}
 	*l = Languages(strings.Join(all, ", "))
 	return nil
@@ -46,14 +46,14 @@ const mostLanguages = 8
 func (k *checker) household(c *Config) {
 	all := c.Language.List()
 	if len(all) > mostLanguages {
-		k.fault("language", "%d languages are more than %d", len(all), mostLanguages)
+		k.fault("language", language.Sayf("%d languages are more than %d", len(all), mostLanguages))
 	}
 	for i, tag := range all {
 		switch {
 		case !languageTag().MatchString(tag):
-			k.fault("language", "%q is no language such as en or de-AT", tag)
+			k.fault("language", language.Sayf("%q is no language such as en or de-AT", tag))
 		case slices.Contains(all[:i], tag):
-			k.fault("language", "%s is there twice", tag)
+			k.fault("language", language.Sayf("%s is there twice", tag))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/reflex"
 	"perch/device"
+	"perch/language"
 	"perch/voice"
 )
 
@@ -64,13 +65,13 @@ func (k *checker) transports(c *Config) {
 		}
 	}
 	if _, port, err := net.SplitHostPort(m.TLS); err == nil && port != "8883" && port != "0" {
-		k.fault("robots.mqtt.tls", "robots use TLS on port 8883 only, not on %s", port)
+		k.fault("robots.mqtt.tls", language.Sayf("robots use TLS on port 8883 only, not on %s", port))
 	}
 	switch {
 	case byMQTT && m.Listen == "" && m.TLS == "":
-		k.fault("robots.mqtt.listen", "robots are to use MQTT, and there is no address for it; the usual one is :1884")
+		k.fault("robots.mqtt.listen", language.Sayf("robots are to use MQTT, and there is no address for it; the usual one is :1884"))
 	case byMQTT && c.Robots.UDP == "":
-		k.fault("robots.udp", "robots are to use MQTT, and there is no address for their sound; the usual one is :8003")
+		k.fault("robots.udp", language.Sayf("robots are to use MQTT, and there is no address for their sound; the usual one is :8003"))
 	}
 }
 
@@ -83,35 +84,35 @@ func (k *checker) robots(c *Config) {
 		id, err := device.ParseID(r.Robot)
 		switch {
 		case err != nil:
-			k.fault(at+".robot", "%s", err)
+			k.fault(at+".robot", err)
 		case ids[id]:
-			k.fault(at+".robot", "%s stands here twice", id)
+			k.fault(at+".robot", language.Sayf("%s stands here twice", id))
 		}
 		ids[id] = true
 		if r.Name != "" {
 			name, err := device.CheckName(r.Name)
 			if holder, taken := names[strings.ToLower(name)]; err == nil && taken {
-				err = fmt.Errorf("%q is the name of %s already", name, holder)
+				err = language.Sayf("%q is the name of %s already", name, holder)
 			}
 			if err == nil && name != r.Name {
-				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
+				err = language.Sayf("a name has single spaces, and none around it: %q", name)
 			}
 			if err != nil {
-				k.fault(at+".name", "%s", err)
+				k.fault(at+".name", err)
 			}
 			names[strings.ToLower(name)] = id
 		}
 		for _, u := range c.Unfit(r.Settings(), k.Check) {
-			k.fault(at+"."+u.Key, "%s", u.Err)
+			k.fault(at+"."+u.Key, u.Err)
 		}
 		switch {
 		case r.Persona != "" && r.Character != "":
-			k.fault(at+".character", "a robot has a persona or a character, not both")
+			k.fault(at+".character", language.Sayf("a robot has a persona or a character, not both"))
 		case r.Character != "":
 			k.failed(at+".character", CheckCharacter(r.Character))
 		case r.Persona != "":
 			if _, err := PersonaFile(r.Persona); err != nil {
-				k.fault(at+".persona", "%s", err)
+				k.fault(at+".persona", err)
 			}
 		}
 	}
@@ -126,21 +127,19 @@ type UnfitSetting struct {
 // Unfit finds what of a robot's settings the engines cannot follow, as far as
 // they know without being asked. The persona is looked at where it is read.
 func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
-	refuse := func(key, format string, args ...any) {
-		all = append(all, UnfitSetting{key, fmt.Errorf(format, args...)})
-	}
+	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
-		refuse("brain", "there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", "))
+		refuse("brain", language.Sayf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
 		first := c.Speech.Synthesizers[0]
 		first.Voice = s.Voice
 		if err := try(c, first); err != nil {
-			refuse("voice", "%s", err)
+			refuse("voice", err)
 		}
 	}
 	if s.Language != "" && !languageTag().MatchString(s.Language) {
-		refuse("language", "%q is no language such as en or de-AT", s.Language)
+		refuse("language", language.Sayf("%q is no language such as en or de-AT", s.Language))
 	}
 	return all
 }
@@ -163,7 +162,7 @@ func (c *Config) brainNames() (names []string) {
 // by its path. What a persona asks of a model is of the engine that all share.
 func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName.MatchString(path) {
-		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
+		return agent.Persona{}, language.Sayf("%q is no path of a file such as /etc/perch/cook.md", path)
 	}
 	return RobotPersona(path)
 }
@@ -172,7 +171,7 @@ func PersonaFile(path string) (agent.Persona, error) {
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
-		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
+		err = language.Sayf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
 	}
 	return p, err
 }
@@ -219,7 +218,7 @@ func Book(c *Config) (*reflex.Book, error) {
 	}
 	books, err := reflex.LoadEach(ReflexLanguages(c), own)
 	if err != nil {
-		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
+		return nil, language.Sayf("read the reflex brain's sentences: %w", err)
 	}
 	return books[0], nil
 }

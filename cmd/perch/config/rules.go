@@ -2,9 +2,7 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/language"
 	"perch/perception"
 )
 
@@ -91,7 +90,7 @@ type headConfig struct {
 const headSpeed = 150
 
 // errOneAct is the error of an act with no key, or several.
-var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
+var errOneAct = language.Sayf("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
 // act is the thing to be done.
 func (a actConfig) act() (perception.Act, error) {
@@ -118,7 +117,7 @@ func (a actConfig) act() (perception.Act, error) {
 	}
 	if feel, ok := all[0].(perception.Feel); ok {
 		if _, known := EmotionNamed(feel.Emotion); !known {
-			return nil, fmt.Errorf("%q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
+			return nil, language.Sayf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
 		}
 	}
 	return all[0], nil
@@ -167,24 +166,9 @@ func (c *Config) BehaviourRules(fault func(key string, err error)) (all []percep
 	return all
 }
 
-// inList is a place in a list, as errors of rules write it.
-var inList = regexp.MustCompile(`\[(\d+)\]`)
-
 // behaviours finds what behaviours and rules could not work with.
 func (k *checker) behaviours(c *Config) {
-	k.named("behaviours.", c.Behaviours.Check(), perception.ErrTuning)
-	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, "%s", err) })
-	k.named("", perception.CheckRules(rules), perception.ErrRule)
-}
-
-// named takes over the faults of an error that has a line for each, which
-// begins with its key.
-func (k *checker) named(under string, err, kind error) {
-	if err == nil {
-		return
-	}
-	for fault := range strings.Lines(strings.TrimPrefix(err.Error(), kind.Error()+": ")) {
-		key, what, _ := strings.Cut(strings.TrimSpace(fault), ": ")
-		k.fault(under+inList.ReplaceAllString(key, ".$1"), "%s", what)
-	}
+	k.named("behaviours", "behaviours.", c.Behaviours.Check())
+	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, err) })
+	k.named("rules", "", perception.CheckRules(rules))
 }

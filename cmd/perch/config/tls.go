@@ -33,14 +33,13 @@ func (k *checker) tls(c TLS, robots string) {
 	switch {
 	case len(c.Listen) == 0 && robots == "":
 	case c.Certificate == "":
-		k.fault("tls.certificate", "%s needs one: a file in PEM", by)
+		k.fault("tls.certificate", language.Sayf("%s needs one: a file in PEM", by))
 	case c.Key == "":
-		k.fault("tls.key", "tls.certificate needs its key: a file in PEM")
+		k.fault("tls.key", language.Sayf("tls.certificate needs its key: a file in PEM"))
 	default:
 		if _, err := ReadCertificate(c); err != nil {
-			key, what, _ := strings.Cut(err.Error(), ": ")
 			if k.Service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
-				k.fault(key, "%s", what)
+				k.named("tls", "", err)
 			}
 		}
 	}
@@ -59,17 +58,19 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	}
 	switch {
 	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
-		return nil, fmt.Errorf("tls.certificate: %s holds no certificate in PEM", c.Certificate)
+		return nil, language.OfKey("tls.certificate", language.Sayf("%s holds no certificate in PEM", c.Certificate))
 	case bytes.Contains(key, []byte("ENCRYPTED")):
-		return nil, fmt.Errorf("tls.key: %s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key)
+		return nil, language.OfKey("tls.key",
+			language.Sayf("%s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key))
 	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
-		return nil, fmt.Errorf("tls.key: %s holds no private key in PEM", c.Key)
+		return nil, language.OfKey("tls.key", language.Sayf("%s holds no private key in PEM", c.Key))
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		// The library's words are of the two files' form, never of what they hold.
-		return nil, fmt.Errorf("tls.certificate: %s and %s cannot be used together: %s", c.Certificate, c.Key,
-			strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, language.OfKey("tls.certificate",
+			language.Sayf("%s and %s cannot be used together: %s", c.Certificate, c.Key,
+				strings.TrimPrefix(err.Error(), "tls: ")))
 	}
 	return &pair, nil
 }
@@ -81,13 +82,13 @@ func readPEM(key, path string) ([]byte, error) {
 	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: there is no file %s", key, path)
+		return nil, language.OfKey(key, language.Sayf("there is no file %s", path))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: %w", key, explainDenied(err, ourselves()))
+		return nil, language.OfKey(key, explainDenied(err, ourselves()))
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, language.OfKey(key, err)
 	case len(text) > mostPEM:
-		return nil, fmt.Errorf("%s: %s is larger than %d bytes", key, path, mostPEM)
+		return nil, language.OfKey(key, language.Sayf("%s is larger than %d bytes", path, mostPEM))
 	}
 	return text, nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"perch/language"
 )
 
 // A file is replaced by another that is renamed over it, where this process may do
@@ -65,7 +67,7 @@ func (p place) writable() error {
 		return nil
 	}
 	if p.info == nil {
-		return fmt.Errorf("there is no configuration file, and Perch, which runs as %s, may make none in %s; make one: sudo install -m 660 -g %s /dev/null %s",
+		return language.Sayf("there is no configuration file, and Perch, which runs as %s, may make none in %s; make one: sudo install -m 660 -g %s /dev/null %s",
 			us.Name, filepath.Dir(p.path), us.Name, ShellWord(p.path))
 	}
 	f, err := os.OpenFile(p.path, os.O_WRONLY, 0)
@@ -73,13 +75,13 @@ func (p place) writable() error {
 		return f.Close()
 	}
 	if errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("%s is read-only for Perch; change it where it is managed, or in an editor", p.path)
+		return language.Sayf("%s is read-only for Perch; change it where it is managed, or in an editor", p.path)
 	}
 	cure := "sudo chmod g+w " + ShellWord(p.path)
 	if own, ok := p.info.Sys().(*syscall.Stat_t); ok && !slices.Contains(us.gids, own.Gid) {
 		cure = fmt.Sprintf("sudo chgrp %s %s && %s", us.Name, ShellWord(p.path), cure)
 	}
-	return fmt.Errorf("the user %s, whom Perch runs as, may not write %s (%s); change it in an editor, or let this page change it: %s",
+	return language.Sayf("the user %s, whom Perch runs as, may not write %s (%w); change it in an editor, or let this page change it: %s",
 		us.Name, p.path, ownerOf(p.info), cure)
 }
 
@@ -133,7 +135,7 @@ func (e *Editor) Mend() error {
 	}
 	before, err := os.ReadFile(p.beside(".before"))
 	if err != nil {
-		return fmt.Errorf("mend the configuration: %w", err)
+		return language.Sayf("mend the configuration: %w", err)
 	}
 	now, err := os.ReadFile(p.path)
 	if err != nil {
@@ -141,7 +143,7 @@ func (e *Editor) Mend() error {
 	}
 	if torn(string(now), string(before), string(next)) {
 		if err := overwrite(p.path, string(next)); err != nil {
-			return fmt.Errorf("mend the configuration: %w", err)
+			return language.Sayf("mend the configuration: %w", err)
 		}
 	}
 	return os.Remove(p.beside(".next"))

@@ -106,7 +106,7 @@ func (d *Examination) add(part string, err error, fine *language.Said) {
 // Misconfigured finds what can be found where the configuration has faults.
 func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	for _, fault := range wrong {
-		d.add("configuration", errors.New(fault), nil)
+		d.Findings = append(d.Findings, finding{Part: "configuration", Note: fault.String(), said: fault.InPlace()})
 	}
 	d.unit(ctx)
 }

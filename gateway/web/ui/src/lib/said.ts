@@ -15,8 +15,10 @@ export function english(text: string | undefined): Said {
 }
 
 // told is a note of the server's in the page's language, where its sentence has words there.
-export function told(note: string | undefined, sentence: Sentence | null | undefined): Said {
-  return (sentence ? inWords(sentence) : undefined) ?? english(note);
+// within puts it into a sentence of the page's.
+export function told(note: string | undefined, sentence: Sentence | null | undefined, within = (text: string) => text): Said {
+  const own = sentence ? inWords(sentence) : undefined;
+  return own === undefined ? english(note && within(note)) : within(own);
 }
 
 // refusal is why the server has refused something. Where the page's own sentence ends

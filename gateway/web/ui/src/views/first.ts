@@ -2,17 +2,18 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
-import { english } from "../lib/said.js";
+import type { Sentence } from "../lib/findings.js";
+import { told } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
+import { faulty, plainly, type Fault } from "./settings.types.js";
 import "./home.point.js";
 
 const say = catalogue("first");
 
 interface Key { key: string; value: unknown; given: string; set?: boolean }
-interface Config { digest: string; writable: boolean; why?: string; keys: Key[] }
-interface Fault { line: number; key: string; message: string }
+interface Config { digest: string; writable: boolean; why?: string; said?: Sentence; keys: Key[] }
 interface Server { name: string; url: string }
 interface Found { wyoming: Server[] | null; ollama: { url: string; models: string[] | null }[] | null; homeassistant: Server[] | null }
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
@@ -83,7 +84,7 @@ export class First extends View {
   }
 
   private fault(key: string): string {
-    return this.faults.filter((f) => f.key === key).map((f) => f.message).join(" ");
+    return this.faults.filter((f) => f.key === key).map(plainly).join(" ");
   }
 
   private async search(): Promise<void> {
@@ -217,9 +218,9 @@ export class First extends View {
   protected content() {
     const c = this.config;
     return html`<div class="stack"><p>${say("intro")}</p>
-      ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${c.why ?? ""}</p>`}
+      ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${told(c.why, c.said)}</p>`}
       <form class="stack" @submit=${this.save}>${this.place()}${this.mind()}${this.home()}
-        ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${f.key}: ${english(f.message)}</li>`)}</ul></div>` : nothing}
+        ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"} ?disabled=${!c.writable}>${say("save")}</p-button>
           <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
       <h2>${say("stepRobot")}</h2><div class="grid two"><p-card heading=${say("point")}><p-point></p-point></p-card>

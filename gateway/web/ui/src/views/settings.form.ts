@@ -8,7 +8,7 @@ import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue, language, type Language } from "../lib/words.js";
 import { list } from "./list.js";
-import { plain, type Changes, type Fault, type Key } from "./settings.types.js";
+import { faulty, plain, plainly, type Changes, type Fault, type Key } from "./settings.types.js";
 
 const t = catalogue("settings");
 
@@ -75,7 +75,7 @@ export class ConfigForm extends Spoken {
     const sections = group(found);
     const unplaced = this.faults.filter((f) => !this.keys.some((k) => k.key === f.key));
     return html`<div class="stack">
-      ${unplaced.length > 0 ? html`<ul class="trouble" role="alert" id="faults">${unplaced.map((f) => html`<li>${english(f.key ? t("faultOf", { key: f.key, message: f.message }) : f.message)}</li>`)}</ul>` : nothing}
+      ${unplaced.length > 0 ? html`<ul class="trouble" role="alert" id="faults">${unplaced.map((f) => html`<li>${faulty(f)}</li>`)}</ul>` : nothing}
       <p-field label=${t("search")}><input type="search" id="find" autocomplete="off" @input=${(e: Event) => (this.query = (e.target as HTMLInputElement).value)} /></p-field>
       ${sections.size === 0 ? html`<p-empty heading=${t("noneFound")}></p-empty>` : nothing}
       ${repeat(sections, ([name]) => name, ([name, keys]) => this.section(name, keys, words.length > 0))}
@@ -125,7 +125,7 @@ export class ConfigForm extends Spoken {
   private key(k: Key): unknown {
     const changed = this.changes.has(k.key);
     const fixed = this.readonly || !!k.by || k.given === "environment" || k.given === "flag";
-    const fault = this.faults.filter((f) => f.key === k.key).map((f) => f.message).join(" ");
+    const fault = this.faults.filter((f) => f.key === k.key).map(plainly).join(" ");
     const standard = plain(k.default).split("\n").join(", ");
     const note = [
       k.type === "secret" ? t(k.set ? "secretSet" : "secretNone") : "",

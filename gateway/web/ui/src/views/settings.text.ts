@@ -6,7 +6,7 @@ import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
 import { list } from "./list.js";
-import type { Fault } from "./settings.types.js";
+import { faulty, type Fault } from "./settings.types.js";
 
 const t = catalogue("settings");
 
@@ -56,9 +56,9 @@ export class ConfigText extends Spoken {
   }
 
   private fault(f: Fault): unknown {
-    const message = f.key ? t("faultOf", { key: f.key, message: f.message }) : f.message;
-    if (!f.line) return message;
-    return html`<button type="button" @click=${() => this.show(f.line!)}>${t("faultAt", { line: f.line, message })}</button>`;
+    const line = f.line;
+    if (!line) return faulty(f);
+    return html`<button type="button" @click=${() => this.show(line)}>${faulty(f, (message) => t("faultAt", { line, message }))}</button>`;
   }
 
   private get area(): HTMLTextAreaElement {

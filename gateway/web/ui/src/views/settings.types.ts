@@ -1,8 +1,11 @@
 // The configuration as the server shows it.
 
 import { html } from "lit";
-import type { Sentence } from "../lib/findings.js";
+import { inWords as sentence, type Sentence } from "../lib/findings.js";
 import { english, part, told, type Said } from "../lib/said.js";
+import { catalogue } from "../lib/words.js";
+
+const t = catalogue("settings");
 
 export interface Key {
   key: string;
@@ -22,6 +25,7 @@ export interface Fault {
   line?: number;
   key?: string;
   message: string;
+  said?: Sentence;
 }
 
 export interface Warning {
@@ -36,6 +40,7 @@ export interface Shown {
   digest: string;
   writable: boolean;
   why?: string;
+  said?: Sentence; // why
   keys: Key[] | null;
   faults?: Fault[] | null;
   warnings?: (Warning | string)[] | null;
@@ -51,6 +56,16 @@ export interface Checked {
 
 // Changes are values by their keys; null uses the default, and of a list's entry removes it.
 export type Changes = ReadonlyMap<string, unknown>;
+
+// faulty is a fault, with its key, within what else is said of its place.
+export function faulty(f: Fault, within = (text: string) => text): Said {
+  return told(f.message, f.said, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
+}
+
+// plainly is what a fault says, as a text.
+export function plainly(f: Fault): string {
+  return (f.said ? sentence(f.said) : undefined) ?? f.message;
+}
 
 // inWords is a warning, with the part that it is of.
 export function inWords(w: Warning | string): Said {
