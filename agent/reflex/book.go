@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,7 +34,7 @@ var files embed.FS
 // language.
 type Book struct {
 	language language.Tag
-	words    *language.Words
+	words    func() *language.Words // read when they are first needed
 	intents  []intent
 	answers  []answer
 	lists    map[string]list
@@ -93,7 +94,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
 		}
-		b := &Book{language: known, words: new(language.Catalogue).In(tag),
+		b := &Book{language: known, words: sync.OnceValue(func() *language.Words { return new(language.Catalogue).In(tag) }),
 			lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
 		if err := b.add(string(known)+".yaml", text); err != nil {
 			return nil, err
@@ -173,7 +174,7 @@ func (b *Book) Phrase(name string) string {
 	if own := b.OwnPhrase(name); own != "" || b.words == nil {
 		return own
 	}
-	return b.words.Say("phrases." + name)
+	return b.words().Say("phrases." + name)
 }
 
 // add reads one file into the book.

@@ -168,11 +168,11 @@ func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
 		case "time":
-			return c.book.words.Time(c.turn.Now)
+			return c.book.words().Time(c.turn.Now)
 		case "clock":
-			return c.book.words.Clock(c.turn.Now)
+			return c.book.words().Clock(c.turn.Now)
 		case "date":
-			return c.book.words.Date(c.turn.Now)
+			return c.book.words().Date(c.turn.Now)
 		case "name":
 			if own := c.turn.Persona; own != nil && own.Name != "" {
 				return own.Name
@@ -183,7 +183,7 @@ func (c *command) fill(text string) string {
 		case "left":
 			return c.left
 		case "due":
-			return c.book.words.Time(c.due)
+			return c.book.words().Time(c.due)
 		default:
 			if it := c.taken[name]; it.number {
 				return it.value

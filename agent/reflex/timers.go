@@ -35,7 +35,7 @@ func setTimer(reminder bool) action {
 		if length <= 0 {
 			return b.Phrase("bad_timer"), nil
 		}
-		c.left, c.due = b.words.Duration(length), c.turn.Now.Add(length)
+		c.left, c.due = b.words().Duration(length), c.turn.Now.Add(length)
 		t := agent.Timer{Robot: c.turn.Robot, Text: c.fill(c.intent.Body), Length: length, Reminder: reminder}
 		_, err := c.brain.timers.Set(ctx, c.robot(), t, c.turn.Now)
 		switch {
@@ -64,7 +64,7 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 		return c.intent.Missing, nil
 	}
 	next := pending[max(slices.IndexFunc(pending, func(t agent.Timer) bool { return !t.Reminder }), 0)]
-	c.left = c.book.words.Duration(next.Due.Sub(c.turn.Now))
+	c.left = c.book.words().Duration(next.Due.Sub(c.turn.Now))
 	return c.intent.Answer, nil
 }
 

@@ -78,6 +78,15 @@ func openBundle() (bundle, error) {
 	return b, nil
 }
 
+// mustBundle is it for those who cannot do without.
+func mustBundle() bundle {
+	b, err := openBundle()
+	if err != nil {
+		panic(err) // it is compiled in, and a test reads all of it
+	}
+	return b
+}
+
 // kinds are the media types of a bundle's files.
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8"}

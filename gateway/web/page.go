@@ -44,7 +44,7 @@ the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Rob
 // render is a page as HTML. All its addresses are relative to its base, which is
 // below a path where a proxy shows it.
 func (d *Door) render(p shown, base string) string {
-	script, bundled := d.bundle.entries[p.entry]
+	script, bundled := d.bundle().entries[p.entry]
 	head, body := "", unbundled
 	if bundled {
 		head = fmt.Sprintf(`<script type="module" src="assets/%s"></script>`, html.EscapeString(script))

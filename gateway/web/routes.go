@@ -171,7 +171,7 @@ func (d *Door) page(c *gin.Context) {
 
 // send answers with a file of the bundle.
 func (d *Door) send(c *gin.Context, name string) {
-	f, known := d.bundle.files[name]
+	f, known := d.bundle().files[name]
 	if !known {
 		_ = c.Error(&door.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
 		return

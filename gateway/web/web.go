@@ -49,8 +49,8 @@ type Options struct {
 // Door is the page.
 type Door struct {
 	o      Options
-	bundle bundle
-	secret []byte // that cookies are signed with
+	bundle func() bundle // read when the page is first asked for
+	secret []byte        // that cookies are signed with
 
 	mu    sync.Mutex
 	epoch string        // of the sessions; ending them begins another
@@ -62,16 +62,12 @@ type Door struct {
 }
 
 // Bundled reports whether this program was built with its page.
-func (d *Door) Bundled() bool { return len(d.bundle.entries) > 0 }
+func (d *Door) Bundled() bool { return len(d.bundle().entries) > 0 }
 
 // New returns the page's door.
 func New(o Options) (*Door, error) {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	files, err := openBundle()
-	if err != nil {
-		return nil, err
 	}
 	epoch, _, err := o.Kept.Get(epochKey)
 	if err != nil {
@@ -80,6 +76,6 @@ func New(o Options) (*Door, error) {
 	// Another token, and no cookie is good any more.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	return &Door{o: o, bundle: files, secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{}),
+	return &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{}),
 		conns: map[*sessionConn]bool{}}, nil
 }

@@ -32,7 +32,9 @@ type engines struct {
 	recognizers  voice.Recognizers
 	synthesizers voice.Synthesizers
 	brains       []agent.Brain
-	Book         *reflex.Book // of the household's first language
+	Book         *reflex.Book   // of the household's first language
+	books        []*reflex.Book // of all its languages, with the sentences of the owner's file
+	sentences    string
 	sphinx       []*sphinx.Engine
 	espeak       []*espeak.Engine
 	deep         []thinker.Model // for hard questions
@@ -78,7 +80,7 @@ type BrainOptions struct {
 // Wyoming servers on the network.
 func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines,
 	error) {
-	book, err := config.Book(c)
+	books, err := config.Books(c)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +88,12 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{Book: book, language: speech.Language, publish: tell, findWyoming: find, sources: map[string]thinker.ToolSource{}}
-	if err := teachSkills(book, h.skills); err != nil {
-		log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
+	e := &engines{Book: books[0], books: books, sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find,
+		sources: map[string]thinker.ToolSource{}}
+	for i, book := range books {
+		if err := teachSkills(book, h.skills); err != nil && i == 0 { // the others lack what they lack in the same way
+			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
+		}
 	}
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addRecognizer(r, log); err != nil {
@@ -246,11 +251,14 @@ func settled(book *reflex.Book) func(text string, answer bool) bool {
 // grammar is what a book understands, in the recognizer's form. Of a book in another
 // language it is what the English one understands, as the recognizer knows no other.
 func grammar(book *reflex.Book) sphinx.Grammar {
-	if english, err := reflex.Load("en", ""); err == nil && len(book.Rules()) == 0 {
-		book = english
+	rules := book.Rules()
+	if len(rules) == 0 {
+		if english, err := reflex.Load("en", ""); err == nil {
+			book, rules = english, english.Rules()
+		}
 	}
 	var g sphinx.Grammar
-	for _, r := range book.Rules() {
+	for _, r := range rules {
 		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
 		if r.Optional {
 			g.Optional = append(g.Optional, r.Name)

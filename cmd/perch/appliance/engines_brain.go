@@ -29,16 +29,13 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 	}
 	switch b.Kind {
 	case "reflex":
-		own, err := reflex.LoadEach(config.ReflexLanguages(c), b.Sentences)
+		books, err := e.booksWith(c, b.Sentences, h)
 		if err != nil || e.checks {
 			return err
 		}
-		for _, book := range own {
-			_ = teachSkills(book, h.skills) // what is left out is said of the appliance's book
-		}
-		brain := reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, nil)
+		brain := reflex.New(books, persona.Name, h.Own.Memory, h.Own.Timers, nil)
 		if h.skills != nil {
-			brain = reflex.New(own, persona.Name, h.Own.Memory, h.Own.Timers, h.skills)
+			brain = reflex.New(books, persona.Name, h.Own.Memory, h.Own.Timers, h.skills)
 		}
 		brain.Others(func(tag string) (*reflex.Book, error) {
 			book, err := reflex.Load(tag, "")
@@ -67,6 +64,23 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		return e.addThinker(c, b, h, persona, log)
 	}
 	return nil
+}
+
+// booksWith are the household's books with a file of the owner's sentences: mostly those
+// that are there already. A check without such a file reads none, for the rest is
+// compiled in.
+func (e *engines) booksWith(c *config.Config, sentences string, h BrainOptions) ([]*reflex.Book, error) {
+	if sentences == e.sentences {
+		return e.books, nil
+	}
+	books, err := reflex.LoadEach(config.ReflexLanguages(c), sentences)
+	if err != nil {
+		return nil, err
+	}
+	for _, book := range books {
+		_ = teachSkills(book, h.skills) // what is left out is said of the appliance's book
+	}
+	return books, nil
 }
 
 // think puts a brain at the end of the list.

@@ -39,7 +39,10 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 			openai.NewRecognizer)
 	case "assist":
 		n.Recognizer, err = made(e, assist.Options{URL: r.URL, Token: token, Pipeline: r.Pipeline, AnswerWithin: within}, assist.NewRecognizer)
-	case "sphinx": // its check needs the whole book; see CheckRecognizers
+	case "sphinx":
+		if e.checks { // it needs the whole book; see CheckRecognizers
+			return nil
+		}
 		warnUnheard(e.Book, e.language, log)
 		n.Recognizer = sphinx.New(sphinx.Options{Model: r.Model, Grammar: grammar(e.Book), Log: log})
 	}

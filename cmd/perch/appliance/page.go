@@ -72,13 +72,16 @@ func (a *Appliance) pagePart() part {
 		return part{}
 	}
 	shown := admin.Part{Name: "page", OK: true}.Saying(language.Sayf("is at %s/", a.Doors.own()))
-	if !a.web.Bundled() {
-		shown.Note = "this program was built without its page; make build bundles it"
-	}
 	if err := a.Doors.noIngress; err != nil {
 		shown.OK, shown.Note = false, "Home Assistant cannot show it: "+err.Error()
 	}
-	return part{condition: only(func() admin.Part { return shown })}
+	return part{condition: only(func() admin.Part {
+		now := shown
+		if now.OK && !a.web.Bundled() {
+			now.Note = "this program was built without its page; make build bundles it"
+		}
+		return now
+	})}
 }
 
 // keys are the checks of the doors that an owner who has come in by the page may use,

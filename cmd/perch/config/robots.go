@@ -210,17 +210,30 @@ func (c *Config) Synthesizers() []Synthesizer {
 // Book is the reflex brain's book, whose sentences the embedded recognizer
 // listens for: of the household's first language that it speaks, or English.
 func Book(c *Config) (*reflex.Book, error) {
-	own := ""
+	books, err := Books(c)
+	if err != nil {
+		return nil, err
+	}
+	return books[0], nil
+}
+
+// Books are those of all its languages, that book first.
+func Books(c *Config) ([]*reflex.Book, error) {
+	books, err := reflex.LoadEach(ReflexLanguages(c), Sentences(c))
+	if err != nil {
+		return nil, language.Sayf("read the reflex brain's sentences: %w", err)
+	}
+	return books, nil
+}
+
+// Sentences is the file of the owner's own sentences in these books, or empty.
+func Sentences(c *Config) (own string) {
 	for _, b := range c.Brains {
 		if b.Kind == "reflex" {
 			own = b.Sentences
 		}
 	}
-	books, err := reflex.LoadEach(ReflexLanguages(c), own)
-	if err != nil {
-		return nil, language.Sayf("read the reflex brain's sentences: %w", err)
-	}
-	return books[0], nil
+	return own
 }
 
 // ownLanguage is that of the appliance's own sentences, where they are in no other.
