@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"perch/remote"
 
@@ -86,7 +87,7 @@ func messages(line []byte) (all []jsonrpc.Message) {
 // tooLong makes an answer of one that is too long, where either end shows
 // to which call it belongs. The calls of this side have numbers.
 func tooLong(ends []byte) []jsonrpc.Message {
-	found := answeredID.FindSubmatch(ends)
+	found := answeredID().FindSubmatch(ends)
 	if found == nil {
 		return nil
 	}
@@ -102,5 +103,6 @@ func tooLong(ends []byte) []jsonrpc.Message {
 }
 
 // answeredID finds the id of an answer that is cut out in the middle.
-var answeredID = regexp.MustCompile(
-	`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+var answeredID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+})

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -179,9 +180,9 @@ func (s *Server) secrets() (all []string) {
 	for i, arg := range s.o.Command {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {
-		case joined && secretive.MatchString(name):
+		case joined && secretive().MatchString(name):
 			add(value, 4)
-		case i > 0 && secretive.MatchString(s.o.Command[i-1]) && !strings.Contains(s.o.Command[i-1], "="):
+		case i > 0 && secretive().MatchString(s.o.Command[i-1]) && !strings.Contains(s.o.Command[i-1], "="):
 			add(arg, 4)
 		}
 	}
@@ -203,4 +204,4 @@ func (s *Server) secrets() (all []string) {
 }
 
 // secretive matches the name of an argument whose value is not shown.
-var secretive = regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|auth|header)$`)
+var secretive = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|auth|header)$`) })

@@ -254,7 +254,7 @@ func (m manifest) check() error {
 		return fmt.Errorf("version: %w", err)
 	}
 	for name, at := range m.Servers {
-		if err := address(at); err != nil || len(name) > 32 || !isName(name) {
+		if err := address(at); err != nil || len(name) > 32 || !wordOfName().MatchString(name) {
 			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 small letters, and an address such as http://host:port/mcp", name)
 		}
 	}
@@ -337,7 +337,7 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 
 func (t Tool) check(servers map[string]string) error {
 	switch {
-	case !isToolName(t.Name):
+	case !toolName().MatchString(t.Name):
 		return errors.New("it needs a name of at most 64 letters, digits, - and _")
 	case t.Description == "" || len(t.Description) > mostDescription:
 		return fmt.Errorf("its description is missing, or longer than %d bytes", mostDescription)

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"sync"
 	"time"
 
 	"perch/agent/thinker"
@@ -122,10 +123,10 @@ var (
 	ErrDenied = errors.New("a robot that nobody has adopted may not do that; perch adopt ROBOT adopts it")
 )
 
-// isName is what skills and servers may be called.
-var isName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`).MatchString
+// wordOfName is what skills and servers may be called.
+var wordOfName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`) })
 
-// isToolName is what tools may be called, so that every model accepts it.
-var isToolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`).MatchString
+// toolName is what tools may be called, so that every model accepts it.
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) })
 
-func named(name string) bool { return len(name) <= mostNameLength && isName(name) }
+func named(name string) bool { return len(name) <= mostNameLength && wordOfName().MatchString(name) }

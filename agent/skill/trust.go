@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Modes of trust.
@@ -47,7 +48,7 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-var isDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString
+var digestText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) })
 
 // ParseTrust reads the settings of trust: a mode, which is owned-only if empty, and
 // owners' public keys and digests in one list.
@@ -60,7 +61,7 @@ func ParseTrust(mode string, allow []string) (Trust, error) {
 		return Trust{}, fmt.Errorf("trust is any, owned-only or whitelist, not %.40q", mode)
 	}
 	for _, text := range allow {
-		if isDigest(text) {
+		if digestText().MatchString(text) {
 			t.Digests = append(t.Digests, text)
 			continue
 		}

@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var idOnly = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var idOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
 // idPattern holds for what can be a part of a discovery topic.
-func idPattern(id string) bool { return idOnly.MatchString(id) }
+func idPattern(id string) bool { return idOnly().MatchString(id) }
 
 // checkFields holds an object against the keys that it must have and those that
 // it may have besides, and each value against what its key stands for.
@@ -149,7 +150,7 @@ func checkAvailability(value any) error {
 	return nil
 }
 
-var macPattern = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
+var macPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`) })
 
 // checkConnections wants pairs of a kind and a value.
 func checkConnections(value any) error {
@@ -167,7 +168,7 @@ func checkConnections(value any) error {
 		if !isText || !both {
 			return fmt.Errorf("connections has %v, which is no pair of texts", p)
 		}
-		if kind == "mac" && !macPattern.MatchString(name) {
+		if kind == "mac" && !macPattern().MatchString(name) {
 			return fmt.Errorf("connections has %q, which is no MAC address in small letters with colons", name)
 		}
 	}

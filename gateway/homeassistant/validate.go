@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -49,13 +50,13 @@ func checkMessage(prefix string, m message) error {
 }
 
 // configTopic is the pattern of what follows the prefix.
-var configTopic = regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`)
+var configTopic = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`) })
 
 func checkConfigTopic(prefix, topic string) error {
 	if err := legalTopic(topic); err != nil {
 		return err
 	}
-	if rest, below := strings.CutPrefix(topic, prefix+"/"); !below || !configTopic.MatchString(rest) {
+	if rest, below := strings.CutPrefix(topic, prefix+"/"); !below || !configTopic().MatchString(rest) {
 		return fmt.Errorf("received message on illegal discovery topic: %s/device/ID/config, the ID of letters, digits, _ and -, is what is taken", prefix)
 	}
 	return nil

@@ -210,7 +210,7 @@ func (k *characters) imports() string { return filepath.Join(k.data, "characters
 
 // read takes over a character that was imported, or a persona of the directory.
 func (k *characters) read(name string) error {
-	if !config.PersonaName.MatchString(name) {
+	if !config.PersonaName().MatchString(name) {
 		return fmt.Errorf("a character is one that perch character list shows, or the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _",
 			k.directory())
 	}

@@ -108,7 +108,7 @@ func (k *characters) byID(id string) (castCharacter, error) {
 	if id == agent.DefaultCharacter {
 		return castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHousehold}, nil
 	}
-	if !config.PersonaName.MatchString(id) {
+	if !config.PersonaName().MatchString(id) {
 		return castCharacter{}, badID(config.CheckCharacter(id))
 	}
 	if k.Known(id) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"perch/language"
@@ -156,11 +157,11 @@ func ownerOf(f fs.FileInfo) *language.Said {
 	return language.Sayf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`) })
 
 // ShellWord is a path as it is typed.
 func ShellWord(path string) string {
-	if plainWord.MatchString(path) {
+	if plainWord().MatchString(path) {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

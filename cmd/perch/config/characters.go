@@ -25,7 +25,7 @@ func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
 
 // CheckCharacter checks the id of a character.
 func CheckCharacter(id string) error {
-	if !PersonaName.MatchString(id) {
+	if !PersonaName().MatchString(id) {
 		return language.Sayf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
 	}
 	if id == agent.DefaultCharacter || id == "perch" {

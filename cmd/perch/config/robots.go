@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -161,7 +162,7 @@ func (c *Config) brainNames() (names []string) {
 // PersonaFile reads the persona of one robot, which the configuration file names
 // by its path. What a persona asks of a model is of the engine that all share.
 func PersonaFile(path string) (agent.Persona, error) {
-	if PersonaName.MatchString(path) {
+	if PersonaName().MatchString(path) {
 		return agent.Persona{}, language.Sayf("%q is no path of a file such as /etc/perch/cook.md", path)
 	}
 	return RobotPersona(path)
@@ -178,7 +179,7 @@ func RobotPersona(path string) (agent.Persona, error) {
 
 // PersonaName is how an owner's command names a persona: a file of the directory
 // personas, and no other that the appliance may read.
-var PersonaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // Persona is who the robot is: a file, or a name alone.
 func Persona(c *Config) (agent.Persona, error) {
