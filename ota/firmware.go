@@ -319,9 +319,10 @@ func (f *Firmware) Update(id device.ID) Update {
 
 // latest is the newest image that a robot could run and does not. f.mu is held.
 func (f *Firmware) latest(u Unit) *Record {
-	for _, r := range f.records() {
-		if is, _ := newer(r.Version, u.Version); is && r.suits(u) == nil {
-			return &r
+	records := f.records()
+	for i := range records {
+		if is, _ := newer(records[i].Version, u.Version); is && records[i].suits(u) == nil {
+			return &records[i]
 		}
 	}
 	return nil

@@ -37,6 +37,18 @@ type update struct {
 	Percentage *int   `json:"update_percentage"` // null where nothing is in progress
 }
 
+// same reports whether two show the same. All robots are looked at each few seconds, and
+// nothing is written to find that out.
+func (u update) same(o update) bool {
+	percent := func(of *int) int {
+		if of == nil {
+			return -1
+		}
+		return *of
+	}
+	return u.Installed == o.Installed && u.Latest == o.Latest && u.InProgress == o.InProgress && percent(u.Percentage) == percent(o.Percentage)
+}
+
 // download is what a robot was last sent of an image.
 type download struct {
 	percent int
@@ -98,12 +110,12 @@ func (h *hub) showUpdate(v *view, now time.Time) {
 	if !v.download.until.After(now) {
 		v.download = download{}
 	}
-	payload := encode(h.update(v))
-	if slices.Equal(payload, v.update) {
+	u := h.update(v)
+	if v.update != nil && u.same(*v.update) {
 		return
 	}
-	v.update = payload
-	h.out.put(message{topic: h.names.robotTopic(v.robot.ID, "firmware"), payload: payload, retained: true, qos: 1})
+	v.update = &u
+	h.putJSON(h.names.robotTopic(v.robot.ID, "firmware"), u, true, 1)
 }
 
 // update is what there is to show. The catalogue learns of a check-in after the

@@ -27,6 +27,7 @@ const (
 type hub struct {
 	*Mirror
 	views   map[device.ID]*view
+	looks   int // at the registry
 	notices recentNotices
 	refused refusals
 	kept    kept
@@ -107,17 +108,18 @@ func (h *hub) begin(now time.Time) *event.Reader {
 
 // look compares what is mirrored with the registry.
 func (h *hub) look(now time.Time) {
-	there, strangers := map[device.ID]bool{}, map[device.ID]bool{}
+	h.looks++
+	strangers := map[device.ID]bool{}
 	for _, r := range h.o.Robots.List() {
 		if !h.o.Robots.Trusts(r.ID) {
 			strangers[r.ID] = true // a number, until its owner adopts it
 			continue
 		}
-		there[r.ID] = true
 		v := h.views[r.ID]
 		if v == nil {
 			v = h.enter(r)
 		}
+		v.looked = h.looks
 		who := h.o.Characters.Who(r.ID, "")
 		changed := v.robot.Board != r.Board || v.robot.Firmware != r.Firmware || v.robot.BaseURL != r.BaseURL ||
 			v.robot.Settings.Name != r.Settings.Name || v.who != who
@@ -132,8 +134,8 @@ func (h *hub) look(now time.Time) {
 			h.show(v, now)
 		}
 	}
-	for id := range h.views {
-		if !there[id] {
+	for id, v := range h.views {
+		if v.looked != h.looks {
 			h.forget(id)
 		}
 	}

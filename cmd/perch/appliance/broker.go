@@ -31,6 +31,7 @@ const BrokerCommand = "mqtt-broker"
 const (
 	brokerMemory  = 160 << 20       // which its garbage collector tries to stay within
 	brokerMore    = 256 << 20       // and what it can have beyond what it starts with
+	brokerGarbage = 50              // percent of what it holds: the library copies all retained messages each second
 	brokerFiles   = 512             // open at a time
 	BrokerVictim  = 500             // of 1000: whom the kernel ends first when memory is short
 	brokerLeaveIn = 3 * time.Second // once its input has ended
@@ -188,6 +189,7 @@ func bare(groups []string, a slog.Attr) slog.Attr {
 // left: each of these is one more wall, and none is the only one.
 func confine(log *slog.Logger) {
 	debug.SetMemoryLimit(brokerMemory)
+	debug.SetGCPercent(brokerGarbage)
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(BrokerVictim)), 0)
 	limits := map[int]uint64{syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_CORE: 0, syscall.RLIMIT_NOFILE: brokerFiles}
 	if now, known := dataSize(); known {
