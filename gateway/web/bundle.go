@@ -26,7 +26,7 @@ type bundle struct {
 
 // file is one of the bundle, as it is embedded.
 type file struct {
-	zipped []byte
+	name   string
 	kind   string
 	hashed bool // its name changes with what is in it
 }
@@ -69,11 +69,7 @@ func openBundle() (bundle, error) {
 		if !zipped || !known {
 			return b, fmt.Errorf("gateway/web/dist/assets holds %s, which bundle.sh does not make; run make clean build", one.Name())
 		}
-		data, err := dist.ReadFile("dist/assets/" + one.Name())
-		if err != nil {
-			return b, fmt.Errorf("read what was bundled: %w", err)
-		}
-		b.files[name] = file{data, kind, hashed[name]}
+		b.files[name] = file{one.Name(), kind, hashed[name]}
 	}
 	return b, nil
 }
@@ -91,9 +87,23 @@ func mustBundle() bundle {
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8"}
 
+// zipped is a file as it is embedded. It is a copy for whoever asks, as embed makes one,
+// and none is kept: most of the time nobody asks.
+func (f file) zipped() ([]byte, error) {
+	data, err := dist.ReadFile("dist/assets/" + f.name)
+	if err != nil {
+		return nil, fmt.Errorf("read what was bundled: %w", err)
+	}
+	return data, nil
+}
+
 // plain is a file for a client that takes no gzip.
 func (f file) plain() ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(f.zipped))
+	zipped, err := f.zipped()
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err != nil {
 		return nil, fmt.Errorf("read what was bundled: %w", err)
 	}

@@ -54,7 +54,11 @@ func TestBundleIsSmall(t *testing.T) {
 				return
 			}
 			seen[name] = true
-			bytes += len(b.files[path.Base(name)].zipped)
+			zipped, err := b.files[path.Base(name)].zipped()
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes += len(zipped)
 			for _, i := range made.Outputs[name].Imports {
 				if !i.External && (i.Kind == "import-statement" || follow(i.Kind, made.Outputs[i.Path].EntryPoint)) {
 					walk(i.Path)

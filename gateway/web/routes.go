@@ -183,19 +183,23 @@ func (d *Door) send(c *gin.Context, name string) {
 	} else {
 		c.Header("Cache-Control", "no-cache")
 	}
-	if strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
-		c.Header("Content-Encoding", "gzip")
-		c.Data(http.StatusOK, f.kind, f.zipped)
-		return
+	read, zipped := f.plain, strings.Contains(c.GetHeader("Accept-Encoding"), "gzip")
+	var err error
+	if zipped {
+		read = f.zipped
+	} else {
+		err = d.o.Pace(c.Request)
 	}
-	var plain []byte
-	err := d.o.Pace(c.Request)
+	var data []byte
 	if err == nil {
-		plain, err = f.plain()
+		data, err = read()
 	}
 	if err != nil {
 		_ = c.Error(err)
 		return
 	}
-	c.Data(http.StatusOK, f.kind, plain)
+	if zipped {
+		c.Header("Content-Encoding", "gzip")
+	}
+	c.Data(http.StatusOK, f.kind, data)
 }
