@@ -101,9 +101,9 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 
 // TestTheBrokerDiesAndTheTalkGoesOn: neither what a client sends nor the end of
 // the broker's process moves a robot. The port is listened to throughout, the
-// broker is there again with all that was retained, and it is told once.
+// broker is there again with all that was retained, and it is told once. No
+// other test of this process runs meanwhile: brokerOf would find that one's broker.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
-	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
