@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"voice/*":        {"voice", "remote", "socket"},
 
 	// Those whose sound comes over HTTP read it alike.
-	// Those that run a program for each sentence run it alike.
+	// What becomes of a program that speaks is said alike.
 	"voice/espeak":     {"voice", "voice/program"},
 	"voice/openjtalk":  {"voice", "voice/program"},
 	"voice/program":    {"voice"},

@@ -225,7 +225,7 @@ func (scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, _ v
 }
 
 // asLoadTarget, in the environment, replaces the recognizer of the program.
-const asLoadTarget = "RUN_WITH_SCRIPTED_EARS"
+const asLoadTarget = "RUN_WITH_SCRIPTED_RECOGNIZER"
 
 func serveScripted() {
 	c := appliancetest.Config()

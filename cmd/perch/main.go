@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
+	"perch/voice/espeak"
 )
 
 func main() {
@@ -58,7 +59,7 @@ adopt, token and forget may be written without the word robot.`,
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
-		brokerCommand(),
+		brokerCommand(), speakerCommand(),
 		command.Alias("devices", listCommand()), relaysAlias(),
 		command.Alias("notify", sendCommand()))
 	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
@@ -73,6 +74,15 @@ func brokerCommand() *cobra.Command {
 		Use:    appliance.BrokerCommand,
 		Hidden: true,
 		RunE:   func(c *cobra.Command, _ []string) error { return appliance.RunBroker(os.Stdin, c.ErrOrStderr()) },
+	}
+}
+
+// speakerCommand is the process in which espeak-ng speaks. Only perch itself runs it.
+func speakerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    appliance.SpeakerCommand,
+		Hidden: true,
+		RunE:   func(c *cobra.Command, _ []string) error { return espeak.Serve(c.InOrStdin(), os.Stdout) },
 	}
 }
 

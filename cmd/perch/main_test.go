@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/command"
@@ -36,10 +35,11 @@ func TestMain(m *testing.M) {
 		serveScripted()
 	}
 	again := len(os.Args) > 1 && os.Args[1] == "serve" // a program that has restarted itself
-	if os.Getenv(asProgram) != "" || again || len(os.Args) > 1 && os.Args[1] == appliance.BrokerCommand {
+	if os.Getenv(asProgram) != "" || again {
 		os.Unsetenv(asProgram)
 		main()
 	}
+	appliancetest.Process()
 	appliancetest.Processors()
 	goleak.VerifyTestMain(m)
 }

@@ -7,9 +7,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/goleak"
+
+	"perch/cmd/perch/appliancetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	appliancetest.Process()
+	goleak.VerifyTestMain(m)
+}
 
 // serveOwned mounts a door of the owner's, and a stream.
 func serveOwned(owned gin.IRouter) {

@@ -1,6 +1,5 @@
-// Package espeak speaks with espeak-ng, run as a program for each sentence:
-// text on its standard input, a WAV stream on its standard output. It needs no
-// key, no network and no sound card.
+// Package espeak speaks with libespeak-ng, in a process of its own, so that no text can
+// end the appliance. It needs no key, no network and no sound card.
 package espeak
 
 import (
@@ -8,20 +7,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 
 	"perch/voice"
-	"perch/voice/program"
 )
 
 // Options of the engine.
 type Options struct {
-	Program string // "espeak-ng" where empty
+	// Command is the program, and its arguments, that calls Serve with its standard input
+	// and output.
+	Command []string
 	// Voice is one of `espeak-ng --voices`. If empty, each call has espeak-ng's voice
 	// for its language.
 	Voice string
@@ -33,15 +33,18 @@ type Options struct {
 }
 
 // Engine implements voice.Synthesizer.
-type Engine struct{ o Options }
+type Engine struct {
+	o       Options
+	speaker *speaker
+}
 
 // voiceName keeps a voice's name from being taken for an option or a path.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
-// New returns the engine. It starts nothing.
+// New returns the engine. It starts nothing. Close ends what was started since.
 func New(o Options) (*Engine, error) {
-	o.Program, o.Speed = cmp.Or(o.Program, "espeak-ng"), cmp.Or(o.Speed, 160)
-	return &Engine{o}, o.Check()
+	o.Speed = cmp.Or(o.Speed, 160)
+	return &Engine{o, newSpeaker(o.Command)}, o.Check()
 }
 
 // Check reports what New refuses.
@@ -64,13 +67,25 @@ func base(tag string) string {
 // Name is "espeak".
 func (*Engine) Name() string { return "espeak" }
 
-// Check reports whether the program is there.
-func (e *Engine) Check() error {
-	if _, err := exec.LookPath(e.o.Program); err != nil {
-		return fmt.Errorf("%w: %s is not installed; apt install espeak-ng", voice.ErrUnavailable, e.o.Program)
+// Check reports whether espeak-ng is installed: the program, with which come the library
+// and its data.
+func (*Engine) Check() error {
+	if _, err := exec.LookPath("espeak-ng"); err != nil {
+		return fmt.Errorf("%w: espeak-ng is not installed; apt install espeak-ng", voice.ErrUnavailable)
 	}
 	return nil
 }
+
+// Warm starts the process that speaks, and has its voice loaded.
+func (e *Engine) Warm(ctx context.Context) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	return e.speaker.speak(ctx, request{Voice: e.voice(voice.Options{}), Speed: e.o.Speed}, nil)
+}
+
+// Close ends that process. A text that is spoken comes to its end first.
+func (e *Engine) Close() { e.speaker.close() }
 
 // ofLanguage is how espeak-ng names most of its voices: "en-us+f3", "mb-de1".
 var ofLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
@@ -117,17 +132,55 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if !reads(name, text) {
 		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrLanguage, name)
 	}
-	err := program.Call{Name: "espeak-ng", Command: []string{e.o.Program, "--stdin", "--stdout", "-v", name, "-s", strconv.Itoa(e.o.Speed)},
-		Text: text}.Speak(ctx, out)
-	fault, is := errors.AsType[*program.Fault](err)
-	if is && strings.Contains(fault.Complaint, noVoice) && name != e.o.Voice && name != o.Voice {
-		return fmt.Errorf("%w: espeak-ng has no voice for %q", voice.ErrLanguage, name)
+	to := voice.NewConverter(voice.LongestSpeech(text), nil, out)
+	for piece := range pieces(text) {
+		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
+			to.Rate(rate) // which can be played
+			return to.Convert(pcm)
+		})
+		switch refused, _ := errors.AsType[refusal](err); {
+		case refused == noVoice && name != e.o.Voice && name != o.Voice:
+			return fmt.Errorf("%w: espeak-ng has no voice for %q", voice.ErrLanguage, name)
+		case err != nil:
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
-// noVoice is what the program writes where it does not know the voice.
-const noVoice = "voice does not exist"
+// mostPiece is how many characters are spoken at once. Sound is made faster than it is
+// played, and is kept meanwhile: of so many, some megabytes at most.
+const mostPiece = 400
+
+// pieces cuts a text that is longer where a sentence ends, or a word.
+func pieces(text string) iter.Seq[string] {
+	rest := []rune(text)
+	return func(yield func(string) bool) {
+		for len(rest) > 0 {
+			n := min(len(rest), mostPiece)
+			if n < len(rest) {
+				n = 1 + cmp.Or(lastIndex(rest[:n], ".!?。！？\n"), lastIndex(rest[:n], " ,;、，"), n-1)
+			}
+			if !yield(string(rest[:n])) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+// lastIndex is where the last of some characters is; 0 is nowhere.
+func lastIndex(text []rune, of string) int {
+	for i := len(text) - 1; i > 0; i-- {
+		if strings.ContainsRune(of, text[i]) {
+			return i
+		}
+	}
+	return 0
+}
+
+// noVoice is the refusal of a voice that the library does not know.
+const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
 // reads reports whether a voice can read a text. The Japanese one reads kana, and no
 // kanji; those that are neither Japanese nor Chinese read neither, and say so of each

@@ -2,11 +2,16 @@ package espeak_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,15 +21,68 @@ import (
 	"perch/voice/espeak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// serves is the argument with which this binary is the process that speaks.
+const serves = "serve-the-test"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == serves {
+		if err := espeak.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func engine(t testing.TB, o espeak.Options) *espeak.Engine {
 	t.Helper()
+	if o.Command == nil {
+		o.Command = []string{"/proc/self/exe", serves}
+	}
 	e, err := espeak.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
 	return e
+}
+
+// script is a program that is run in the place of the process that speaks.
+func script(t testing.TB, text string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return []string{path}
+}
+
+// samples is how much an engine says.
+func samples(t testing.TB, e *espeak.Engine, text string) (n int, err error) {
+	t.Helper()
+	err = e.Synthesize(t.Context(), text, voice.Options{}, func(pcm []int16) error { n += len(pcm); return nil })
+	return n, err
+}
+
+// processes are those that this one has started.
+func processes(t testing.TB) (all []int) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // of a thread that may have ended
+		for _, word := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, pid)
+		}
+	}
+	return all
 }
 
 func TestItSpeaks(t *testing.T) {
@@ -61,66 +119,183 @@ func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 	}
 }
 
-func TestWhatCannotSpeak(t *testing.T) {
-	missing := engine(t, espeak.Options{Program: "espeak-that-is-not-installed"})
-	for _, err := range []error{missing.Check(), missing.Synthesize(t.Context(), "x", voice.Options{}, nil)} {
-		if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install espeak-ng") {
-			t.Errorf("a missing program: %v", err)
-		}
-	}
-	broken := filepath.Join(t.TempDir(), "broken")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no such voice >&2\nexit 1\n"), 0o700); err != nil {
+// TestManyAtOnce are spoken by one process, each whole, and whoever takes its time to
+// listen keeps nobody waiting.
+func TestManyAtOnce(t *testing.T) {
+	e := engine(t, espeak.Options{})
+	if err := e.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := engine(t, espeak.Options{Program: broken}).Synthesize(t.Context(), "x", voice.Options{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "no such voice") {
-		t.Errorf("a program that complains: %v", err)
+	begun, others := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		first := true
+		if err := e.Synthesize(t.Context(), "This one listens when all others are done.", voice.Options{}, func([]int16) error {
+			if first {
+				first = false
+				close(begun)
+				<-others
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	var some sync.WaitGroup
+	for i := range 50 {
+		some.Go(func() {
+			switch n, err := samples(t, e, strings.Repeat("one two three ", 1+i%5)); {
+			case err != nil:
+				t.Error(err)
+			case n < (1+i%5)*voice.SpeakerRate*6/10 || n > (1+i%5)*voice.SpeakerRate*2:
+				t.Errorf("%d samples for %d words", n, 3*(1+i%5))
+			}
+		})
+	}
+	some.Wait()
+	close(others)
+	all.Wait()
+	if running := processes(t); len(running) != 1 {
+		t.Errorf("%d processes speak", len(running))
+	}
+	e.Close()
+	if running := processes(t); len(running) != 0 {
+		t.Errorf("closed, %d processes are left", len(running))
+	}
+	if _, err := samples(t, e, "hello"); !errors.Is(err, voice.ErrUnavailable) {
+		t.Errorf("closed, it says %v", err)
+	}
+}
+
+// TestItsProcessEnds, by what it is sent or by the kernel: the next text has another.
+func TestItsProcessEnds(t *testing.T) {
+	e := engine(t, espeak.Options{})
+	for range 3 {
+		if n, err := samples(t, e, "hello"); err != nil || n == 0 {
+			t.Fatalf("%d samples, %v", n, err)
+		}
+		for _, pid := range processes(t) {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := samples(t, e, "hello"); err == nil || !strings.Contains(err.Error(), "espeak-ng: ") {
+			t.Errorf("killed, it says %v", err)
+		}
+	}
+}
+
+// TestALongText is spoken in pieces, to its end.
+func TestALongText(t *testing.T) {
+	e := engine(t, espeak.Options{})
+	one, err := samples(t, e, strings.Repeat("and so on ", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, between := range []string{"", ".\n"} {
+		all, err := samples(t, e, strings.Repeat(strings.Repeat("and so on ", 10)+between, 10))
+		if ratio := float64(all) / float64(one); err != nil || ratio < 9.5 || ratio > 10.5 {
+			t.Errorf("ten times a text is %.1f times as long: %v", ratio, err)
+		}
+	}
+}
+
+func TestWhatCannotSpeak(t *testing.T) {
+	// Its rate, then what is to come for a text.
+	const begins = `printf '\042\126\000\000'; head -n 1 >/dev/null; `
+	for text, want := range map[string]string{
+		"echo broken >&2; exit 1":                                           "espeak-ng: broken: exit status 1",
+		`printf '\000\000\000\000libespeak-ng.so.1: cannot open\n'`:         "espeak-ng: libespeak-ng.so.1: cannot open; apt install espeak-ng",
+		begins + "echo cracked >&2; kill -SEGV $$":                          "espeak-ng: cracked: signal: segmentation fault",
+		begins + `printf '\377\377\377\377'`:                                "a piece of sound of 4294967295 bytes",
+		begins + `printf '\000\000\000\000it cannot\n'; cat`:                "espeak-ng: it cannot",
+		begins + `while printf '\004\000\000\000abcd'; do true; done`:       voice.ErrEndless.Error(),
+		begins + `printf '\004\000\000\000abcd\004\000'`:                    "unexpected EOF",
+		begins + `printf '\000\000\000\000'; head -c 100000 /dev/zero; cat`: "a line without an end",
+	} {
+		e := engine(t, espeak.Options{Command: script(t, text)})
+		if _, err := samples(t, e, "hello"); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 1200 {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := samples(t, engine(t, espeak.Options{Command: []string{"/no/such/program"}}), "hello"); !errors.Is(err, voice.ErrUnavailable) {
+		t.Errorf("no program: %v", err)
 	}
 	for _, o := range []espeak.Options{{Voice: "--help"}, {Voice: "../x"}, {Speed: 5}} {
 		if _, err := espeak.New(o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
+	t.Setenv("PATH", t.TempDir())
+	missing := engine(t, espeak.Options{})
+	for _, err := range []error{missing.Check(), missing.Warm(t.Context()), missing.Synthesize(t.Context(), "x", voice.Options{}, nil)} {
+		if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install espeak-ng") {
+			t.Errorf("it is not installed: %v", err)
+		}
+	}
 }
 
 // TestAnotherLanguageHasItsVoice where a call names none.
 func TestAnotherLanguageHasItsVoice(t *testing.T) {
-	dir := t.TempDir()
-	noting := filepath.Join(dir, "noting")
-	if err := os.WriteFile(noting, []byte("#!/bin/sh\necho \"$4\" >> "+dir+"/voices\nexec espeak-ng \"$@\"\n"), 0o700); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
-	usual := engine(t, espeak.Options{Program: noting, Voice: "en-us", Language: "en"})
+	asked := filepath.Join(t.TempDir(), "asked")
+	noting := script(t, "tee -a "+asked+" | "+self+" "+serves)
+	usual := engine(t, espeak.Options{Command: noting, Voice: "en-us", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "en-GB"}, {Language: "de-AT"}, {Language: "de", Voice: "fr-fr"}, {Language: "--x"}} {
 		if err := usual.Synthesize(t.Context(), "Hallo.", o, func([]int16) error { return nil }); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	drop := func([]int16) error { return nil }
-	for _, o := range []espeak.Options{{Program: noting, Voice: "en-us"}, {Program: noting}, {Program: noting, Language: "es"}} {
+	for _, o := range []espeak.Options{{Command: noting, Voice: "en-us"}, {Command: noting}, {Command: noting, Language: "es"}} {
 		if err := engine(t, o).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"}, drop); err != nil {
 			t.Error(err)
 		}
 	}
-	spanish := engine(t, espeak.Options{Program: noting, Language: "es"})
+	spanish := engine(t, espeak.Options{Command: noting, Language: "es"})
 	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}, {Language: "en-GB"}} {
 		if err := spanish.Synthesize(t.Context(), "Hola.", o, drop); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // the appliance's voice need not be of the appliance's language
-		german := engine(t, espeak.Options{Program: noting, Voice: name, Language: "de"})
+		german := engine(t, espeak.Options{Command: noting, Voice: name, Language: "de"})
 		for _, o := range []voice.Options{{}, {Language: "zh-CN"}, {Language: "fr"}} {
 			if err := german.Synthesize(t.Context(), "Hallo.", o, drop); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	text, err := os.ReadFile(dir + "/voices")
-	if got := strings.Join(strings.Fields(string(text)), " "); err != nil ||
+	text, err := os.ReadFile(asked)
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		var r struct{ Voice string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Error(err)
+		}
+		got = append(got, r.Voice)
+	}
+	if got := strings.Join(got, " "); err != nil ||
 		got != "en-us en-us de fr-fr en-us en-us de de es cmn-latn-pinyin en-us "+
 			"de cmn-latn-pinyin fr de cmn fr de cmn-latn-pinyin fr-fr+f2" {
 		t.Errorf("the voices are %q, %v", got, err)
+	}
+}
+
+// BenchmarkSentence is one sentence, by the process that runs.
+func BenchmarkSentence(b *testing.B) {
+	e := engine(b, espeak.Options{})
+	if err := e.Warm(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := samples(b, e, "I can tell the time, set a timer, remember things and tell you a joke."); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -149,8 +324,11 @@ func TestWhatItCannotRead(t *testing.T) {
 			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, samples, err)
 		}
 	}
-	err := engine(t, espeak.Options{Language: "en"}).Synthesize(t.Context(), "Hello.", voice.Options{Voice: "qq"}, nil)
-	if err == nil || errors.Is(err, voice.ErrLanguage) {
+	e := engine(t, espeak.Options{Language: "en"})
+	if err := e.Synthesize(t.Context(), "Hello.", voice.Options{Voice: "qq"}, nil); err == nil || errors.Is(err, voice.ErrLanguage) {
 		t.Errorf("a voice that is not there: %v", err)
+	}
+	if n, err := samples(t, e, "Hello."); err != nil || n == 0 {
+		t.Errorf("after it: %d samples, %v", n, err)
 	}
 }

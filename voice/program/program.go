@@ -26,7 +26,7 @@ type Call struct {
 // Fault is the end of a program that did not do what it should.
 type Fault struct {
 	Name      string // of the program
-	Complaint string // the beginning of its standard error; may be empty
+	Complaint string // as a Complaint keeps it; may be empty
 	Err       error  // what became of it
 }
 
@@ -40,9 +40,8 @@ func (f *Fault) Error() string {
 func (f *Fault) Unwrap() error { return f.Err }
 
 const (
-	longest       = 20 * time.Second // until the program's next piece of sound
-	niceness      = 5                // of the program, beside the appliance's 0
-	mostComplaint = 1000             // bytes of standard error that are kept
+	longest  = 20 * time.Second // until the program's next piece of sound
+	niceness = 5                // of the program, beside the appliance's 0
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, which
@@ -57,8 +56,8 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	cmd.Stdin = strings.NewReader(c.Text)
 	cmd.WaitDelay = time.Second
-	var complaint bytes.Buffer
-	cmd.Stderr = &limited{&complaint, mostComplaint}
+	var complaint Complaint
+	cmd.Stderr = &complaint
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.Name, err)
@@ -79,7 +78,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 		cancel() // its output is no longer read; it need not finish
 	}
 	ended := cmd.Wait()
-	said := strings.TrimSpace(strings.ToValidUTF8(complaint.String(), ""))
+	said := complaint.String()
 	switch {
 	case streamed != nil && said == "":
 		return streamed
@@ -113,13 +112,18 @@ func stream(r io.Reader, to *voice.Converter) error {
 	}
 }
 
-// limited keeps the beginning of a program's error output.
-type limited struct {
-	to   *bytes.Buffer
-	most int
+// mostComplaint is how many bytes of a complaint are kept.
+const mostComplaint = 1000
+
+// Complaint is a program's standard error, of which the beginning is kept.
+type Complaint struct{ kept bytes.Buffer }
+
+func (c *Complaint) Write(p []byte) (int, error) {
+	c.kept.Write(p[:min(len(p), max(0, mostComplaint-c.kept.Len()))])
+	return len(p), nil
 }
 
-func (l *limited) Write(p []byte) (int, error) {
-	l.to.Write(p[:min(len(p), max(0, l.most-l.to.Len()))])
-	return len(p), nil
+// String is what is kept, once the program has ended.
+func (c *Complaint) String() string {
+	return strings.TrimSpace(strings.ToValidUTF8(c.kept.String(), ""))
 }

@@ -29,13 +29,7 @@ func TestMain(m *testing.M) {
 		serveAgent()
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == appliance.BrokerCommand {
-		if err := appliance.RunBroker(os.Stdin, os.Stderr); err != nil {
-			fmt.Fprintf(os.Stderr, "perch %s: %v\n", appliance.BrokerCommand, err)
-			os.Exit(1)
-		}
-		return
-	}
+	appliancetest.Process()
 	appliancetest.Processors()
 	goleak.VerifyTestMain(m)
 }

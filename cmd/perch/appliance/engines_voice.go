@@ -93,7 +93,8 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	case "openjtalk":
 		n.Synthesizer, err = made(e, openjtalk.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, openjtalk.New)
 	case "espeak":
-		n.Synthesizer, err = made(e, espeak.Options{Voice: s.Voice, Language: e.language, Speed: s.Speed}, espeak.New)
+		n.Synthesizer, err = made(e, espeak.Options{Command: speaker(), Voice: s.Voice, Language: e.language, Speed: s.Speed},
+			espeak.New)
 	}
 	if err != nil || e.checks {
 		return err
@@ -113,6 +114,13 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 	e.synthesizers = append(e.synthesizers, watchedSynthesizer{n.Synthesizer, n.condition})
 	return nil
 }
+
+// SpeakerCommand is how this program is started as the process in which espeak-ng speaks. It
+// is for itself alone, and in no list of commands.
+const SpeakerCommand = "espeak"
+
+// speaker is this very program, also where an upgrade has put another in its place.
+func speaker() []string { return []string{"/proc/self/exe", SpeakerCommand} }
 
 // warnUnheard says which sentences of a household's book a recognizer of English grammars
 // does not listen for.

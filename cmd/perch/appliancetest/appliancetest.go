@@ -25,6 +25,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/door/doortest"
+	"perch/voice/espeak"
 )
 
 // Processors gives the robots of a test processors of their own, unless
@@ -35,6 +36,28 @@ func Processors() {
 	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
 		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
 	}
+}
+
+// Process is for the beginning of a test binary's TestMain. Where an appliance has started
+// the binary as one of its own processes, it is that process, and does not return.
+func Process() {
+	if len(os.Args) < 2 {
+		return
+	}
+	var err error
+	switch os.Args[1] {
+	case appliance.BrokerCommand:
+		err = appliance.RunBroker(os.Stdin, os.Stderr)
+	case appliance.SpeakerCommand:
+		err = espeak.Serve(os.Stdin, os.Stdout)
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "perch %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // Config listens on loopback ports that the system chooses.
