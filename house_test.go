@@ -22,17 +22,17 @@ import (
 // arrows are the imports among our own packages that the design allows. A
 // name that ends in /* stands for every folder below.
 var arrows = map[string][]string{
-	"device":                {},
+	"device":                {"language"},
 	"language":              {}, // all that is said and shown
 	"device/xiaozhi":        {},
 	"ota/espimage":          {},
 	"voice":                 {},
-	"store":                 {},
+	"store":                 {"language"},
 	"store/storetest":       {},
 	"store/archive":         {"store", "ota/espimage"},
 	"store/archive/*":       {"store"},
 	"socket":                {},
-	"gateway/door":          {},
+	"gateway/door":          {"language"},
 	"gateway/door/doortest": {},
 	"command":               {},
 	"remote":                {"socket"},
@@ -80,10 +80,11 @@ var arrows = map[string][]string{
 	"gateway/wyoming": {"agent", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "voice/wyoming", "socket",
 		"gateway/door"},
 	"gateway/broker":    {"gateway/door"},
+	"gateway/mdns":      {"language"},
 	"gateway/avatar":    {"agent", "agent/feed", "socket", "gateway/door"},
 	"gateway/aituber":   {"agent", "agent/feed", "agent/notice", "event", "socket", "gateway/avatar", "gateway/door"},
 	"gateway/llmvtuber": {"agent", "agent/feed", "agent/notice", "event", "voice", "socket", "gateway/avatar", "gateway/door"},
-	"gateway/relay":     {"agent", "agent/feed", "agent/notice", "device", "event", "voice", "remote", "socket", "gateway/door"},
+	"gateway/relay":     {"agent", "agent/feed", "agent/notice", "device", "event", "language", "voice", "remote", "socket", "gateway/door"},
 	"gateway/openclaw":  {"agent", "agent/feed", "agent/notice", "device", "event", "socket", "gateway/door"},
 	"gateway/character": {"agent", "agent/action", "agent/diary", "agent/manifest", "agent/mood", "agent/passport", "device", "event",
 		"gateway/door"},

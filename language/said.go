@@ -68,6 +68,32 @@ func SaidBy(err error) *Said {
 	return s
 }
 
+// With is the sentence with its values changed, also those of sentences within it. It wraps
+// what the sentence does.
+func (s *Said) With(change func(value string) string) *Said {
+	all, texts := make([]any, len(s.values)), make([]string, len(s.values))
+	for i, value := range s.values {
+		switch value := value.(type) {
+		case *Said:
+			own := value.With(change)
+			all[i], texts[i] = own, own.Error()
+		case string:
+			texts[i] = change(value)
+			all[i] = texts[i]
+		}
+	}
+	return &Said{s.format, all, reworded{s.err, filled(s.format, texts)}}
+}
+
+// reworded is an error in other words.
+type reworded struct {
+	error
+	text string
+}
+
+func (r reworded) Error() string { return r.text }
+func (r reworded) Unwrap() error { return r.error }
+
 // Error is the sentence in English.
 func (s *Said) Error() string { return s.err.Error() }
 

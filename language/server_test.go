@@ -184,7 +184,8 @@ func refusalsOf(t *testing.T, dir string) map[string]string {
 			for i, e := range n.Elts {
 				field, keyed := e.(*ast.KeyValueExpr)
 				switch {
-				case keyed && nameOfType(field.Key) == "Word": // of a door.Known in a list, too, whose type is not written
+				// of a door.Known in a list, too, whose type is not written
+				case keyed && (nameOfType(field.Key) == "Word" || coded && nameOfType(field.Key) == "Code"):
 					note(file, field.Value)
 				case !keyed && coded && i == 0:
 					note(file, e)

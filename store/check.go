@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
+
+	"perch/language"
 )
 
 // Content is what [Check] found.
@@ -49,7 +51,7 @@ func Check(f *os.File, o Options, each func(table, key string, value []byte) err
 }
 
 func unfit(cause error) error {
-	return fail(ErrDamaged, cause, "the database is damaged or none of Perch's (%v)", cause)
+	return fail(ErrDamaged, cause, language.Sayf("the database is damaged or none of Perch's (%w)", cause))
 }
 
 // borrow opens the file by another handle of its own, because bolt closes what it opened.

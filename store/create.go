@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"perch/language"
 )
 
 // temporary is what a file being made is called until it is whole.
@@ -28,12 +30,12 @@ func locate(path string) (string, error) {
 		// A link to nowhere is a disk that is not mounted, not a first start.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return "", fail(ErrUnusable, err, "%s is a link to a place that is not there (%v); "+
-				"mount the disk it points to, or remove the link", path, reason(err))
+			return "", fail(ErrUnusable, err, language.Sayf("%s is a link to a place that is not there (%w); "+
+				"mount the disk it points to, or remove the link", path, reason(err)))
 		}
 		return locate(target)
 	case !info.Mode().IsRegular():
-		return "", fail(ErrUnusable, nil, "%s is not a file; move it away or choose another data directory", path)
+		return "", fail(ErrUnusable, nil, language.Sayf("%s is not a file; move it away or choose another data directory", path))
 	}
 	return path, nil
 }

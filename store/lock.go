@@ -8,20 +8,22 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"perch/language"
 )
 
 // locked is the sentence for a file that another process holds.
 func locked(path string, cause error) error {
-	who := "another process"
+	who := language.Sayf("another process")
 	switch pid := holder(path); pid {
 	case 0:
 	case os.Getpid():
-		who = "this very process, which opened it before"
+		who = language.Sayf("this very process, which opened it before")
 	default:
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		who = fmt.Sprintf("process %d (%s)", pid, printable(string(comm)))
+		who = language.Sayf("process %d (%s)", pid, printable(string(comm)))
 	}
-	return fail(ErrLocked, cause, "%s is in use by %s; stop it, or talk to it with the perch commands", path, who)
+	return fail(ErrLocked, cause, language.Sayf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
 }
 
 // holder is the id of the process that has the file at path locked, 0 if that is unknown.

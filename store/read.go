@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.etcd.io/bbolt"
+
+	"perch/language"
 )
 
 // A step of a walk reads at most this much, so that no read transaction lasts: a long one keeps bolt from growing the
@@ -216,7 +218,7 @@ func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, why := range db.refused {
-		return fmt.Errorf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
+		return language.Sayf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
 	}
 	return nil
 }

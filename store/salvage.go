@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"perch/language"
 )
 
 // Salvage describes a damaged file from which all readable records were kept.
@@ -25,39 +27,42 @@ type Salvage struct {
 	Tables  []string  `json:"tables,omitempty"` // of which records are lost
 }
 
-// String says it in a sentence, with what can be done.
-func (s Salvage) String() string {
+// String is Sentence in English.
+func (s Salvage) String() string { return s.Sentence().Error() }
+
+// Sentence says it, with what can be done.
+func (s Salvage) Sentence() *language.Said {
 	if s.Kept == "" {
-		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
+		return language.Sayf("the database was damaged (%s); %w", s.Cause, s.Losses())
 	}
-	return fmt.Sprintf(
-		"the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; restore a backup where that matters, "+
-			"and remove %s once it is needed no more", s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
+	return language.Sayf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %w; "+
+		"restore a backup where that matters, and remove %s once it is needed no more",
+		s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
 }
 
 // Brief says it without a key of any record: not everybody who sees that something is wrong may know what.
-func (s Salvage) Brief() string {
+func (s Salvage) Brief() *language.Said {
 	lost := s.Losses()
 	switch {
 	case len(s.Tables) > 0:
-		lost = "lost: some of " + strings.Join(s.Tables, ", ")
+		lost = language.Sayf("lost: some of %s", strings.Join(s.Tables, ", "))
 	case len(s.Lost) > 0:
-		lost = "perhaps lost: the last change"
+		lost = language.Sayf("perhaps lost: the last change")
 	}
 	if s.Kept == "" {
-		return "the database was damaged; " + lost
+		return language.Sayf("the database was damaged; %w", lost)
 	}
-	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
+	return language.Sayf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %w (the log says more); "+
 		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost,
 		filepath.Base(s.Kept))
 }
 
 // Losses says what is lost.
-func (s Salvage) Losses() string {
+func (s Salvage) Losses() *language.Said {
 	if len(s.Lost) == 0 {
-		return "nothing is lost"
+		return language.Sayf("nothing is lost")
 	}
-	return "lost: " + strings.Join(s.Lost, ", ")
+	return language.Sayf("lost: %s", strings.Join(s.Lost, ", "))
 }
 
 const (
@@ -120,9 +125,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 	defer directory.Close()
 	if aside, _ := filepath.Glob(path + damagedMark + "*"); len(aside) >= mostDamaged {
 		return nil,
-			fail(ErrDamaged, cause,
-				"%s is damaged (%v), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore",
-				path, cause, len(aside))
+			fail(ErrDamaged, cause, language.Sayf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
 	}
 	s := &Salvage{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
 	fresh := path + temporary
@@ -150,9 +153,8 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		case errors.Is(err, errNothing):
 			return nil, damaged(path, err)
 		}
-		return nil, fail(ErrDamaged, errors.Join(cause, err),
-			"%s is damaged (%v), and what can be read of it was not put into a new file: %v; restore a backup with perch restore, "+
-				"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err))
+		return nil, fail(ErrDamaged, errors.Join(cause, err), language.Sayf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
+			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err)))
 	}
 	if err := syncDirectories(directory); err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"net/http"
 	"syscall"
+
+	"perch/language"
 )
 
 // Fault is an error as a client sees it: a machine word, a sentence that
@@ -17,9 +19,12 @@ type Fault struct {
 	Word     string
 	Sentence string
 	HTTP     int
+	Err      error // what Sentence is of, if anything
 }
 
 func (f *Fault) Error() string { return f.Sentence }
+
+func (f *Fault) Unwrap() error { return f.Err }
 
 // Code is the machine word.
 func (f *Fault) Code() string { return f.Word }
@@ -39,7 +44,7 @@ type Known struct {
 func AsFault(err error, known []Known) error {
 	for _, k := range known {
 		if errors.Is(err, k.Err) {
-			return &Fault{Word: k.Word, Sentence: err.Error(), HTTP: k.HTTP}
+			return &Fault{Word: k.Word, Sentence: err.Error(), HTTP: k.HTTP, Err: err}
 		}
 	}
 	return err
@@ -59,8 +64,9 @@ type body struct {
 }
 
 type shown struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Said    *language.Said `json:"said,omitempty"` // the message as other languages have it
 }
 
 // render returns the status and the body of an error. The text of an error that
@@ -70,15 +76,16 @@ func render(err error) (int, body) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
-		return c.Status(), body{shown{c.Code(), c.Error()}}
+		return c.Status(), body{shown{c.Code(), c.Error(), language.SaidBy(c)}}
 	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge, body{shown{"body_too_large", "the request body is larger than this address takes"}}
+		return http.StatusRequestEntityTooLarge,
+			body{shown{Code: "body_too_large", Message: "the request body is larger than this address takes"}}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return http.StatusInsufficientStorage,
-			body{shown{"disk_full", "the appliance's disk is full, so this was not kept; free some space and try again"}}
+			body{shown{Code: "disk_full", Message: "the appliance's disk is full, so this was not kept; free some space and try again"}}
 	case errors.Is(err, syscall.EROFS):
-		return http.StatusInsufficientStorage, body{shown{"disk_read_only",
-			"the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
+		return http.StatusInsufficientStorage, body{shown{Code: "disk_read_only",
+			Message: "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
 	}
-	return http.StatusInternalServerError, body{shown{"internal", "internal error; the log says more"}}
+	return http.StatusInternalServerError, body{shown{Code: "internal", Message: "internal error; the log says more"}}
 }

@@ -22,8 +22,9 @@ func (h Hosts) Check(r *http.Request) error {
 	if h.ours(host) {
 		return nil
 	}
-	return &Fault{"unknown_host", fmt.Sprintf("this appliance is not known as %q; if it should be, add that name to allowed_hosts", clean(host)),
-		http.StatusMisdirectedRequest}
+	return &Fault{Word: "unknown_host",
+		Sentence: fmt.Sprintf("this appliance is not known as %q; if it should be, add that name to allowed_hosts", clean(host)),
+		HTTP:     http.StatusMisdirectedRequest}
 }
 
 func (h Hosts) ours(host string) bool {
@@ -89,7 +90,7 @@ func (o Origins) Check(r *http.Request) error {
 		return nil
 	}
 	why := fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", clean(origin))
-	return &Fault{"foreign_origin", why, http.StatusForbidden}
+	return &Fault{Word: "foreign_origin", Sentence: why, HTTP: http.StatusForbidden}
 }
 
 func (o Origins) may(origin, host string) bool {

@@ -75,11 +75,12 @@ func (k *Key) opens(token string) bool {
 // not nil, may take a token that is not the secret.
 func (k *Key) Try(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret == "" {
-		return &Fault{"no_key_set", fmt.Sprintf("this address is closed until a key is set in %s", k.setting), http.StatusForbidden}
+		return &Fault{Word: "no_key_set",
+			Sentence: fmt.Sprintf("this address is closed until a key is set in %s", k.setting), HTTP: http.StatusForbidden}
 	}
 	from := PeerOf(r.RemoteAddr)
 	if k.tries.exhausted(from) {
-		return &Fault{"too_many_tries", "too many wrong keys from this address; wait a minute", http.StatusTooManyRequests}
+		return &Fault{Word: "too_many_tries", Sentence: "too many wrong keys from this address; wait a minute", HTTP: http.StatusTooManyRequests}
 	}
 	if k.opens(token) || other != nil && other(token) {
 		return nil
@@ -87,7 +88,7 @@ func (k *Key) Try(r *http.Request, token string, other func(token string) bool) 
 	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out
 		k.tries.allow(from)
 	}
-	return &Fault{"wrong_key", fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), http.StatusUnauthorized}
+	return &Fault{Word: "wrong_key", Sentence: fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), HTTP: http.StatusUnauthorized}
 }
 
 // An address may send ten wrong keys at once, then one in six seconds.
@@ -144,5 +145,6 @@ func forwards(name string) bool {
 }
 
 func notLocal(why string) error {
-	return &Fault{"not_local", "this listener serves programs on this machine only, and this request is refused: " + why, http.StatusForbidden}
+	return &Fault{Word: "not_local",
+		Sentence: "this listener serves programs on this machine only, and this request is refused: " + why, HTTP: http.StatusForbidden}
 }

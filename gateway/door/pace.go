@@ -30,7 +30,7 @@ func (p *Pace) CheckPeer(remote string) error {
 		return nil
 	}
 	if !p.peers.allow(from) {
-		return &Fault{"too_many_requests", "too many requests from this address; wait a moment", http.StatusTooManyRequests}
+		return &Fault{Word: "too_many_requests", Sentence: "too many requests from this address; wait a moment", HTTP: http.StatusTooManyRequests}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 			e.ServeHTTP(c.Writer, &r)
 			return
 		}
-		_ = c.Error(&Fault{"not_found", "there is nothing at this address", http.StatusNotFound})
+		_ = c.Error(&Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
 	})
 	e.NoMethod(func(c *gin.Context) {
 		answer := c.Writer.Header()
@@ -49,7 +49,7 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 			c.Status(http.StatusNoContent)
 			return
 		}
-		_ = c.Error(&Fault{"wrong_method", "this address does not take that method", http.StatusMethodNotAllowed})
+		_ = c.Error(&Fault{Word: "wrong_method", Sentence: "this address does not take that method", HTTP: http.StatusMethodNotAllowed})
 	})
 	return e, nil
 }

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
+
+	"perch/language"
 )
 
 // mostPacket bounds what is read of a packet, in bytes. Whatever is meant to be
@@ -57,13 +58,13 @@ func (b *bounded) next() error {
 	}
 	announced, err := binary.ReadUvarint(b.in) // MQTT's lengths are such numbers, of four bytes at the most
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("what answers speaks no MQTT: %w", err)
+		return language.Sayf("what answers speaks no MQTT: %w", err)
 	}
 	if err != nil {
 		return err
 	}
 	if announced >= 1<<28 || announced > mostPacket && kind>>4 != publish {
-		return fmt.Errorf("the broker announces a packet of %d bytes, which none of its answers has; look at what is named as mqtt.broker", announced)
+		return language.Sayf("the broker announces a packet of %d bytes, which none of its answers has; look at what is named as mqtt.broker", announced)
 	}
 	b.left = int(min(announced, mostPacket))
 	b.skip = int(announced) - b.left

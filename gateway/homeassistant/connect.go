@@ -3,11 +3,12 @@ package homeassistant
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"perch/language"
 )
 
 // Times of a connection.
@@ -20,17 +21,17 @@ const (
 
 // Status is the condition of the connection to the broker.
 type Status struct {
-	Connected  bool      `json:"connected"`       // and publishing
-	Connecting bool      `json:"connecting"`      // the first try has yet to end
-	Broker     string    `json:"broker"`          // without user and password
-	Since      time.Time `json:"since"`           // when that began
-	Cause      string    `json:"cause,omitempty"` // of not being connected, in a sentence with its cure
+	Connected  bool      `json:"connected"`  // and publishing
+	Connecting bool      `json:"connecting"` // the first try has yet to end
+	Broker     string    `json:"broker"`     // without user and password
+	Since      time.Time `json:"since"`      // when that began
+	Cause      error     `json:"-"`          // of not being connected, in a sentence with its cure
 
 	// Of the embedded broker, which is started again when it ends.
 
 	Ends  int       `json:"ends,omitempty"` // how often it has in this run
 	Ended time.Time `json:"ended,omitzero"` // when it did so last
-	Why   string    `json:"why,omitempty"`
+	Why   error     `json:"-"`
 }
 
 // connection keeps the appliance connected: it dials, and dials again, looks
@@ -60,7 +61,7 @@ func newConnection(d dialer, n names, out *outbox, started time.Time, broker str
 		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
 		other:  newOtherAppliance(n.Appliance, started),
 		spread: func(d time.Duration) time.Duration { return rand.N(d) },
-		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: "the broker has yet to be tried"},
+		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: language.Sayf("the broker has yet to be tried")},
 	}
 }
 
@@ -71,10 +72,10 @@ func (c *connection) state() Status {
 }
 
 // become notes a change of condition, and logs it once.
-func (c *connection) become(connected bool, cause string) {
+func (c *connection) become(connected bool, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.status.Connected == connected && c.status.Cause == cause {
+	if c.status.Connected == connected && textOf(c.status.Cause) == textOf(cause) {
 		return
 	}
 	if c.status.Connected != connected {
@@ -88,6 +89,14 @@ func (c *connection) become(connected bool, cause string) {
 	}
 }
 
+// textOf is an error's text, which nil has none of.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // found notes which broker it is, where that was asked for.
 func (c *connection) found(broker string) {
 	c.mu.Lock()
@@ -96,7 +105,7 @@ func (c *connection) found(broker string) {
 }
 
 // errOtherAppliance is wrapped where another appliance has the older right.
-var errOtherAppliance = errors.New("another appliance uses this base topic")
+var errOtherAppliance = language.Sayf("another appliance uses this base topic")
 
 // run keeps connected until ctx ends, and publishes "offline" then.
 func (c *connection) run(ctx context.Context) {
@@ -116,7 +125,7 @@ func (c *connection) run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			c.become(false, err.Error())
+			c.become(false, err)
 		}
 		if time.Since(began) > steadyAfter {
 			wait = firstRetry
@@ -129,7 +138,7 @@ func (c *connection) run(ctx context.Context) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: "the appliance is stopping"}
+	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: language.Sayf("the appliance is stopping")}
 }
 
 // offlineWord is the last message of the bridge, sent itself or as its will.
@@ -170,7 +179,7 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 // keepOff goes on watching where the broker is away.
 func keepOff(err error, watching bool) error {
 	if err != nil && watching && !errors.Is(err, errOtherAppliance) {
-		return fmt.Errorf("%w: %w", errOtherAppliance, err)
+		return language.Sayf("%w: %w", errOtherAppliance, err)
 	}
 	return err
 }
@@ -197,7 +206,7 @@ func (c *connection) alone(ctx context.Context, l link) error {
 		return err
 	}
 	if c.other.there() {
-		return errors.New(c.other.cause(c.names.Base))
+		return c.other.cause(c.names.Base)
 	}
 	return nil
 }
@@ -215,18 +224,18 @@ func quiet(ctx context.Context, l link) error {
 }
 
 func lostError(err error) error {
-	return fmt.Errorf("the connection to the broker was lost: %w", err)
+	return language.Sayf("the connection to the broker was lost: %w", err)
 }
 
 // hold publishes until the connection ends, or ctx does.
 func (c *connection) hold(ctx context.Context, l link) error {
-	c.become(true, "")
+	c.become(true, nil)
 	if dropped := c.out.connected(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
 	if !c.setHolding(true) {
 		l.close() // the broker has them still
-		return errors.New("more commands waited than can be taken at once; the others are next")
+		return language.Sayf("more commands waited than can be taken at once; the others are next")
 	}
 	k := newPublisher(c.out, l, c.offlineWord())
 	go k.run()

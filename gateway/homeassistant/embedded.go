@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"sync"
 	"syscall"
 	"time"
+
+	"perch/language"
 )
 
 // Times of the embedded broker.
@@ -29,17 +30,17 @@ const (
 )
 
 // ErrBusy is wrapped where another program has the embedded broker's port.
-var ErrBusy = errors.New("the port of the embedded MQTT broker is taken by another program")
+var ErrBusy error = language.Sayf("the port of the embedded MQTT broker is taken by another program")
 
 // listenMQTT opens the embedded broker's port.
 func listenMQTT(at string) (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", at)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
+		return nil, language.Sayf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
 			"else stop it or set mqtt.broker to none", ErrBusy, at)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen for MQTT: %w", err)
+		return nil, language.Sayf("listen for MQTT: %w", err)
 	}
 	return l.(*net.TCPListener), nil
 }
@@ -118,14 +119,14 @@ func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 			return
 		}
 		if err == nil {
-			err = errors.New("it says not why")
+			err = language.Sayf("it says not why")
 		}
 		if time.Since(began) > steadyAfter {
 			wait = firstRestart
 		}
 		k.change(func() {
 			k.ends, k.last, k.at = k.ends+1, err, time.Now()
-			k.err = fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", err)
+			k.err = language.Sayf("the embedded MQTT broker has ended and is started again: %w", err)
 		})
 		select {
 		case <-time.After(wait):
@@ -165,7 +166,7 @@ func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err 
 	if runs.tried && runs.err == nil {
 		return reachable(runs.address), runs.ends, nil
 	}
-	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, errors.New("the embedded broker has yet to start"))
+	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, error(language.Sayf("the embedded broker has yet to start")))
 }
 
 // reachable is where a listener of this machine is reached from within it.
@@ -182,19 +183,16 @@ func reachable(address string) string {
 func (k *brokerSupervisor) blame(lost error, before int) error {
 	runs := k.until(context.Background(), func(r brokerRuns) bool { return r.ends > before }, noticedIn)
 	if runs.ends > before {
-		return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", runs.last)
+		return language.Sayf("the embedded MQTT broker has ended and is started again: %w", runs.last)
 	}
 	return lost
 }
 
 // ended is how often the broker has ended, and when and why it did so last.
-func (k *brokerSupervisor) ended() (ends int, at time.Time, why string) {
+func (k *brokerSupervisor) ended() (ends int, at time.Time, why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.last != nil {
-		why = k.last.Error()
-	}
-	return k.ends, k.at, why
+	return k.ends, k.at, k.last
 }
 
 // embeddedDialer connects to the embedded broker, once it is there.

@@ -62,7 +62,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 			t.Errorf("after it had held it was started again after %v", starts[n-1].Sub(starts[n-2])-time.Hour)
 		}
 		mu.Unlock()
-		if n, at, why := k.ended(); n != ends+1 || at.IsZero() || why != "it fell over" {
+		if n, at, why := k.ended(); n != ends+1 || at.IsZero() || textOf(why) != "it fell over" {
 			t.Errorf("it has ended %d times, last at %s: %s", n, at, why)
 		}
 		stop()

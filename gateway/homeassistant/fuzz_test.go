@@ -94,7 +94,7 @@ func FuzzBridgeInfo(f *testing.F) {
 		r.info(info)
 		r.status(status)
 		r.contest()
-		if len(r.cause("perch")) > 1000 {
+		if len(r.cause("perch").Error()) > 1000 {
 			t.Error("a cause without end")
 		}
 		r.gone(time.Now())

@@ -311,7 +311,7 @@ func (m *Mirror) Try(ctx context.Context) error {
 // error while the broker is away: the message is not kept for later.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
-		return fmt.Errorf("publish on %s: %s", topic, cmp.Or(s.Cause, "the broker is away"))
+		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(language.Sayf("the broker is away"))))
 	}
 	m.out.put(message{topic: topic, payload: []byte(payload), qos: 1})
 	return nil
@@ -321,7 +321,7 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 func (m *Mirror) Status() Status {
 	s := m.connect.state()
 	if m.o.Broker == "none" {
-		s.Connecting, s.Cause = false, "mqtt.broker is none"
+		s.Connecting, s.Cause = false, language.Sayf("mqtt.broker is none")
 	}
 	if m.broker != nil {
 		s.Ends, s.Ended, s.Why = m.broker.ended()

@@ -123,7 +123,7 @@ func TestOverTLS(t *testing.T) {
 	b.start()
 	stranger := over(b)
 	m, _ := stranger.run(t)
-	eventually(t, "the cause", func() bool { return strings.Contains(m.Status().Cause, "mqtt.ca") })
+	eventually(t, "the cause", func() bool { return strings.Contains(textOf(m.Status().Cause), "mqtt.ca") })
 	h := over(b)
 	h.options.CA = authority
 	works(t, b, h)
@@ -157,9 +157,9 @@ func TestWhyNot(t *testing.T) {
 			h := over(b)
 			h.options.Broker, h.options.Password = c.url, c.password
 			m, end := h.run(t)
-			eventually(t, c.cause, func() bool { return strings.Contains(m.Status().Cause, c.cause) })
+			eventually(t, c.cause, func() bool { return strings.Contains(textOf(m.Status().Cause), c.cause) })
 			s := m.Status()
-			if s.Connected || strings.Contains(s.Cause+h.log.String(), "canary") {
+			if s.Connected || strings.Contains(textOf(s.Cause)+h.log.String(), "canary") {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
 			if n := h.log.with("MQTT is disconnected"); n != 1 {

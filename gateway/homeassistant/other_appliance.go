@@ -2,9 +2,10 @@ package homeassistant
 
 import (
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
+
+	"perch/language"
 )
 
 // How long to look for another appliance, and how long one may be offline
@@ -129,9 +130,9 @@ func (r *otherAppliance) there() bool {
 }
 
 // cause is why nothing is published.
-func (r *otherAppliance) cause(base string) string {
+func (r *otherAppliance) cause(base string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
+	return language.Sayf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
 		"give one of them another mqtt.base_topic", r.other.ID, base)
 }

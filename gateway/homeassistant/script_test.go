@@ -361,7 +361,7 @@ func TestConnecting(t *testing.T) {
 					t.Errorf("in the first try: %+v", c)
 				}
 				time.Sleep(10 * time.Second)
-				if c := m.Status(); c.Connecting || c.Connected != (refuse == nil) || c.Connected == (c.Cause != "") {
+				if c := m.Status(); c.Connecting || c.Connected != (refuse == nil) || c.Connected == (c.Cause != nil) {
 					t.Errorf("after it: %+v", c)
 				}
 				s.set(func() { s.refuse = errors.New("gone") })
@@ -369,7 +369,7 @@ func TestConnecting(t *testing.T) {
 					s.link.ended <- errors.New("gone")
 				}
 				synctest.Wait()
-				if c := m.Status(); c.Connecting || c.Connected || c.Cause == "" {
+				if c := m.Status(); c.Connecting || c.Connected || c.Cause == nil {
 					t.Errorf("once it is lost: %+v", c)
 				}
 				end()

@@ -30,6 +30,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"perch/language"
 )
 
 // Service is the DNS-SD type under which an appliance announces itself.
@@ -78,7 +80,7 @@ type Status struct {
 	Addresses  []netip.Addr // those the host name leads to
 	Interfaces []string     // names, in the system's order
 	By         By           // the program that answers for Host; ByNobody while nothing is announced
-	Reason     string       // why nothing is announced; empty while something is
+	Reason     error        // why nothing is announced; nil while something is
 	Wanted     string       // "perch.local", the name that was configured and robots were given
 	Rival      netip.Addr   // where Host is another: an address of the machine that has Wanted, as far as is known
 }
@@ -110,7 +112,7 @@ func New(o Options) (*Announcer, error) {
 	o.Also = slices.Clone(o.Also)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
-	a.status = a.resting("not started")
+	a.status = a.resting(language.Sayf("not started"))
 	return a, nil
 }
 
@@ -146,17 +148,17 @@ func (a *Announcer) Run(ctx context.Context) error {
 			logged = cause
 			a.log.Warn("mdns is not announcing; will try again", "err", cause)
 		}
-		a.set(a.resting(logged))
+		a.set(a.resting(err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
-	a.set(a.resting("stopped"))
+	a.set(a.resting(language.Sayf("stopped")))
 	return nil
 }
 
-func (a *Announcer) resting(reason string) Status {
+func (a *Announcer) resting(reason error) Status {
 	s := a.known()
 	s.Reason = reason
 	return s

@@ -53,7 +53,7 @@ func TestStatusAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := a.Status()
-	if got.Host != "perch.local" || got.Instance != "perch-c0ffee" || got.By != ByNobody || got.Reason != "not started" {
+	if got.Host != "perch.local" || got.Instance != "perch-c0ffee" || got.By != ByNobody || got.Reason == nil || got.Reason.Error() != "not started" {
 		t.Errorf("status %+v", got)
 	}
 	want := []string{"ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version=1.0", "id=c0ffee"}

@@ -3,8 +3,6 @@ package relay
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/language"
 )
 
 // chatdollkit is an application made with ChatdollKit whose SocketServer is on. It takes
@@ -39,7 +38,7 @@ func chatdollkitKind() kind {
 	}
 }
 
-func (p chatdollkit) open(ctx context.Context, _ func(string)) (link, error) {
+func (p chatdollkit) open(ctx context.Context, _ func(error)) (link, error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {
 		return nil, err
@@ -68,11 +67,11 @@ func (l *chatdollkitLink) watch() {
 	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, mostChatter))
 	switch {
 	case n == mostChatter:
-		l.over <- errors.New("what answers is no ChatdollKit, which has nothing to say; correct url")
+		l.over <- language.Sayf("what answers is no ChatdollKit, which has nothing to say; correct url")
 	case err != nil:
-		l.over <- fmt.Errorf("the program has closed the connection: %w", err)
+		l.over <- language.Sayf("the program has closed the connection: %w", err)
 	default:
-		l.over <- errors.New("the program has closed the connection")
+		l.over <- language.Sayf("the program has closed the connection")
 	}
 }
 

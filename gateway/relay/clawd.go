@@ -18,6 +18,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -113,7 +114,7 @@ func (p clawd) addresses() []string {
 	return all
 }
 
-func (p clawd) open(ctx context.Context, note func(string)) (link, error) {
+func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 	for _, address := range p.addresses() {
 		base, err := url.Parse(address)
 		if err != nil {
@@ -134,7 +135,7 @@ func (p clawd) open(ctx context.Context, note func(string)) (link, error) {
 	if where == clawdURL {
 		where = fmt.Sprintf("http://127.0.0.1, ports %d to %d", clawdFirst, clawdLast)
 	}
-	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
+	return nil, language.Sayf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
 }
 
 // clawdLink is a pet that was found.
@@ -146,7 +147,7 @@ type clawdLink struct {
 	told    map[string]feed.State // by session
 }
 
-var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
+var errNotClawd = language.Sayf("what answers is not clawd-on-desk any more")
 
 // call asks, and returns the beginning of the answer.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
@@ -179,14 +180,14 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	}
 	answer, err := l.call(ctx, http.MethodPost, body)
 	var fault *remote.Fault
-	noted := ""
+	var noted error
 	switch {
 	case errors.As(err, &fault) && fault.Unanswerable():
-		noted = err.Error()
+		noted = err
 	case err != nil:
 		return err
 	case answer == "": // HTTP 204
-		noted = "clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"
+		noted = language.Sayf("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent")
 	}
 	l.remarks.say("", noted)
 	return nil

@@ -342,7 +342,7 @@ type watched struct {
 	failed []time.Time // when each such try began
 }
 
-func (w *watched) open(ctx context.Context, note func(string)) (link, error) {
+func (w *watched) open(ctx context.Context, note func(error)) (link, error) {
 	began := time.Now()
 	l, err := w.program.open(ctx, note)
 	if err != nil {

@@ -376,7 +376,7 @@ func wrongProgram(t *testing.T, answers []any, want string, of func(url string) 
 		}
 		return answers
 	})
-	l, err := of("ws://"+f.address).open(ctx, func(string) {})
+	l, err := of("ws://"+f.address).open(ctx, func(error) {})
 	if err == nil {
 		l.close()
 	}

@@ -26,7 +26,7 @@ type fakeProgram struct {
 	opens []time.Time // when it was reached, or tried in vain
 }
 
-func (s *fakeProgram) open(context.Context, func(string)) (link, error) {
+func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
 	s.mu.Lock()
 	s.opens = append(s.opens, time.Now())
 	s.mu.Unlock()

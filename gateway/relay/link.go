@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // How long a program is left alone that could not be reached or is gone. At first it is
@@ -54,28 +54,37 @@ type relay struct {
 	state struct {
 		open  bool
 		since time.Time // since when it is open, or is not
-		note  string
+		note  error
 	}
 }
 
 // Shown is a relay as its owner is shown it.
 type Shown struct {
-	Name  string    `json:"name"`
-	Kind  string    `json:"kind"`
-	Title string    `json:"title"`           // as its users call the program
-	URL   string    `json:"url"`             // empty where the program is looked for
-	Robot string    `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
-	Shows []string  `json:"shows"`           // what the program can be told
-	OK    bool      `json:"ok"`              // it is connected
-	Since time.Time `json:"since,omitzero"`
-	Note  string    `json:"note,omitempty"` // what is wrong, or waited for
+	Name  string         `json:"name"`
+	Kind  string         `json:"kind"`
+	Title string         `json:"title"`           // as its users call the program
+	URL   string         `json:"url"`             // empty where the program is looked for
+	Robot string         `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
+	Shows []string       `json:"shows"`           // what the program can be told
+	OK    bool           `json:"ok"`              // it is connected
+	Since time.Time      `json:"since,omitzero"`
+	Note  string         `json:"note,omitempty"` // what is wrong, or waited for
+	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
 }
 
 func (r *relay) shown() Shown {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Shown{Name: r.target.Name, Kind: r.kind.name, Title: r.kind.title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.shows,
-		OK: r.state.open, Since: r.state.since, Note: r.state.note}
+		OK: r.state.open, Since: r.state.since, Note: text(r.state.note), Said: language.SaidBy(r.state.note)}
+}
+
+// away is the error of a program that is not connected.
+func (s Shown) away() error {
+	if s.Said != nil {
+		return language.Sayf("%w: %w", ErrAway, s.Said)
+	}
+	return language.Sayf("%w: %s", ErrAway, s.Note)
 }
 
 // run shows until ctx ends. It gives up nothing.
@@ -127,7 +136,7 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 				timer.Reset(max(0, firstWait-time.Since(began)))
 			}
 		case t := <-r.tries:
-			t.end(fmt.Errorf("%w: %s", ErrAway, r.shown().Note))
+			t.end(r.shown().away())
 		case <-timer.C:
 			return
 		case <-ctx.Done():
@@ -175,7 +184,7 @@ func (r *relay) sessions() []string {
 // connect opens the link and shows by it until it ends.
 func (r *relay) connect(ctx context.Context) (ending, error) {
 	opening, cancel := context.WithTimeout(ctx, openWithin)
-	link, err := r.program.open(opening, func(note string) { r.note(note) })
+	link, err := r.program.open(opening, r.note)
 	cancel()
 	if err != nil {
 		return inVain, err
@@ -191,9 +200,9 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 	return c.end, err
 }
 
-func (r *relay) note(note string) {
+func (r *relay) note(note error) {
 	r.mu.Lock()
-	news := r.state.note != note
+	news := text(r.state.note) != text(note)
 	r.state.note = note
 	r.mu.Unlock()
 	if news {
@@ -203,7 +212,7 @@ func (r *relay) note(note string) {
 
 // opened notes that the program is connected, and logs it; after one that was so only
 // briefly, not before it works.
-func (r *relay) opened(note string) {
+func (r *relay) opened(note error) {
 	if !r.brief {
 		r.logConnected()
 	}
@@ -234,13 +243,13 @@ func (r *relay) closed(end ending, err error) {
 	if news {
 		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.name, "url", r.target.address(), "err", err)
 	}
-	r.set(false, err.Error())
+	r.set(false, err)
 }
 
-func (r *relay) set(open bool, note string) {
+func (r *relay) set(open bool, note error) {
 	r.mu.Lock()
 	opens := r.state.open != open
-	news := opens || r.state.note != note
+	news := opens || text(r.state.note) != text(note)
 	if opens || r.state.since.IsZero() {
 		r.state.since = time.Now()
 	}
@@ -252,7 +261,7 @@ func (r *relay) set(open bool, note string) {
 }
 
 // errLate is why a viewer joins anew.
-var errLate = errors.New("too much waits for the program")
+var errLate = language.Sayf("too much waits for the program")
 
 // connection shows by an open link.
 type connection struct {
@@ -341,7 +350,7 @@ func (c *connection) looks() time.Duration {
 // noteName tells the owner of a name that no robot has.
 func (c *connection) noteName(sessions []string) {
 	if slices.Equal(sessions, feed.SessionsOf("")) {
-		c.note(fmt.Sprintf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
+		c.note(language.Sayf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
 		return
 	}
 	c.note(c.link.note())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent/feed"
+	"perch/language"
 	"perch/socket"
 )
 
@@ -27,7 +28,7 @@ func nizimaKind() kind {
 	}
 }
 
-func (p nizima) open(ctx context.Context, note func(string)) (link, error) {
+func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
 	l := &nizimaLink{own: p.own, enabled: make(chan struct{}, 1)}
 	l.remarks = remarks{tell: note, note: l.note}
 	w, err := dial(ctx, p.URL, socket.Options{}, l.take)
@@ -139,7 +140,7 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) e
 	}
 	is.Data = answer
 	if err := json.Unmarshal(message, &is); err != nil || is.Method != method {
-		return fmt.Errorf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
+		return language.Sayf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
 	}
 	return nil
 }
@@ -150,9 +151,9 @@ func (l *nizimaLink) pardon(ctx context.Context, method string, data any) error 
 	refusal, is := errors.AsType[nizimaError](err)
 	switch {
 	case err == nil:
-		l.remarks.say(method, "")
+		l.remarks.say(method, nil)
 	case is && refusal.Type != "PluginDisabled":
-		l.remarks.say(method, refusal.Error())
+		l.remarks.say(method, refusal)
 		return nil
 	}
 	return err
@@ -185,7 +186,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 			return err
 		}
 		if got.Token == "" || len(got.Token) > mostToken {
-			return errors.New("nizima LIVE has given a token that is none")
+			return language.Sayf("nizima LIVE has given a token that is none")
 		}
 		if err := l.tokens.Put(l.tokenKey(l.URL), got.Token); err != nil {
 			return err
@@ -194,7 +195,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	if got.Enabled {
 		return nil
 	}
-	l.remarks.tell("nizima LIVE waits for you to switch Perch on in its plugin manager")
+	l.remarks.tell(language.Sayf("nizima LIVE waits for you to switch Perch on in its plugin manager"))
 	select {
 	case <-l.enabled:
 		return nil
@@ -328,7 +329,7 @@ func (l *nizimaLink) mouth(ctx context.Context, level float64) error {
 // keep repeats what is held, and learns anew where another model is in front.
 func (l *nizimaLink) keep(ctx context.Context, is Scene) error {
 	if l.off.Load() {
-		return errors.New("nizima LIVE has Perch switched off in its plugin manager")
+		return language.Sayf("nizima LIVE has Perch switched off in its plugin manager")
 	}
 	if l.news.Load() {
 		if err := l.learn(ctx); err != nil {
@@ -370,8 +371,8 @@ func (l *nizimaLink) move(ctx context.Context, is Scene) error {
 
 func (l *nizimaLink) every() time.Duration { return movesEvery }
 
-func (l *nizimaLink) note() string {
-	return join(l.model.note("nizima LIVE", "motion"), l.remarks.text())
+func (l *nizimaLink) note() error {
+	return join(l.model.note("nizima LIVE", "motions"), l.remarks.all())
 }
 
 func (l *nizimaLink) ended() <-chan error { return l.wire.ended() }

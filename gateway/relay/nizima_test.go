@@ -234,8 +234,8 @@ func TestNizimaForgets(t *testing.T) {
 		}
 		before := strings.Count(f.all(), "RegisterPlugin")
 		ctx, cancel := context.WithCancel(t.Context())
-		l, err := p.open(ctx, func(note string) {
-			if strings.Contains(note, "to switch Perch on") {
+		l, err := p.open(ctx, func(note error) {
+			if strings.Contains(text(note), "to switch Perch on") {
 				cancel() // nobody does that for what is new
 			}
 		})

@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
+	"perch/language"
 	"perch/remote"
 	"perch/socket"
 )
@@ -99,7 +98,7 @@ func obsAuthentication(password, salt, challenge string) string {
 	return hash(hash(password+salt) + challenge)
 }
 
-func (p obs) open(ctx context.Context, note func(string)) (link, error) {
+func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 	l := &obsLink{obs: p, remarks: remarks{tell: note}, now: time.Now, shown: map[string]bool{}}
 	hello := make(chan obsAny, 1)
 	wire, err := dial(ctx, p.URL, socket.Options{}, func(message []byte) string { return l.take(message, hello) })
@@ -164,18 +163,18 @@ func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
 	case err := <-l.wire.ended():
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("what listens at %s does not greet as OBS does; correct url", l.address())
+		return language.Sayf("what listens at %s does not greet as OBS does; correct url", l.address())
 	}
 	me := obsIdentity{RPC: obsVersion, Events: obsEvents}
 	if a := h.Authentication; a != nil {
 		if l.Secret == "" {
-			return errors.New("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
+			return language.Sayf("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
 		}
 		me.Authentication = obsAuthentication(l.Secret, a.Salt, a.Challenge)
 	}
 	_, err := l.call(ctx, "identified", obsMessage[obsIdentity]{obsIdentify, me})
 	if err != nil && ctx.Err() == nil && h.Authentication != nil {
-		return errors.New("OBS has refused the password; key is the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
+		return language.Sayf("OBS has refused the password; key is the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
 	}
 	return err
 }
@@ -238,7 +237,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 	}
 	l.text = &text
 	a, err := l.request(ctx, "SetInputSettings", map[string]any{"inputName": input, "inputSettings": map[string]string{"text": text}})
-	l.check("", a, fmt.Sprintf("OBS has no source %q; add a text source of that name, or set words.input", input))
+	l.check("", a, language.Sayf("OBS has no source %q; add a text source of that name, or set words.input", input))
 	return err
 }
 
@@ -259,13 +258,13 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 	scene := l.words.of("scene")
 	if scene == "" {
 		a, err := l.request(ctx, "GetCurrentProgramScene", nil)
-		if err != nil || !l.check(item, a, "OBS has no scene on air") {
+		if err != nil || !l.check(item, a, language.Sayf("OBS has no scene on air")) {
 			return err
 		}
 		scene = a.Data.Scene
 	}
 	a, err := l.request(ctx, "GetSceneItemId", map[string]any{"sceneName": scene, "sourceName": item})
-	missing := fmt.Sprintf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, device.Clip(scene, mostWord))
+	missing := language.Sayf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, device.Clip(scene, mostWord))
 	if err != nil || !l.check(item, a, missing) {
 		return err
 	}
@@ -276,16 +275,16 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 
 // check notes why OBS did not do something with an item, or with the text where that is
 // empty; missing is the sentence where what was asked for is not there.
-func (l *obsLink) check(item string, a obsAny, missing string) (done bool) {
+func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 	switch {
 	case a.Status.Result:
-		l.remarks.say(item, "")
+		l.remarks.say(item, nil)
 	case a.Status.Code == obsNotNow:
 		l.stale.Store(true)
 	case a.Status.Code == obsMissing:
 		l.remarks.say(item, missing)
 	default:
-		l.remarks.say(item, fmt.Sprintf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
+		l.remarks.say(item, language.Sayf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
 	}
 	return a.Status.Result
 }
@@ -296,7 +295,7 @@ func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 		if err := l.show(ctx, is, is); err != nil {
 			return err
 		}
-		if l.words.of("input") == "" || l.remarks.by[""] != "" {
+		if l.words.of("input") == "" || l.remarks.by[""] != nil {
 			return errUntold
 		}
 	}

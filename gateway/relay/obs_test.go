@@ -287,7 +287,7 @@ func TestOBSTakesANotificationAway(t *testing.T) {
 	f := greetingFake(t, "", o.greet, o.answer)
 	now := time.Now()
 	opened, err := obs{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: map[string]string{"input": "Stack-chan text"}}}}.
-		open(t.Context(), func(string) {})
+		open(t.Context(), func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/language"
 )
 
 // kind is a kind of program.
@@ -67,7 +68,7 @@ func (k kind) can(show string) bool { return slices.Contains(k.shows, show) }
 type program interface {
 	// open reaches the program, and returns once it can be told something. note shows
 	// the owner meanwhile what is waited for, such as a popup in the program.
-	open(ctx context.Context, note func(string)) (link, error)
+	open(ctx context.Context, note func(error)) (link, error)
 }
 
 // link is an open connection to a program. One goroutine calls its methods, one after
@@ -92,48 +93,69 @@ type link interface {
 	ended() <-chan error
 	// note is what the owner ought to know of a link that works, such as a model
 	// without expressions; empty is nothing.
-	note() string
+	note() error
 	close()
 }
 
 // errUntold is of a notification that a program is not told, and that so was not shown.
-var errUntold = errors.New("an owner's words leave it out")
+var errUntold = language.Sayf("an owner's words leave it out")
 
 // remarks are what is wrong with a link that works, each by what it is about, until that
 // is over.
 type remarks struct {
-	tell func(note string)
-	note func() string // of the whole link; nil is of the remarks alone
-	by   map[string]string
+	tell func(note error)
+	note func() error // of the whole link; nil is of the remarks alone
+	by   map[string]error
 }
 
 // say shows the owner what is wrong about something, where that is news. Empty is nothing
 // any more.
-func (r *remarks) say(about, text string) {
-	if r.by[about] == text {
+func (r *remarks) say(about string, what error) {
+	if text(r.by[about]) == text(what) {
 		return
 	}
 	if r.by == nil {
-		r.by = map[string]string{}
+		r.by = map[string]error{}
 	}
-	if r.by[about] = text; text == "" {
+	if r.by[about] = what; what == nil {
 		delete(r.by, about)
 	}
 	if r.note != nil {
 		r.tell(r.note())
 		return
 	}
-	r.tell(r.text())
+	r.tell(r.all())
 }
 
-// text is all of it.
-func (r *remarks) text() string {
-	return strings.Join(slices.Compact(slices.Sorted(maps.Values(r.by))), ". ")
+// all is all of it.
+func (r *remarks) all() (note error) {
+	was := ""
+	for _, one := range slices.SortedFunc(maps.Values(r.by), func(a, b error) int { return strings.Compare(text(a), text(b)) }) {
+		switch {
+		case note == nil:
+			note = one
+		case text(one) != was:
+			note = language.Sayf("%w. %w", note, one)
+		}
+		was = text(one)
+	}
+	return note
 }
 
-// join is a note before others.
-func join(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
+// join is a note before another.
+func join(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return language.Sayf("%w; %w", a, b)
+}
+
+// text is a note's text, which nil has none of.
+func text(note error) string {
+	if note == nil {
+		return ""
+	}
+	return note.Error()
 }
 
 // quiet is a link that does nothing of what a program may lack.
@@ -145,7 +167,7 @@ func (quiet) mouth(context.Context, float64) error            { return nil }
 func (quiet) keep(context.Context, Scene) error               { return nil }
 func (quiet) every() time.Duration                            { return 0 }
 func (quiet) ended() <-chan error                             { return nil }
-func (quiet) note() string                                    { return "" }
+func (quiet) note() error                                     { return nil }
 func (quiet) close()                                          {}
 
 // readLeft reads the JSON of at most so many bytes that a program has left in a file, and

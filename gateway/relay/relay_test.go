@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -281,7 +280,7 @@ func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
 				}
 				fits++
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				l, err := r.program.open(ctx, func(note string) { secret(kind, where, errors.New(note)) })
+				l, err := r.program.open(ctx, func(note error) { secret(kind, where, note) })
 				cancel()
 				if err == nil {
 					l.close()

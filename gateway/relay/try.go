@@ -10,15 +10,16 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
+	"perch/language"
 )
 
 // Errors of Try.
 var (
-	ErrNoRelay = errors.New("there is no such relay")
-	ErrAway    = errors.New("the program is not connected")
+	ErrNoRelay = language.Sayf("there is no such relay")
+	ErrAway    = language.Sayf("the program is not connected")
 
-	errEnded   = errors.New("the connection to the program has ended")
-	errAnother = errors.New("somebody else tries the same program")
+	errEnded   = language.Sayf("the connection to the program has ended")
+	errAnother = language.Sayf("somebody else tries the same program")
 )
 
 // Try walks a program through everything that it can show, each for so long, and calls
@@ -29,7 +30,7 @@ func (r *Relays) Try(ctx context.Context, name string, each time.Duration, repor
 			continue
 		}
 		if is := one.shown(); !is.OK {
-			return fmt.Errorf("%w: %s", ErrAway, is.Note)
+			return is.away()
 		}
 		t := &try{ctx: ctx, each: each, steps: one.steps(), report: report, done: make(chan error, 1), scene: restful()}
 		select {
@@ -45,7 +46,7 @@ func (r *Relays) Try(ctx context.Context, name string, each time.Duration, repor
 			return ctx.Err()
 		}
 	}
-	return fmt.Errorf("%w: %.40q", ErrNoRelay, name)
+	return language.Sayf("%w: %.40q", ErrNoRelay, name)
 }
 
 // try is a walk under way. Its methods are the relay's.

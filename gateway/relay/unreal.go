@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"sync"
 
 	"perch/agent/feed"
+	"perch/language"
 	"perch/socket"
 )
 
@@ -36,7 +36,7 @@ func unrealKind() kind {
 			for _, key := range slices.Sorted(maps.Keys(o.words.table)) {
 				if word := o.words.of(key); strings.HasPrefix(key, "tell.") && word != "" {
 					if _, err := newUnrealTarget(word); err != nil {
-						return nil, fmt.Errorf("words: %s: %w", key, err)
+						return nil, language.Sayf("words: %s: %w", key, err)
 					}
 				}
 			}
@@ -53,7 +53,7 @@ type unrealTarget struct {
 	parameter string // of the function
 }
 
-var errUnrealTarget = errors.New(`it has the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
+var errUnrealTarget = language.Sayf(`it has the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
 	`or "call OBJECT FUNCTION PARAMETER"; labels have letters, digits, - and _`)
 
 func newUnrealTarget(word string) (t unrealTarget, err error) {
@@ -126,7 +126,7 @@ type unrealLink struct {
 	quiet
 	*wire
 	words words
-	tell  func(note string)
+	tell  func(note error)
 
 	mu    sync.Mutex
 	calls int
@@ -134,7 +134,7 @@ type unrealLink struct {
 	wrong map[string]string     // what Unreal refuses, and why
 }
 
-func (p unreal) open(ctx context.Context, note func(string)) (link, error) {
+func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	l := &unrealLink{words: p.words, tell: note, wrong: map[string]string{}}
 	var err error
 	if l.wire, err = dial(ctx, p.URL, socket.Options{}, l.take); err != nil {
@@ -148,7 +148,7 @@ func (p unreal) open(ctx context.Context, note func(string)) (link, error) {
 		err = json.Unmarshal(message, &a)
 	}
 	if err == nil && a.ResponseCode != http.StatusOK {
-		err = fmt.Errorf("the Remote Control API refuses: %.200s; start its web server too, and allow this machine",
+		err = language.Sayf("the Remote Control API refuses: %.200s; start its web server too, and allow this machine",
 			cmp.Or(a.ErrorMessage, a.ResponseBody.ErrorMessage, strconv.Itoa(a.ResponseCode)))
 	}
 	if err != nil {
@@ -276,7 +276,7 @@ func (l *unrealLink) mouth(_ context.Context, level float64) error {
 }
 
 // note names what Unreal refuses.
-func (l *unrealLink) note() string {
+func (l *unrealLink) note() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []string
@@ -284,9 +284,9 @@ func (l *unrealLink) note() string {
 		all = append(all, fmt.Sprintf("%s: %.80s", l.words.of("tell."+key), l.wrong[key]))
 	}
 	if len(all) == 0 {
-		return ""
+		return nil
 	}
-	return "Unreal refuses " + strings.Join(all, "; ")
+	return language.Sayf("Unreal refuses %s", strings.Join(all, "; "))
 }
 
 func (l *unrealLink) ended() <-chan error { return l.wire.ended() }

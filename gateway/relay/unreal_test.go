@@ -104,7 +104,7 @@ func TestUnrealIsSilent(t *testing.T) {
 		return nil
 	})
 	p := unreal{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: unrealKind().words}}}
-	if _, err := p.open(ctx, func(string) {}); !errors.Is(err, errNoAnswer) || !errors.Is(err, context.Canceled) {
+	if _, err := p.open(ctx, func(error) {}); !errors.Is(err, errNoAnswer) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

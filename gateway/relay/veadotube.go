@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/language"
 	"perch/socket"
 )
 
@@ -43,7 +43,7 @@ func veadotubeKind() kind {
 	}
 }
 
-func (p veadotube) open(ctx context.Context, note func(string)) (link, error) {
+func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	address, err := p.address(time.Now())
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 		return p.URL, nil
 	}
 	if p.home == "" {
-		return "", errors.New("this user has no home directory, in which veadotube says where it is; set url")
+		return "", language.Sayf("this user has no home directory, in which veadotube says where it is; set url")
 	}
 	folder := filepath.Join(p.home, ".veadotube", "instances")
 	files, err := newestFiles(folder)
@@ -91,9 +91,9 @@ func (p veadotube) address(now time.Time) (string, error) {
 	}
 	switch host, port, err := net.SplitHostPort(newest.Server); {
 	case newest.Time == 0:
-		return "", fmt.Errorf("no veadotube runs on this machine, says %s; start it, or set url", folder)
+		return "", language.Sayf("no veadotube runs on this machine, says %s; start it, or set url", folder)
 	case err != nil || host == "" || port == "" || port == "0":
-		return "", errors.New("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
+		return "", language.Sayf("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
 	}
 	return "ws://" + newest.Server, nil
 }
@@ -174,7 +174,7 @@ type veadoLink struct {
 	quiet
 	*wire
 	words  words
-	tell   func(note string)
+	tell   func(note error)
 	node   string // the one that has the avatar's states
 	states []veadoState
 	top    string // the state that we have pushed; empty is none
@@ -210,7 +210,7 @@ func (l *veadoLink) learn(ctx context.Context) error {
 			}
 		}
 		if l.node == "" {
-			return errors.New("veadotube has no node of the type state events; add one to the avatar")
+			return language.Sayf("veadotube has no node of the type state events; add one to the avatar")
 		}
 	}
 	is, err := l.ask(ctx, veadoStates, l.payload("list", ""))
@@ -285,15 +285,15 @@ func (l *veadoLink) keep(ctx context.Context, is Scene) error {
 
 func (l *veadoLink) every() time.Duration { return statesEvery }
 
-func (l *veadoLink) note() string {
+func (l *veadoLink) note() error {
 	for _, s := range states() {
 		for _, e := range agent.Emotions() {
 			if l.look(Scene{State: s, Face: e.Name}) != "" {
-				return ""
+				return nil
 			}
 		}
 	}
-	return fmt.Sprintf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
+	return language.Sayf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
 		"rename some, or name them in words", len(l.states))
 }
 

@@ -249,7 +249,7 @@ func TestVeadotubeLooks(t *testing.T) {
 		t.Errorf("to none: %v", got)
 	}
 	l.states = nil
-	if note := l.note(); !strings.Contains(note, "0 states") {
+	if note := l.note(); !strings.Contains(text(note), "0 states") {
 		t.Errorf("without states: %q", note)
 	}
 }

@@ -3,13 +3,13 @@ package relay
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"perch/event"
+	"perch/language"
 )
 
 // vmc is a performer of the Virtual Motion Capture protocol, such as VirtualMotionCapture,
@@ -78,7 +78,7 @@ func newVMC(o *own) (program, error) {
 		}
 	}
 	if len(shapes) > mostShapes {
-		return nil, fmt.Errorf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
+		return nil, language.Sayf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
 	}
 	return vmc{o}, checkPort(o.URL, "udp")
 }
@@ -94,7 +94,7 @@ func shapesOf(word string) func(yield func(string) bool) {
 	}
 }
 
-func (p vmc) open(ctx context.Context, _ func(string)) (link, error) {
+func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 	d, err := openDatagrams(ctx, p.URL, oscBundle(oscMessage(vmcApply)))
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (l *vmcLink) keep(context.Context, Scene) error {
 	return nil
 }
 
-func (l *vmcLink) note() string { return l.datagrams.note() }
+func (l *vmcLink) note() error { return l.datagrams.note() }
 
 // close has the face let go: what is not sent any more would stay.
 func (l *vmcLink) close() {

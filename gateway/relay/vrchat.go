@@ -68,7 +68,7 @@ func vrchatKind() kind {
 	return k
 }
 
-func (p vrchat) open(ctx context.Context, _ func(string)) (link, error) {
+func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 	d, err := openDatagrams(ctx, p.URL, oscMessage(vrchatTyping, oscBool(false)))
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (l *vrchatLink) keep(_ context.Context, is Scene) error {
 	return l.write()
 }
 
-func (l *vrchatLink) note() string { return l.datagrams.note() }
+func (l *vrchatLink) note() error { return l.datagrams.note() }
 
 // close leaves the avatar at rest, with every switch off.
 func (l *vrchatLink) close() {

@@ -3,13 +3,12 @@ package relay
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"perch/agent"
 	"perch/event"
+	"perch/language"
 )
 
 // vtubeModel is what the model that is loaded in VTube Studio can show, as VTube Studio
@@ -39,7 +38,7 @@ func (l *listed[T]) UnmarshalJSON(text []byte) error {
 	case err != nil || begins == nil:
 		return err
 	case begins != json.Delim('['):
-		return errors.New("not a list")
+		return language.Sayf("not a list")
 	}
 	for len(*l) < mostListed && d.More() {
 		var one T
@@ -197,21 +196,21 @@ func (m vtubeModel) lacks() (names []string) {
 
 // note is what the owner ought to know of a model in a program, which plays animations
 // by its hotkeys or motions.
-func (m vtubeModel) note(program, plays string) string {
+func (m vtubeModel) note(program, plays string) error {
 	known := slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool {
 		file, hotkey := m.meant("face", e.Name)
 		return file != "" || hotkey != ""
 	})
 	switch {
 	case !m.Loaded:
-		return "no model is loaded in " + program
+		return language.Sayf("no model is loaded in %s", program)
 	case len(m.Expressions) == 0 && len(m.Hotkeys) == 0:
-		return fmt.Sprintf("the model %.60q has no expressions and no %ss; only its mouth and head move", m.Name, plays)
+		return language.Sayf("the model %.60q has no expressions and no %s; only its mouth and head move", m.Name, plays)
 	case !known:
-		return fmt.Sprintf("the model %.60q has no expression or %s that is called as a face is, such as happy or sad; "+
+		return language.Sayf("the model %.60q has no expression, and nothing among its %s, that is called as a face is, such as happy or sad; "+
 			"rename some, or name them in words", m.Name, plays)
 	}
-	return ""
+	return nil
 }
 
 // customValues are the parameters that VTube Studio has only for Perch: what the agent

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent/feed"
+	"perch/language"
 	"perch/socket"
 )
 
@@ -49,7 +50,7 @@ func vtubeStudioKind() kind {
 	}
 }
 
-func (p *vtubeStudio) open(ctx context.Context, note func(string)) (link, error) {
+func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) {
 	l := &vtubeLink{program: p}
 	l.remarks = remarks{tell: note, note: l.note}
 	if err := l.reach(ctx); err != nil {
@@ -87,10 +88,10 @@ func (l *vtubeLink) reach(ctx context.Context) error {
 		return l.dial(ctx, found)
 	}
 	if elsewhere != "" {
-		return fmt.Errorf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
+		return language.Sayf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
 			p.usual, elsewhere, elsewhere)
 	}
-	return fmt.Errorf("%w; nor does VTube Studio say on this machine where it is", err)
+	return language.Sayf("%w; nor does VTube Studio say on this machine where it is", err)
 }
 
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
@@ -175,7 +176,7 @@ func (l *vtubeLink) ask(ctx context.Context, request string, data, answer any) e
 	}
 	is.Data = answer
 	if err := json.Unmarshal(message, &is); err != nil || is.Type != request+"Response" {
-		return fmt.Errorf("something else than VTube Studio answers (%.40q to %s); correct url", is.Type, request)
+		return language.Sayf("something else than VTube Studio answers (%.40q to %s); correct url", is.Type, request)
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (l *vtubeLink) pardon(ctx context.Context, request string, data any) error 
 	var refusal vtubeError
 	switch {
 	case err == nil:
-		l.remarks.say(request, "")
+		l.remarks.say(request, nil)
 		return nil
 	case !errors.As(err, &refusal) || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
 		return err
@@ -195,12 +196,12 @@ func (l *vtubeLink) pardon(ctx context.Context, request string, data any) error 
 		l.denied()
 		return errDenied
 	}
-	l.remarks.say(request, refusal.Error())
+	l.remarks.say(request, refusal)
 	return nil
 }
 
 // authenticate has the program know us: by the token that is kept, or by asking its user.
-func (l *vtubeLink) authenticate(ctx context.Context, note func(string)) error {
+func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	p := l.program
 	who := map[string]string{"pluginName": pluginName(p.appliance), "pluginDeveloper": "Perch"}
 	token, kept, err := p.tokens.Get(p.tokenKey(l.at))
@@ -225,7 +226,7 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(string)) error {
 			return nil
 		}
 		if fresh {
-			return errors.New("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
+			return language.Sayf("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
 		}
 		kept = false // its user has taken the permission back
 		delete(who, "authenticationToken")
@@ -233,12 +234,12 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(string)) error {
 }
 
 // askUser asks for a token, which VTube Studio gives when its user allows it.
-func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note func(string)) (string, error) {
+func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note func(error)) (string, error) {
 	p := l.program
 	if p.denier == l.at && time.Since(p.denied) < askedAgain {
 		return "", errDenied
 	}
-	note("VTube Studio at " + shownAddress(l.at) + " shows a popup, and asks whether Perch may control it; press Allow there")
+	note(language.Sayf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", shownAddress(l.at)))
 	var is struct {
 		Token string `json:"authenticationToken"`
 	}
@@ -249,13 +250,13 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 		l.denied()
 		return "", errDenied
 	case errors.As(err, &refusal) && refusal.ID == vtubePopupOpen:
-		return "", errors.New("VTube Studio shows a popup already; answer it there")
+		return "", language.Sayf("VTube Studio shows a popup already; answer it there")
 	case errors.As(err, &refusal) && refusal.ID == vtubeOff:
-		return "", errors.New("the API of VTube Studio is switched off; switch on Settings, General, Start API")
+		return "", language.Sayf("the API of VTube Studio is switched off; switch on Settings, General, Start API")
 	case err != nil:
 		return "", err
 	case is.Token == "" || len(is.Token) > mostToken:
-		return "", errors.New("VTube Studio has given a token that is none")
+		return "", language.Sayf("VTube Studio has given a token that is none")
 	}
 	p.denier = ""
 	return is.Token, p.tokens.Put(p.tokenKey(l.at), is.Token)
@@ -263,7 +264,7 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 
 func (l *vtubeLink) denied() { l.program.denied, l.program.denier = time.Now(), l.at }
 
-var errDenied = errors.New("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
+var errDenied = language.Sayf("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
 
 // pluginName is an appliance's name as one for a plugin, which has 3 to 32 characters.
 func pluginName(appliance string) string {
@@ -358,12 +359,12 @@ func (l *vtubeLink) every() time.Duration { return movesEvery }
 func (l *vtubeLink) ended() <-chan error  { return l.wire.ended() }
 
 // note names an address that only a broadcast has said, since any machine can say one.
-func (l *vtubeLink) note() string {
-	note := l.model.note("VTube Studio", "hotkey")
+func (l *vtubeLink) note() error {
+	note := l.model.note("VTube Studio", "hotkeys")
 	if l.found() {
-		note = join("found at "+shownAddress(l.at), note)
+		note = join(language.Sayf("found at %s", shownAddress(l.at)), note)
 	}
-	return join(note, l.remarks.text())
+	return join(note, l.remarks.all())
 }
 
 // close takes back what is shown, if the program is still there.

@@ -340,7 +340,7 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	}
 	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}}
-	opened, err := p.open(t.Context(), func(string) {})
+	opened, err := p.open(t.Context(), func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestVTubeStudioKnowsAgain(t *testing.T) {
 	tokens := &storetest.Table[string]{}
 	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch", tokens: tokens}}
 	open := func() error {
-		l, err := p.open(t.Context(), func(string) {})
+		l, err := p.open(t.Context(), func(error) {})
 		if err == nil {
 			l.close()
 		}
@@ -554,12 +554,12 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: names}, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
 	open := func() (note string, err error) {
-		l, err := p.open(t.Context(), func(string) {})
+		l, err := p.open(t.Context(), func(error) {})
 		if err != nil {
 			return "", err
 		}
 		defer l.close()
-		return l.note(), nil
+		return text(l.note()), nil
 	}
 	heard := func(is func(note string, err error) bool) { // a broadcast may come too late, on a busy machine
 		t.Helper()

@@ -26,7 +26,7 @@ func warudoKind() kind {
 	}
 }
 
-func (p warudo) open(ctx context.Context, _ func(string)) (link, error) {
+func (p warudo) open(ctx context.Context, _ func(error)) (link, error) {
 	w, err := dial(ctx, p.URL, socket.Options{}, func([]byte) string { return "" })
 	if err != nil {
 		return nil, unreachable(p.URL, err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"perch/agent/feed"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -61,7 +62,7 @@ func newWebhook(o *own) (program, error) {
 	}
 	for _, name := range feed.AllKinds() {
 		if word := o.words.of("frame." + name); word != "" && word != name {
-			return nil, fmt.Errorf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
+			return nil, language.Sayf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
 		}
 	}
 	p := &webhook{own: o}
@@ -72,14 +73,14 @@ func newWebhook(o *own) (program, error) {
 	if coded, is := strings.CutPrefix(o.Secret, "whsec_"); is {
 		var err error
 		if p.secret, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, errors.New("key begins with whsec_, and is not base64 after it; copy it anew")
+			return nil, language.Sayf("key begins with whsec_, and is not base64 after it; copy it anew")
 		}
 	}
 	return p, nil
 }
 
 // open asks whether the program takes anything, and sends what it has missed.
-func (p *webhook) open(ctx context.Context, note func(string)) (link, error) {
+func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 	l := &webhookLink{webhook: p, remarks: remarks{tell: note}, client: remote.NewClient(remote.Options{
 		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"},
 		Base:   p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
@@ -148,7 +149,7 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(a, mostReply))
 		a.Close()
-		l.remarks.say("", "")
+		l.remarks.say("", nil)
 		return nil
 	}
 	var fault *remote.Fault
@@ -156,9 +157,9 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	case !errors.As(err, &fault):
 		return err
 	case (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil:
-		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
+		return language.Sayf("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
 	case fault.Unanswerable():
-		l.remarks.say("", err.Error())
+		l.remarks.say("", err)
 		return errUntold
 	}
 	return err
@@ -172,6 +173,6 @@ func webhookSignature(secret []byte, id, at string, body []byte) string {
 }
 
 // note is what was wrong with the first.
-func (l *webhookLink) note() string { return l.remarks.text() }
+func (l *webhookLink) note() error { return l.remarks.all() }
 
 func (l *webhookLink) close() { l.client.Close() }

@@ -1,13 +1,13 @@
 package relay
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"perch/agent"
+	"perch/language"
 )
 
 // words are what a program is told: its own names of states, faces, gestures and
@@ -38,10 +38,10 @@ func newWords(k kind, names *agent.Words, changed map[string]string) (words, err
 		_, known := w.table[key]
 		switch {
 		case !known && !isWord(key):
-			return words{}, fmt.Errorf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them%s",
-				ErrTarget, key, alsoKeys(k))
+			return words{}, language.Sayf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them (%s)",
+				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, alsoKeys(k)...), ", "))
 		case len(changed[key]) > mostWord:
-			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, mostWord)
+			return words{}, language.Sayf("%w: the word for %s has more than %d bytes", ErrTarget, key, mostWord)
 		}
 		w.table[key] = changed[key]
 	}
@@ -65,17 +65,13 @@ func isWord(key string) bool {
 }
 
 // alsoKeys lists the keys that are a kind's own.
-func alsoKeys(k kind) string {
-	var also []string
+func alsoKeys(k kind) (also []string) {
 	for _, key := range slices.Sorted(maps.Keys(k.words)) {
 		if !isWord(key) {
 			also = append(also, key)
 		}
 	}
-	if len(also) == 0 {
-		return ""
-	}
-	return ", and " + strings.Join(also, ", ")
+	return also
 }
 
 // of is the word for what is shown: "state.thinking". Empty is that the program is told

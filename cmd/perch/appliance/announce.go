@@ -92,8 +92,7 @@ func nameOf(s mdns.Status) admin.Part {
 	part := admin.Part{Name: "mdns"}
 	switch {
 	case s.By == mdns.ByNobody:
-		part.Note = s.Reason
-		return part
+		return part.Saying(s.Reason)
 	case s.Renamed():
 		return part.Saying(language.Sayf("%s, answered by %s: %w", s.Host, s.By, TakenBy(s.Wanted, s.Rival)))
 	}

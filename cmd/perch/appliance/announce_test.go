@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -22,7 +23,8 @@ func TestANameThatAnotherMachineHas(t *testing.T) {
 		own.Note != "perch.local, answered by system" {
 		t.Errorf("%+v", own)
 	}
-	if waits := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: "no network"}); waits.OK || waits.Note != "no network" {
+	waits := nameOf(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: errors.New("no network")})
+	if waits.OK || waits.Note != "no network" {
 		t.Errorf("%+v", waits)
 	}
 }

@@ -21,7 +21,7 @@ func (a *Appliance) connections() admin.Connections {
 		c.Agents = append(c.Agents, admin.CodingAgent{Name: s.Agent, ID: s.ID, Session: s.Session, State: s.State, Since: s.Began, Seen: s.Seen})
 	}
 	for _, r := range a.relays.List() {
-		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Since: r.Since})
+		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Said: r.Said, Since: r.Since})
 	}
 	return c
 }

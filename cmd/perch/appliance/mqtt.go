@@ -83,12 +83,12 @@ func (a *Appliance) mqttPart() admin.Part {
 	case s.Connecting:
 		part.OK, note = true, language.Sayf("is connecting to the broker at %s", s.Broker)
 	case !s.Connected:
-		note = language.Sayf("%s", s.Cause)
+		note = language.Sayf("%w", s.Cause)
 	case s.Broker == config.EmbeddedBroker:
 		note = language.Sayf("is the broker itself, on %s", a.Config.MQTT.Listen)
 	}
 	if s.Ends > 0 {
-		note = language.Sayf("%w; the embedded broker has ended %d times since perch was started, last at %s: %s", note, s.Ends,
+		note = language.Sayf("%w; the embedded broker has ended %d times since perch was started, last at %s: %w", note, s.Ends,
 			s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part.Saying(note)

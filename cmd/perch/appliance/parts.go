@@ -25,18 +25,35 @@ func (a *Appliance) machine() []admin.Part {
 // so it contains neither keys of records nor paths.
 func storePart(db *store.DB, data string) admin.Part {
 	readable, refused := db.Readable(), db.Refused()
-	faults := []error{readable}
+	note := readable
 	if readable == nil { // else that is the cause of it
-		faults = append(faults, db.Err())
+		note = db.Err()
 	}
-	faults = append(faults, refused)
+	note = both(note, refused)
 	s := db.Salvaged()
 	if s != nil {
-		faults = append(faults, errors.New(s.Brief()))
+		note = both(note, s.Brief())
 	}
 	fine := readable == nil && refused == nil && s == nil
-	text := strings.ReplaceAll(errorText(errors.Join(faults...)), filepath.Clean(data)+string(filepath.Separator), "")
-	return admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil, Note: text}
+	part := admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil}
+	if note == nil {
+		return part
+	}
+	inside := func(value string) string {
+		return strings.ReplaceAll(value, filepath.Clean(data)+string(filepath.Separator), "")
+	}
+	return part.Saying(language.Sayf("%w", note).With(inside))
+}
+
+// both are two errors as one, or the one there is.
+func both(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return language.Sayf("%w; %w", a, b)
 }
 
 // conditions are those of all engines. A brain is vital where no brain works, as

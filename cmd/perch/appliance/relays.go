@@ -8,6 +8,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/relay"
+	"perch/language"
 	"perch/store"
 )
 
@@ -48,9 +49,9 @@ func checkRelay(r config.Relay) error {
 // relayParts are the conditions of the relays.
 func (a *Appliance) relayParts() (all []admin.Part) {
 	for _, r := range a.relays.List() {
-		part := admin.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
+		part := admin.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note, Said: r.Said}
 		if part.Note == "" {
-			part.Note = r.Title + " at " + r.URL
+			part = part.Saying(language.Sayf("%s at %s", r.Title, r.URL))
 		}
 		all = append(all, part)
 	}

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -344,9 +343,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			if len(of) == 0 {
 				t.Fatalf("it found only %+v", d.Findings)
 			}
-			english := slices.Contains([]string{"a broker's port in use", "a broker that is not there", "a database that is none"}, what)
-			if english != (of[0].said == nil) {
-				t.Errorf("%q has words in other languages: %v", of[0].Note, !english)
+			if of[0].said == nil {
+				t.Errorf("%q has no words in other languages", of[0].Note)
 			}
 			for _, word := range c.says {
 				if !strings.Contains(of[0].Note, word) {

@@ -89,10 +89,10 @@ func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(beside) {
 		s.Kept = beside
-		return errors.New(s.String())
+		return s.Sentence()
 	}
 	return language.Sayf(
-		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %w; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
 // Database looks whether the database of an appliance that does not run would
@@ -165,19 +165,10 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
-		return nil, rewordedError{err, strings.ReplaceAll(err.Error(), target, path)}
+		return nil, language.Sayf("%w", err).With(func(value string) string { return strings.ReplaceAll(value, target, path) })
 	}
 	return c, nil
 }
-
-// rewordedError is an error of a copy, in the words of the original.
-type rewordedError struct {
-	error
-	words string
-}
-
-func (e rewordedError) Error() string { return e.words }
-func (e rewordedError) Unwrap() error { return e.error }
 
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *Examination) unit(ctx context.Context) {

@@ -25,8 +25,8 @@ export function told(note: string | undefined, sentence: Sentence | null | undef
 // with a colon, the server's says more.
 export function refusal(r: Refusal): Said {
   const own = language() === "en" ? undefined : message("refusals", r.code);
-  if (own === undefined) return english(r.message);
-  return /[:：]$/.test(own) ? html`${own}<br /><small lang="en">${r.message}</small>` : own;
+  if (own === undefined) return told(r.message, r.said);
+  return /[:：]$/.test(own) ? html`${own}<br /><small>${told(r.message, r.said)}</small>` : own;
 }
 
 // part is what a part of the server is called: "port :8003" has its number after it.

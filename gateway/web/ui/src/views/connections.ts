@@ -3,7 +3,7 @@
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
 import type { Sentence } from "../lib/findings.js";
-import { english, told } from "../lib/said.js";
+import { told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
 import { list } from "./list.js";
@@ -28,6 +28,7 @@ interface Relay {
   title: string;
   ok: boolean;
   note?: string;
+  said?: Sentence;
   since?: string;
 }
 
@@ -91,7 +92,7 @@ export class ConnectionsView extends View {
           <thead role="rowgroup"><tr role="row">${(["name", "state", "note", "since"] as const).map((h) => html`<th role="columnheader" scope="col">${t(h)}</th>`)}</tr></thead>
           <tbody role="rowgroup">${relays.map((r) => html`<tr role="row" data-test="relay"><th role="rowheader" scope="row">${r.title}${r.name === r.title ? nothing : html` (${r.name})`}</th>
             <td role="cell" data-head=${t("state")}><span class="tag ${r.ok ? "ok" : ""}">${t(r.ok ? "connected" : "notConnected")}</span></td>
-            <td role="cell" data-head=${t("note")}>${english(r.note)}</td>
+            <td role="cell" data-head=${t("note")}>${told(r.note, r.said)}</td>
             <td role="cell" data-head=${t("since")}>${r.since ? ago(r.since) : ""}</td></tr>`)}</tbody></table></p-card>`}
       <p-card heading=${t("agents")}>${agents.length === 0
         ? html`<p-empty heading=${t("agentsNone")}>${t("agentsHint")}</p-empty>`
