@@ -270,7 +270,18 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// Err is not nil if Recall and Search may have missed entries.
+// All are the entries, the best first. None is copied before it is looked at.
+func (m *Memory) All(now time.Time) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for _, e := range m.index.find(m.kept, Query{}, now) {
+			if !yield(e.Entry) {
+				return
+			}
+		}
+	}
+}
+
+// Err is not nil if All, Recall and Search may have missed entries.
 func (m *Memory) Err() error { return m.kept.Err() }
 
 // Forget deletes an entry durably.

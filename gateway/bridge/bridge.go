@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -43,9 +44,8 @@ type mind interface {
 
 // memory is what the appliance remembers.
 type memory interface {
-	// Search returns all there is for an empty query.
-	Search(query string, now time.Time) []agent.Entry
-	// Err is why Search may have missed some.
+	All(now time.Time) iter.Seq[agent.Entry]
+	// Err is why All may have missed some.
 	Err() error
 	// Remember is durable when it returns.
 	Remember(e agent.Entry, now time.Time) (agent.Entry, error)

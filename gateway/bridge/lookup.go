@@ -25,43 +25,86 @@ const factWeight = 1.5
 // shares but a "the" with the question is no answer.
 const leastScore = 0.15
 
-// document is something that can be found.
+// document is something in which some of the words stand.
 type document struct {
 	at     time.Time
-	sought [5]string // the texts its words are found in
-	tell   func() string
+	hits   []float64 // how well each word does
+	fact   string    // or else
+	turn   *Turn
 	weight float64
 	score  float64
+}
+
+// search goes through what there is, of which it keeps only what may be found.
+type search struct {
+	words   []string
+	all     int   // documents
+	holding []int // of them, with each word
+	hits    []float64
+	found   []document
+}
+
+func newSearch(words []string) *search {
+	return &search{words: words, holding: make([]int, len(words)), hits: make([]float64, len(words))}
+}
+
+// look takes in a document by the texts that words are looked for in. It returns nil
+// where no word stands in them.
+func (s *search) look(at time.Time, weight float64, texts ...string) *document {
+	s.all++
+	clear(s.hits)
+	held := false
+	for _, text := range texts {
+		holds(text, s.words, s.hits)
+	}
+	for w, hit := range s.hits {
+		if hit > 0 {
+			s.holding[w]++
+			held = true
+		}
+	}
+	if !held {
+		return nil
+	}
+	s.found = append(s.found, document{at: at, weight: weight, hits: slices.Clone(s.hits)})
+	return &s.found[len(s.found)-1]
 }
 
 // lookUp searches what is remembered and what was said, and returns the
 // best of it, the best first.
 func (d *Door) lookUp(query string) string {
 	now := d.now()
-	var all []document
-	for _, e := range d.o.Memory.Search("", now) {
-		all = append(all, document{
-			at: e.Created, weight: factWeight, sought: [5]string{e.Key, e.Name, e.Description, e.Body, strings.Join(e.Tags, " ")},
-			tell: func() string { return line(e.Body) + on(e.Created, now) },
-		})
+	s := newSearch(terms(query))
+	for e := range d.o.Memory.All(now) {
+		if found := s.look(e.Created, factWeight, e.Key, e.Name, e.Description, e.Body, strings.Join(e.Tags, " ")); found != nil {
+			found.fact = e.Body
+		}
 	}
-	for _, t := range append(d.o.Spoken(), d.o.Log.all()...) {
-		all = append(all, document{
-			at: t.At, weight: 1, sought: [5]string{t.User, t.Assistant},
-			tell: func() string {
-				return fmt.Sprintf("Heard %q, answered %q", line(t.User), line(t.Assistant)) + on(t.At, now)
-			},
-		})
+	for _, all := range [][]Turn{d.o.Spoken(), d.o.Log.all()} {
+		for i := range all {
+			t := &all[i]
+			if found := s.look(t.At, 1, t.User, t.Assistant); found != nil {
+				found.turn = t
+			}
+		}
 	}
-	found := rank(all, terms(query))
+	found := s.best()
 	if len(found) == 0 {
 		return "Nothing is remembered about that."
 	}
 	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "- %s\n", f.tell())
+		fmt.Fprintf(&b, "- %s\n", f.tell(now))
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// tell is a line of an answer.
+func (d document) tell(now time.Time) string {
+	if d.turn != nil {
+		return fmt.Sprintf("Heard %q, answered %q", line(d.turn.User), line(d.turn.Assistant)) + on(d.at, now)
+	}
+	return line(d.fact) + on(d.at, now)
 }
 
 // on is a day, where it is known.
@@ -72,62 +115,45 @@ func on(at, now time.Time) string {
 	return " (" + at.In(now.Location()).Format(time.DateOnly) + ")"
 }
 
-// rank returns the documents in which some of the words stand, at most
-// mostFound: first those with more of them and with rarer ones, and of equals
-// the newer.
-func rank(all []document, words []string) []document {
-	hits := make([]float64, len(all)*len(words)) // of each document, of each word
-	holding := make([]int, len(words))           // documents with that word
-	for i, d := range all {
-		own := hits[i*len(words) : (i+1)*len(words)]
-		d.holds(words, own)
-		for w, hit := range own {
+// best returns the documents that were found, at most mostFound: first those with more
+// of the words and with rarer ones, and of equals the newer.
+func (s *search) best() []document {
+	for i := range s.found {
+		d := &s.found[i]
+		for w, hit := range d.hits {
 			if hit > 0 {
-				holding[w]++
+				d.score += hit * d.weight * math.Log(1+float64(s.all)/float64(s.holding[w]))
 			}
 		}
 	}
-	found := all[:0]
-	for i, d := range all {
-		for w, hit := range hits[i*len(words) : (i+1)*len(words)] {
-			if hit > 0 {
-				d.score += hit * d.weight * math.Log(1+float64(len(all))/float64(holding[w]))
-			}
-		}
-		if d.score > 0 {
-			found = append(found, d)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b document) int {
+	slices.SortStableFunc(s.found, func(a, b document) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.at.Compare(a.at))
 	})
-	found = found[:min(len(found), mostFound)]
+	found := s.found[:min(len(s.found), mostFound)]
 	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*leastScore })
 }
 
-// holds notes how well each word stands in a document: 1 as it is, less as the
-// beginning of another ("colour" of "colours") or the other way round, 0 not at
-// all. What is written without spaces is looked for anywhere.
-func (d document) holds(words []string, hits []float64) {
-	for _, text := range d.sought {
-		text = strings.ToLower(text)
-		if text == "" {
-			continue
+// holds notes how well each word stands in a text: 1 as it is, less as the
+// beginning of another ("colour" of "colours") or the other way round. What is written
+// without spaces is looked for anywhere.
+func holds(text string, words []string, hits []float64) {
+	text = strings.ToLower(text)
+	if text == "" {
+		return
+	}
+	for i, w := range words {
+		if w[0] >= utf8.RuneSelf && unspaced(w) && strings.Contains(text, w) {
+			hits[i] = 1
 		}
+	}
+	for own := range strings.FieldsFuncSeq(text, between) {
 		for i, w := range words {
-			if w[0] >= utf8.RuneSelf && unspaced(w) && strings.Contains(text, w) {
+			switch {
+			case own[0] != w[0]:
+			case own == w:
 				hits[i] = 1
-			}
-		}
-		for own := range strings.FieldsFuncSeq(text, between) {
-			for i, w := range words {
-				switch {
-				case own[0] != w[0]:
-				case own == w:
-					hits[i] = 1
-				case hits[i] == 0 && min(len(own), len(w)) >= leastStem && (strings.HasPrefix(own, w) || strings.HasPrefix(w, own)):
-					hits[i] = 0.6
-				}
+			case hits[i] == 0 && min(len(own), len(w)) >= leastStem && (strings.HasPrefix(own, w) || strings.HasPrefix(w, own)):
+				hits[i] = 0.6
 			}
 		}
 	}
