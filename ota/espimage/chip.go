@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Chip is the number of an ESP chip in image headers and reports. The ESP32 is 0.
@@ -22,7 +23,7 @@ type named struct {
 type span struct{ from, to uint32 }
 
 // chips are those of esptool. The ranges are SOC_IROM and SOC_DROM of soc.h.
-func chips() map[Chip]named {
+var chips = sync.OnceValue(func() map[Chip]named {
 	return map[Chip]named{
 		0:  {"esp32", []span{{0x400D0000, 0x40400000}, {0x3F400000, 0x3F800000}}},
 		2:  {"esp32s2", nil},
@@ -39,7 +40,7 @@ func chips() map[Chip]named {
 		31: {"esp32e22", nil},
 		32: {"esp32s31", nil},
 	}
-}
+})
 
 // ParseChip returns a chip by its name in ESP-IDF, such as "esp32s3".
 func ParseChip(name string) (Chip, bool) {
