@@ -41,17 +41,26 @@ func diskPart(data string, written error) admin.Part {
 // BuiltAt is when this program was built: in the linker's text, else when its source was
 // committed. A correct clock cannot show an earlier time.
 func BuiltAt(text string) time.Time {
-	if info, ok := debug.ReadBuildInfo(); ok && text == "" {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.time" {
-				text = s.Value
-			}
-		}
+	if text == "" {
+		text = committedAt()
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at
 	}
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // it is not older
+}
+
+// committedAt is when the source was committed; empty where the program does not know. To
+// find that out takes some milliseconds.
+func committedAt() (at string) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				at = s.Value
+			}
+		}
+	}
+	return at
 }
 
 // earliest is the earliest time that a correct clock can show: the program may
