@@ -146,6 +146,7 @@ func (s *session) release(now time.Time) error {
 		return nil
 	}
 	s.mic.next, s.draining = time.Time{}, false
+	s.mic.spokeAt = now // which no server can know before
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err

@@ -48,7 +48,7 @@ type Turn struct {
 	Text       string        // spoken to the robot
 	Transcript string        // the server's; empty if it sent none
 	Answer     []string      // sentences shown
-	FirstAudio time.Duration // from the end of the person's speech to the first packet of the answer
+	FirstAudio time.Duration // from the end of the person's speech, or of the press in manual mode, to the first packet of the answer
 	Length     time.Duration // from there until the answer was played
 	Packets    int           // of the answer
 	Underruns  int
