@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"gateway/door/doortest": {},
 	"command":               {},
 	"remote":                {"socket"},
-	"remote/*":              {"remote", "socket"},
+	"remote/*":              {"language", "remote", "socket"},
 	"event":                 {"device"},
 	"agent":                 {"device", "event", "language"},
 	"ota":                   {"device", "event", "language", "ota/espimage"},
@@ -45,9 +45,9 @@ var arrows = map[string][]string{
 	"agent/notice":  {"agent", "device", "event"},
 	"agent/thinker": {"agent", "device", "event"},
 	"agent/*":       {"agent", "agent/thinker", "device", "event", "language", "remote", "socket"}, // drivers
-	"agent/assist":  {"agent", "agent/thinker", "device", "event", "remote", "remote/hass", "socket"},
+	"agent/assist":  {"agent", "agent/thinker", "device", "event", "language", "remote", "remote/hass", "socket"},
 	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
-	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "remote", "socket"},
+	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
 	"agent/program": {},
 	// A character: what it feels, does, is told to be, knows how to do and has done.
 	"agent/mood":     {"agent", "device", "event"},
@@ -57,16 +57,16 @@ var arrows = map[string][]string{
 	"agent/manifest": {"agent"},
 	"agent/passport": {"agent"},
 	"agent/skill":    {"agent", "agent/thinker", "device", "event", "language", "remote"},
-	"voice/*":        {"voice", "remote", "socket"},
+	"voice/*":        {"language", "voice", "remote", "socket"},
 
 	// Those whose sound comes over HTTP read it alike.
 	// What becomes of a program that speaks is said alike.
-	"voice/espeak":     {"voice", "voice/program"},
-	"voice/openjtalk":  {"voice", "voice/program"},
+	"voice/espeak":     {"language", "voice", "voice/program"},
+	"voice/openjtalk":  {"language", "voice", "voice/program"},
 	"voice/program":    {"voice"},
-	"voice/openai":     {"voice", "voice/media", "remote", "socket"},
-	"voice/elevenlabs": {"voice", "voice/media", "remote", "socket"},
-	"voice/assist":     {"voice", "voice/media", "remote", "remote/hass", "socket"},
+	"voice/openai":     {"language", "voice", "voice/media", "remote", "socket"},
+	"voice/elevenlabs": {"language", "voice", "voice/media", "remote", "socket"},
+	"voice/assist":     {"language", "voice", "voice/media", "remote", "remote/hass", "socket"},
 
 	"gateway/*": {"agent", "agent/feed", "agent/notice", "agent/thinker", "device", "event", "perception", "voice", "socket", "gateway/door"},
 	"gateway/robot": {"agent", "agent/notice", "agent/thinker", "device", "device/xiaozhi", "event", "language", "perception", "voice", "socket",

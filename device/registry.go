@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"perch/language"
 )
 
 // records is where robots are kept. PutSoon may lose the last few seconds in
@@ -34,10 +36,10 @@ var (
 	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 	// ErrContested is returned by Adopt for the id of a robot by whose MAC two clients have named themselves of late.
-	ErrContested = errors.New("two clients name themselves by this MAC address, and one of them may be anybody's. " +
+	ErrContested error = language.Sayf("two clients name themselves by this MAC address, and one of them may be anybody's. " +
 		"Adopt the robot by the code on its screen; where it shows none, see that the other is gone and try again ten minutes later")
 	// ErrClaimed is returned by Adopt for a robot that is adopted, where another client waits with its MAC.
-	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
+	ErrClaimed error = language.Sayf("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
 		"If you erased the robot's flash, adopt it by the code on its screen; where it shows none, --replace lets in the client that waits")
 )
 

@@ -2,10 +2,11 @@ package device
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"perch/language"
 )
 
 // Settings are what an owner gives one robot of his. What is empty is as it is
@@ -44,15 +45,15 @@ type Change struct {
 // Errors of a robot's settings.
 var (
 	// ErrNotAdopted is wrapped for a robot that is a stranger.
-	ErrNotAdopted = errors.New("nobody has adopted this robot")
+	ErrNotAdopted error = language.Sayf("nobody has adopted this robot")
 	// ErrName is wrapped for what cannot be a robot's name.
-	ErrName = errors.New("not a robot's name")
+	ErrName error = language.Sayf("not a robot's name")
 	// ErrTaken is wrapped for a name that another robot has.
-	ErrTaken = errors.New("the name is taken")
+	ErrTaken error = language.Sayf("the name is taken")
 	// ErrFixed is wrapped by Configure for what the configuration file sets.
-	ErrFixed = errors.New("set in the configuration file")
+	ErrFixed error = language.Sayf("set in the configuration file")
 	// ErrSetting is wrapped for another setting that cannot be.
-	ErrSetting = errors.New("not a robot's setting")
+	ErrSetting error = language.Sayf("not a robot's setting")
 )
 
 const (
@@ -64,24 +65,24 @@ const (
 // address, a code, an option or a part of an address. It wraps ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
-	why := ""
+	var why error
 	_, mac := ParseID(name)
 	switch n := utf8.RuneCountInString(name); {
 	case !utf8.ValidString(s) || Plain(name) != name:
-		why = "it has characters that cannot be shown in a line of text"
+		why = language.Sayf("it has characters that cannot be shown in a line of text")
 	case n == 0 || n > mostRobotName:
-		why = fmt.Sprintf("a name has 1 to %d characters, not %d", mostRobotName, n)
+		why = language.Sayf("a name has 1 to %d characters, not %d", mostRobotName, n)
 	case mac == nil:
-		why = "it is a MAC address"
+		why = language.Sayf("it is a MAC address")
 	case isCode(name):
-		why = "it could be the code that a robot shows"
+		why = language.Sayf("it could be the code that a robot shows")
 	case strings.ContainsAny(name, "/\\+#?%:") || strings.HasPrefix(name, "-") || strings.Trim(name, ".") == "":
-		why = `a name has none of / \ + # ? % :, does not begin with - and is not made of dots alone, ` +
-			`for addresses, commands and the names of talks hold it`
+		why = language.Sayf(`a name has none of / \ + # ? %s :, does not begin with - and is not made of dots alone, `+
+			`for addresses, commands and the names of talks hold it`, "%")
 	default:
 		return name, nil
 	}
-	return "", fmt.Errorf("%w: %.80q: %s", ErrName, s, why)
+	return "", language.Sayf("%w: %.80q: %w", ErrName, s, why)
 }
 
 // setting is one of the settings, and its change.
@@ -110,9 +111,9 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 				return s, err
 			}
 		case one.key == "transport" && !Transport(text).valid():
-			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
+			return s, language.Sayf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
 		case len(text) > mostSetting || Plain(text) != text:
-			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
+			return s, language.Sayf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
 		}
 		*one.value = text
 	}
@@ -246,7 +247,7 @@ func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 			continue
 		}
 		if strings.TrimSpace(**one.to) != *one.value {
-			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
+			return c, language.Sayf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
 		}
 		*one.to = nil
 	}
@@ -261,12 +262,12 @@ func (r *Registry) free(name string, id ID) error {
 	}
 	for other, s := range r.fixed {
 		if other != id && strings.EqualFold(s.Name, name) {
-			return fmt.Errorf("%w: the configuration file calls %s %q; choose another name", ErrTaken, other, s.Name)
+			return language.Sayf("%w: the configuration file calls %s %q; choose another name", ErrTaken, other, s.Name)
 		}
 	}
 	for other, robot := range r.robots {
 		if other != id && strings.EqualFold(robot.Settings.Name, name) {
-			return fmt.Errorf("%w: %s is called %q; choose another name, or rename that robot first", ErrTaken, other, robot.Settings.Name)
+			return language.Sayf("%w: %s is called %q; choose another name, or rename that robot first", ErrTaken, other, robot.Settings.Name)
 		}
 	}
 	return nil

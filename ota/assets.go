@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -40,8 +41,8 @@ var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 var (
 	errAssetName = &fault{"bad_name", http.StatusBadRequest,
-		"an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit"}
-	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, "there is no such asset file here"}
+		language.Sayf("an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
+	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, errors.New("there is no such asset file here")}
 )
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
@@ -91,7 +92,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 		}
 		if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
 			return "", &fault{"assets_full", http.StatusConflict,
-				fmt.Sprintf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+				language.Sayf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
 		}
 		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 		if err != nil {
@@ -140,7 +141,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	f.mu.Unlock()
 	if room > 0 && size > room {
 		return "", &fault{espimage.TooLarge, http.StatusConflict,
-			fmt.Sprintf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
+			language.Sayf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
 	}
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -73,10 +74,9 @@ func (f *Firmware) current(until, now time.Time) bool {
 	return within(now) || within(f.began.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden,
-	"the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more"}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more")}
 
-var errBusy = &fault{"busy", http.StatusServiceUnavailable, "too many robots download now; the robot asks again when it next starts"}
+var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots download now; the robot asks again when it next starts")}
 
 // enter waits for a place among the downloads; leave gives it up.
 func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err error) {

@@ -92,7 +92,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	return f, errors.Join(f.sweep(), f.openAssets())
 }
 
-var errNoImage = &fault{"unknown_image", http.StatusNotFound, "there is no such image in the catalogue"}
+var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
 
 // records are the images, the newest first. f.mu is held.
 func (f *Firmware) records() []Record {
@@ -184,7 +184,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 		return
 	}
 	r.Failed = failures
-	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
+	r.Stopped = r.WhyStopped().Error()
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
 		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)
@@ -338,12 +338,12 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	u, known := f.units[id]
 	if !known {
 		return "", &fault{"unknown_robot", http.StatusNotFound,
-			"this robot has not booted since it was adopted, or since the catalogue was made; restart it"}
+			errors.New("this robot has not booted since it was adopted, or since the catalogue was made; restart it")}
 	}
 	if sha == "" {
 		r := f.latest(u)
 		if r == nil {
-			return "", &fault{"nothing_newer", http.StatusConflict, "there is no newer image for this robot in the catalogue"}
+			return "", &fault{"nothing_newer", http.StatusConflict, errors.New("there is no newer image for this robot in the catalogue")}
 		}
 		sha = r.SHA256
 	}
@@ -352,7 +352,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 		return "", errNoImage
 	}
 	if err := r.suits(u); err != nil {
-		return "", &fault{"wrong_board", http.StatusConflict, err.Error()}
+		return "", &fault{"wrong_board", http.StatusConflict, err}
 	}
 	u.try(sha, Trial{Chosen: true, Offered: f.after(now)})
 	u.Wanted = sha

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -36,6 +37,14 @@ type Record struct {
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped itself
 	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
 	Failed  int         `json:"failed,omitempty"`  // of these, where it has stopped
+}
+
+// WhyStopped is Stopped as other languages have it.
+func (r Record) WhyStopped() *language.Said {
+	if r.Failed == 0 { // it was kept by a Perch that did not count
+		return language.Sayf("%s", r.Stopped)
+	}
+	return language.Sayf("%d of the first %d robots did not come back with it", r.Failed, len(r.First))
 }
 
 // How a rollout stops itself: of so many robots, so many fail.
@@ -67,13 +76,13 @@ func describe(i espimage.Image, boards []string, at time.Time) Image {
 // check refuses images that a boot loader accepts and that would harm a robot.
 func (i Image) check() error {
 	if _, known := espimage.ParseChip(i.Chip); !known {
-		return &fault{"wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: " + i.Chip}
+		return &fault{"wrong_chip", http.StatusUnprocessableEntity, language.Sayf("the image is built for a chip that no robot has: %s", i.Chip)}
 	}
 	if i.Version == "" {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, "the image has no version; PROJECT_VER of its build sets it"}
+		return &fault{"bad_version", http.StatusUnprocessableEntity, language.Sayf("the image has no version; PROJECT_VER of its build sets it")}
 	}
 	if _, err := parseVersion(i.Version); err != nil {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, err.Error()}
+		return &fault{"bad_version", http.StatusUnprocessableEntity, err}
 	}
 	return nil
 }
@@ -91,7 +100,7 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 		if err == nil {
 			return nil
 		}
-		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Sprintf("the image is not for the board %s: %v (robot %s)", u.Board, err,
+		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, language.Sayf("the image is not for the board %s: %v (robot %s)", u.Board, err,
 			id)}
 	}
 	return wrong
@@ -108,7 +117,7 @@ func newestFirst(a, b Record) int {
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,
-			"the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run"}
+			language.Sayf("the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run")}
 	}
 	return nil
 }

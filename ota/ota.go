@@ -11,7 +11,7 @@ package ota
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -143,10 +143,11 @@ type activation struct {
 type fault struct {
 	code   string
 	status int
-	text   string
+	why    error
 }
 
-func (f *fault) Error() string { return f.text }
+func (f *fault) Error() string { return f.why.Error() }
+func (f *fault) Unwrap() error { return f.why }
 func (f *fault) Code() string  { return f.code }
 func (f *fault) Status() int   { return f.status }
 
@@ -264,7 +265,7 @@ func parseID(text string) (device.ID, error) {
 	id, err := device.ParseID(text)
 	if err != nil {
 		return "", &fault{"no_device_id", http.StatusBadRequest,
-			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: " + err.Error()}
+			language.Sayf("the Device-Id header, or device-id in the query, must hold the robot's MAC address: %w", err)}
 	}
 	return id, nil
 }
@@ -295,7 +296,7 @@ func (s *Service) base(host string, encrypted bool) (string, error) {
 		name, port = host, usual
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
-		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Sprintf("the Host header %q is no name and port that a robot can be given",
+		return "", &fault{"bad_host", http.StatusBadRequest, language.Sayf("the Host header %q is no name and port that a robot can be given",
 			clip(host))}
 	}
 	return scheme + net.JoinHostPort(name, port), nil
@@ -336,7 +337,7 @@ func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {
-		return false, &fault{"unknown_robot", http.StatusNotFound, "this robot has not checked in"}
+		return false, &fault{"unknown_robot", http.StatusNotFound, errors.New("this robot has not checked in")}
 	}
 	if clientID == "" { // the client may be in the body of its check-in
 		return robot.Bound && robot.Claim == nil, nil

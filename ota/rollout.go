@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -68,7 +69,7 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 }
 
 func badRollout(format string, values ...any) error {
-	return &fault{"bad_rollout", http.StatusBadRequest, "the rollout: " + fmt.Sprintf(format, values...)}
+	return &fault{"bad_rollout", http.StatusBadRequest, errors.New("the rollout: " + fmt.Sprintf(format, values...))}
 }
 
 // reaches returns why an image is not for a robot now, or nothing. It does not regard

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -104,7 +105,8 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 		return Image{}, uploadFault(err)
 	}
 	if n > espimage.MaxSize {
-		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge, "the file is larger than 16 MB, which no robot's partition is"}
+		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge,
+			language.Sayf("the file is larger than 16 MB, which no robot's partition is")}
 	}
 	read, err := espimage.Read(file, n)
 	if err != nil {
@@ -113,7 +115,8 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	image := describe(read, slices.Clone(u.Boards), now)
 	if u.SHA256 != "" && !strings.EqualFold(u.SHA256, image.SHA256) {
 		return Image{}, &fault{"wrong_sha256", http.StatusUnprocessableEntity,
-			fmt.Sprintf("the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way", image.SHA256, clip(u.SHA256))}
+			fmt.Errorf("the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way",
+				image.SHA256, clip(u.SHA256))}
 	}
 	return image, image.check()
 }
@@ -126,9 +129,9 @@ func uploadFault(err error) error {
 	case known, tooLarge:
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &fault{"stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds"}
+		return &fault{"stalled", http.StatusRequestTimeout, errors.New("nothing arrived for 30 seconds")}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &fault{espimage.Truncated, http.StatusBadRequest, "the upload broke off"}
+		return &fault{espimage.Truncated, http.StatusBadRequest, errors.New("the upload broke off")}
 	}
 	return diskFault(fmt.Errorf("write the image: %w", err))
 }
@@ -136,14 +139,15 @@ func uploadFault(err error) error {
 // contentFault returns a refusal of a file's content as a fault.
 func contentFault(err error) error {
 	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
-		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal.Sentence}
+		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal}
 	}
 	return err
 }
 
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &fault{"disk_full", http.StatusInsufficientStorage, "the disk has no room for the image; remove some that are not needed any more"}
+		return &fault{"disk_full", http.StatusInsufficientStorage,
+			errors.New("the disk has no room for the image; remove some that are not needed any more")}
 	}
 	return err
 }
@@ -155,12 +159,13 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 	}
 	if signature == "" {
 		return false, &fault{"no_signature", http.StatusForbidden,
-			"this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256"}
+			language.Sayf("this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
 	}
 	bytes, err := base64.StdEncoding.DecodeString(signature)
 	digest, _ := hex.DecodeString(sha) // it was encoded here
 	if err != nil || !ed25519.Verify(f.o.Signer, digest, bytes) {
-		return false, &fault{"bad_signature", http.StatusForbidden, "the signature is not one of this image by the key in firmware.public_key"}
+		return false, &fault{"bad_signature", http.StatusForbidden,
+			language.Sayf("the signature is not one of this image by the key in firmware.public_key")}
 	}
 	return true, nil
 }
@@ -170,7 +175,7 @@ func (f *Firmware) fitsIn(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.images[i.SHA256]; !there && len(f.images) >= mostImages {
-		return &fault{"catalogue_full", http.StatusConflict, fmt.Sprintf("there are %d images already; remove some that are not needed any more",
+		return &fault{"catalogue_full", http.StatusConflict, language.Sayf("there are %d images already; remove some that are not needed any more",
 			mostImages)}
 	}
 	return i.checkUnits(f.units)

@@ -30,6 +30,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/language"
 	"perch/remote"
 )
 
@@ -149,15 +150,15 @@ func (o Options) Check() error {
 	case err != nil:
 		return err
 	case o.Model == "":
-		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
+		return language.Sayf("model is missing; the server lists its models at /models (llama.cpp takes any name)")
 	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
-		return fmt.Errorf("temperature is 0 to 2, not %g", *o.Temperature)
+		return language.Sayf("temperature is 0 to 2, not %g", *o.Temperature)
 	case o.MaxTokens < 0 || o.NumCtx < 0:
-		return errors.New("max_tokens and num_ctx are not negative")
+		return language.Sayf("max_tokens and num_ctx are not negative")
 	case o.FirstWithin < 0 || o.IdleWithin < 0:
-		return errors.New("a deadline is not negative")
+		return language.Sayf("a deadline is not negative")
 	case o.Dialect != "" && o.Dialect != DialectOpenAI && o.Dialect != DialectOllama:
-		return fmt.Errorf("dialect is openai or ollama, not %q", o.Dialect)
+		return language.Sayf("dialect is openai or ollama, not %q", o.Dialect)
 	}
 	if _, err := keepAlive(o.KeepAlive); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (o Options) Check() error {
 		return err
 	}
 	if o.wantsOllama() && !o.isOllama(base) {
-		return fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
+		return language.Sayf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
 			"set dialect to ollama, or leave them out", remote.Address(base))
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/language"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
@@ -63,10 +64,10 @@ const standardModel = "eleven_flash_v2_5"
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if !id().MatchString(o.Voice) {
-		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+		return language.Sayf("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
 	}
 	if !id().MatchString(cmp.Or(o.Model, standardModel)) {
-		return errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
+		return language.Sayf("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
 	}
 	return o.media().Check()
 }

@@ -65,7 +65,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.
 // recognize asks once. To detect the language, it is left out, and the longer answer
 // is asked for.
 func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
-	form := newForm(r.o.Model, language(cmp.Or(o.Language, r.o.Language)), "json")
+	form := newForm(r.o.Model, languageOf(cmp.Or(o.Language, r.o.Language)), "json")
 	if detect {
 		form = newForm(r.o.Model, "", "verbose_json")
 	}
@@ -134,7 +134,7 @@ func (r *Recognizer) hint(err error) error {
 }
 
 // language is the ISO 639 code that a BCP 47 tag begins with, or nothing.
-func language(tag string) string {
+func languageOf(tag string) string {
 	code, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	if len(code) < 2 || len(code) > 3 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return ""

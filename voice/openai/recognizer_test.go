@@ -123,7 +123,7 @@ func TestTheLanguageThatWasHeard(t *testing.T) {
 
 func TestLanguages(t *testing.T) {
 	for tag, want := range map[string]string{"en": "en", "en-GB": "en", "DE_de": "", "": "", "yue-HK": "yue", "x": "", "english": "", "e\r\n": ""} {
-		if got := language(tag); got != want {
+		if got := languageOf(tag); got != want {
 			t.Errorf("%q is %q, want %q", tag, got, want)
 		}
 	}

@@ -97,8 +97,9 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 	for _, i := range images {
 		if i.Stopped != "" {
 			part.OK = false
-			part = part.Saying(language.Sayf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
-				i.Version, i.Stopped))
+			part = part.Saying(
+				language.Sayf("the rollout of %s has stopped: %w; look at those robots, then set its rollout anew, or remove the image",
+					i.Version, i.WhyStopped()))
 		}
 	}
 	return part

@@ -6,7 +6,7 @@ import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import type { Sentence } from "../lib/findings.js";
-import { english, part, told } from "../lib/said.js";
+import { part, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
 import type { Wish } from "./home.waiting.js";
@@ -21,7 +21,7 @@ interface Part { name: string; ok: boolean; vital: boolean; note?: string; said?
 interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }
 interface Question { id: string; text: string; robot: string; asked: string; until: string }
 interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean }
-interface Refused { at: string; address: string; device: string; code: string; reason: string; count: number }
+interface Refused { at: string; address: string; device: string; code: string; reason: string; said?: Sentence; count: number }
 
 const later = "perch.first.later";
 
@@ -174,7 +174,7 @@ export class HomeView extends View {
   private away() {
     if (this.refused.length === 0) return nothing;
     return html`<p-card heading=${say("refused")}><p class="small muted">${say("refusedText")}</p>
-      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${english(r.reason)}</bdi></p>
+      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason, r.said)}</bdi></p>
         <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card>`;
   }
 
