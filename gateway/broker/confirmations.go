@@ -59,7 +59,7 @@ func (*confirmations) ID() string { return "gate" }
 
 // Provides are the moments that the hook is called at.
 func (*confirmations) Provides(b byte) bool {
-	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnQosComplete
+	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnPacketRead
 }
 
 // command reports whether a topic is one of Perch's commands.
@@ -166,11 +166,19 @@ func (g *confirmations) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int6
 	}
 }
 
-// OnQosComplete notes that a client has confirmed a message.
-func (g *confirmations) OnQosComplete(cl *mochi.Client, pk packets.Packet) {
+// OnPacketRead notes that a client confirms a message. The library's OnQosComplete does not
+// tell that from its own confirmation of what the client has published, whose numbers are
+// others and begin at 1 as well.
+func (g *confirmations) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Type == packets.Puback {
+		g.confirmed(ticket{cl.ID, pk.PacketID})
+	}
+	return pk, nil
+}
+
+func (g *confirmations) confirmed(t ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := ticket{cl.ID, pk.PacketID}
 	confirmed, waits := g.waiting[t]
 	if !waits {
 		return

@@ -96,6 +96,31 @@ func TestOnlyPerchConfirms(t *testing.T) {
 	}
 }
 
+// TestWhatPerchPublishesConfirmsNothing: it numbers that by itself, and has published with the
+// number of a command that it was given.
+func TestWhatPerchPublishesConfirmsNothing(t *testing.T) {
+	b := started(t)
+	perch := asPerch(t, b.address())
+	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
+	given := perch.got(t, 0x32)
+	perch.send(t, 0x32, text("perch/bridge/status"), given[28:30], []byte("online"))
+	if got := perch.got(t, 0x40); !bytes.Equal(got, given[28:30]) {
+		t.Errorf("what it has published is confirmed as %x", got)
+	}
+	perch.send(t, 0xc0)
+	perch.got(t, 0xd0) // all of that was dealt with
+	b.confirmations.mu.Lock()
+	if n := len(b.confirmations.waiting); n != 1 {
+		t.Errorf("%d commands wait to be confirmed", n)
+	}
+	b.confirmations.mu.Unlock()
+	perch.send(t, 0x40, given[28:30])
+	if got := publisher.got(t, 0x40); got[1] != 7 {
+		t.Errorf("confirmed is %x", got)
+	}
+}
+
 // TestCommandsKeepTheirOrder from one publisher, and reach everybody who
 // subscribes.
 func TestCommandsKeepTheirOrder(t *testing.T) {
