@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -34,7 +33,7 @@ var files embed.FS
 // language.
 type Book struct {
 	language language.Tag
-	words    func() *language.Words // read when they are first needed
+	all      *language.Catalogue // its words are in; nil has none
 	intents  []intent
 	answers  []answer
 	lists    map[string]list
@@ -85,6 +84,7 @@ func Load(tag, own string) (*Book, error) {
 // of the language that it names, or else into the first.
 func LoadEach(tags []string, own string) ([]*Book, error) {
 	var books []*Book
+	all := new(language.Catalogue)
 	for _, tag := range tags {
 		known, ok := language.Match(tag)
 		if !ok {
@@ -94,8 +94,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
 		}
-		b := &Book{language: known, words: sync.OnceValue(func() *language.Words { return new(language.Catalogue).In(tag) }),
-			lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
+		b := &Book{language: known, all: all, lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
 		if err := b.add(string(known)+".yaml", text); err != nil {
 			return nil, err
 		}
@@ -112,6 +111,12 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	}
 	return books, errors.Join(faults...)
 }
+
+// Share has the book use a catalogue that others have read, or will.
+func (b *Book) Share(all *language.Catalogue) { b.all = all }
+
+// words are those of its language.
+func (b *Book) words() *language.Words { return b.all.In(string(b.language)) }
 
 // names lists languages, with commas.
 func names(tags []language.Tag) string {
@@ -171,7 +176,7 @@ func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
 // owner's own, or that of the language. The zero Book, with which configurations are
 // checked, says nothing.
 func (b *Book) Phrase(name string) string {
-	if own := b.OwnPhrase(name); own != "" || b.words == nil {
+	if own := b.OwnPhrase(name); own != "" || b.all == nil {
 		return own
 	}
 	return b.words().Say("phrases." + name)

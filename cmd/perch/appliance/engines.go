@@ -91,6 +91,7 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 	e := &engines{Book: books[0], books: books, sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find,
 		sources: map[string]thinker.ToolSource{}}
 	for i, book := range books {
+		book.Share(&e.words)
 		if err := teachSkills(book, h.skills); err != nil && i == 0 { // the others lack what they lack in the same way
 			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
 		}
