@@ -17,7 +17,6 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
-	"perch/voice/espeak"
 )
 
 func main() {
@@ -82,7 +81,7 @@ func speakerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    appliance.SpeakerCommand,
 		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return espeak.Serve(c.InOrStdin(), os.Stdout) },
+		RunE:   func(c *cobra.Command, _ []string) error { return appliance.RunSpeaker(c.InOrStdin(), os.Stdout) },
 	}
 }
 

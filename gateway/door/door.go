@@ -66,7 +66,7 @@ type body struct {
 type shown struct {
 	Code    string         `json:"code"`
 	Message string         `json:"message"`
-	Said    *language.Said `json:"said,omitempty"` // the message as other languages have it
+	Said    *language.Said `json:"said,omitempty"` // the message as other languages have it; for owners alone
 }
 
 // render returns the status and the body of an error. The text of an error that

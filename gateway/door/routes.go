@@ -11,8 +11,13 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// ofSkins begins the paths of skins and of chats.
-const ofSkins = "/v1/"
+const (
+	// ofSkins begins the paths of skins and of chats.
+	ofSkins = "/v1/"
+	// ofOwners begins those that the page uses, which shows errors in other languages.
+	// Other programs are told what their protocols have, and no more.
+	ofOwners = "/api/v1/"
+)
 
 // NewEngine returns a gin engine as every listener here uses it: no trust in
 // forwarding headers, errors rendered in one shape, panics answered and, like
@@ -78,6 +83,9 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 		status, b := render(c.Errors.Last().Err)
 		if status == http.StatusInternalServerError {
 			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
+		}
+		if !strings.HasPrefix(c.Request.URL.Path, ofOwners) {
+			b.Error.Said = nil
 		}
 		Challenge(c.Writer.Header(), status)
 		c.JSON(status, b)

@@ -2,7 +2,9 @@ package appliance
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"perch/agent/reflex"
@@ -118,6 +120,9 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 // SpeakerCommand is how this program is started as the process in which espeak-ng speaks. It
 // is for itself alone, and in no list of commands.
 const SpeakerCommand = "espeak"
+
+// RunSpeaker is that process, until its standard input ends.
+func RunSpeaker(in io.Reader, out *os.File) error { return espeak.Serve(in, out) }
 
 // speaker is this very program, also where an upgrade has put another in its place.
 func speaker() []string { return []string{"/proc/self/exe", SpeakerCommand} }

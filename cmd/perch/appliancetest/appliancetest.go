@@ -25,7 +25,6 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/door/doortest"
-	"perch/voice/espeak"
 )
 
 // Processors gives the robots of a test processors of their own, unless
@@ -49,7 +48,7 @@ func Process() {
 	case appliance.BrokerCommand:
 		err = appliance.RunBroker(os.Stdin, os.Stderr)
 	case appliance.SpeakerCommand:
-		err = espeak.Serve(os.Stdin, os.Stdout)
+		err = appliance.RunSpeaker(os.Stdin, os.Stdout)
 	default:
 		return
 	}

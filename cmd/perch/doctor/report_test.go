@@ -7,11 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command/commandtest"
 	"perch/gateway/admin"
 	"perch/store/archive"
 )
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == appliance.SpeakerCommand { // the engines that are looked at run it
+		if appliance.RunSpeaker(os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // linesOf is what the doctor prints of findings, and its lines.
 func linesOf(t *testing.T, findings ...finding) (lines []string) {
