@@ -118,8 +118,8 @@ func paced(robots string) []row {
 // beginning are the rows of so many robots that begin to talk at once.
 func beginning(robots string, first, gap float64) []row {
 	benchmark, name := "BenchmarkTalk/"+robots, robots+" robots at once: "
-	const why = "each talk starts an espeak-ng of its own, and the simulated robots share the processors; " +
-		"Perch's own part is not told apart yet"
+	const why = "espeak-ng makes one sentence after the other, each in some 4 ms; " +
+		"the simulated robots, which encode and decode as much as Perch, share the processors"
 	return []row{
 		{name + "first audio, p90", benchmark, "ms-speech-to-sound-p90", "ms", most, first, why},
 		{name + "gap between packets, p99", benchmark, "ms-gap-p99", "ms", most, gap, why},
