@@ -1,9 +1,8 @@
 #include "library.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdint.h>
-#include <unistd.h>
+#include <stdio.h>
 
 /* Constants of speak_lib.h. */
 enum {
@@ -16,8 +15,8 @@ enum {
 };
 
 /* A piece of sound is so long. The shorter it is, the sooner the first comes, and the more
- * there are to pass on. */
-enum { piece_ms = 100 };
+ * often the reader wakes up for the next. */
+enum { piece_ms = 100, most_piece = 1 << 16 };
 
 typedef int (*callback_t)(short *, int, void *);
 
@@ -33,26 +32,15 @@ static int (*set_voice)(const char *);
 static int (*set_language)(voice_t *);
 static int (*set_parameter)(int, int, int);
 static int (*synth)(const void *, size_t, unsigned, int, unsigned, unsigned, unsigned *, void *);
-static int file;
+static FILE *file;
 static int failed;
-
-static int write_all(const void *from, size_t left) {
-    for (const char *at = from; left > 0;) {
-        ssize_t n = write(file, at, left);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return -1;
-        at += n;
-        left -= n;
-    }
-    return 0;
-}
 
 /* pass is the library's callback. What it returns ends the text where it is not 0. */
 static int pass(short *pcm, int samples, void *events) {
     (void)events;
     if (pcm != NULL && samples > 0 && !failed) {
         uint32_t size = (uint32_t)samples * sizeof *pcm;
-        failed = write_all(&size, sizeof size) || write_all(pcm, size);
+        failed = fwrite(&size, sizeof size, 1, file) != 1 || fwrite(pcm, size, 1, file) != 1 || fflush(file) != 0;
     }
     return failed;
 }
@@ -80,7 +68,11 @@ int open_library(int output, const char **reason) {
         *reason = "it cannot read its data, espeak-ng-data";
         return 0;
     }
-    file = output;
+    file = fdopen(output, "w");
+    if (file == NULL || setvbuf(file, NULL, _IOFBF, most_piece) != 0) {
+        *reason = "its output cannot be written";
+        return 0;
+    }
     set_callback(pass);
     return rate;
 }

@@ -21,7 +21,7 @@ import (
 const (
 	restAfter = 2 * time.Minute  // without a text, the process ends
 	longest   = 20 * time.Second // until the process's next piece of sound
-	mostFrame = 16 << 10         // bytes of a piece of sound
+	mostFrame = 64 << 10         // bytes of a piece of sound
 )
 
 // number is how a number is written between the processes.
@@ -201,7 +201,7 @@ func start(command []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: start what speaks: %w", voice.ErrUnavailable, err)
 	}
-	p.in, p.out = in, bufio.NewReader(out)
+	p.in, p.out = in, bufio.NewReaderSize(out, mostFrame)
 	late := time.AfterFunc(longest, p.kill)
 	defer late.Stop()
 	why := ""
