@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"compress/gzip"
 	"embed"
 	"encoding/json"
@@ -87,23 +86,27 @@ func mustBundle() bundle {
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8"}
 
-// zipped is a file as it is embedded. It is a copy for whoever asks, as embed makes one,
-// and none is kept: most of the time nobody asks.
-func (f file) zipped() ([]byte, error) {
-	data, err := dist.ReadFile("dist/assets/" + f.name)
+// open is a file as it is embedded, in gzip's form, and its size. Nothing of it is copied
+// before it is sent: whoever asks may take a long time to read it, and be many.
+func (f file) open() (fs.File, int64, error) {
+	zipped, err := dist.Open("dist/assets/" + f.name)
 	if err != nil {
-		return nil, fmt.Errorf("read what was bundled: %w", err)
+		return nil, 0, fmt.Errorf("read what was bundled: %w", err)
 	}
-	return data, nil
+	about, err := zipped.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read what was bundled: %w", err)
+	}
+	return zipped, about.Size(), nil
 }
 
 // plain is a file for a client that takes no gzip.
 func (f file) plain() ([]byte, error) {
-	zipped, err := f.zipped()
+	zipped, _, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	r, err := gzip.NewReader(zipped)
 	if err != nil {
 		return nil, fmt.Errorf("read what was bundled: %w", err)
 	}

@@ -2,10 +2,16 @@ package web
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/gin-gonic/gin"
 
 	"perch/language"
 )
@@ -54,11 +60,11 @@ func TestBundleIsSmall(t *testing.T) {
 				return
 			}
 			seen[name] = true
-			zipped, err := b.files[path.Base(name)].zipped()
+			_, size, err := b.files[path.Base(name)].open()
 			if err != nil {
 				t.Fatal(err)
 			}
-			bytes += len(zipped)
+			bytes += int(size)
 			for _, i := range made.Outputs[name].Imports {
 				if !i.External && (i.Kind == "import-statement" || follow(i.Kind, made.Outputs[i.Path].EntryPoint)) {
 					walk(i.Path)
@@ -88,3 +94,44 @@ func TestBundleIsSmall(t *testing.T) {
 		t.Logf("%s: the first view takes %d bytes, all views %d", tag, first, all)
 	}
 }
+
+// TestAFileIsSentWithoutACopy: anybody may ask for the files of the page, as often and as
+// slowly as he likes, and the largest is larger than what one answer takes.
+func TestAFileIsSentWithoutACopy(t *testing.T) {
+	largest, most := "", int64(0)
+	for name, f := range mustBundle().files {
+		if _, size, err := f.open(); err != nil {
+			t.Error(err)
+		} else if size > most {
+			largest, most = name, size
+		}
+	}
+	if most == 0 {
+		t.Skip("the page is not bundled: make build bundles it")
+	}
+	d := &Door{bundle: sync.OnceValue(mustBundle)}
+	d.bundle()
+	const times = 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		c, _ := gin.CreateTestContext(&nobody{header: http.Header{}})
+		c.Request = httptest.NewRequest(http.MethodGet, "/assets/"+largest, nil)
+		c.Request.Header.Set("Accept-Encoding", "gzip")
+		d.send(c, largest)
+		if n := int64(c.Writer.Size()); n != most {
+			t.Fatalf("%d bytes of %d are sent", n, most)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := int64(after.TotalAlloc-before.TotalAlloc) / times; each > most/2 {
+		t.Errorf("to send %d bytes takes %d", most, each)
+	}
+}
+
+// nobody is who an answer is sent to.
+type nobody struct{ header http.Header }
+
+func (n *nobody) Header() http.Header         { return n.header }
+func (n *nobody) Write(p []byte) (int, error) { return len(p), nil }
+func (n *nobody) WriteHeader(int)             {}

@@ -183,23 +183,24 @@ func (d *Door) send(c *gin.Context, name string) {
 	} else {
 		c.Header("Cache-Control", "no-cache")
 	}
-	read, zipped := f.plain, strings.Contains(c.GetHeader("Accept-Encoding"), "gzip")
-	var err error
-	if zipped {
-		read = f.zipped
-	} else {
-		err = d.o.Pace(c.Request)
+	if strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
+		zipped, size, err := f.open()
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.Header("Content-Encoding", "gzip")
+		c.DataFromReader(http.StatusOK, size, f.kind, zipped, nil)
+		return
 	}
+	err := d.o.Pace(c.Request)
 	var data []byte
 	if err == nil {
-		data, err = read()
+		data, err = f.plain()
 	}
 	if err != nil {
 		_ = c.Error(err)
 		return
-	}
-	if zipped {
-		c.Header("Content-Encoding", "gzip")
 	}
 	c.Data(http.StatusOK, f.kind, data)
 }
