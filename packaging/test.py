@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs go test with the arguments given, and prints what it prints, the output of
-tests that fail in full, and at the end the ten slowest tests. Ends as go test
-ends. With -v it prints the output of all tests."""
+tests that fail in full, and at the end what was skipped, with the reason, and the ten
+slowest tests. Ends as go test ends. With -v it prints the output of all tests."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ def seconds(stamp):  # of the day: "2026-07-27T18:30:00.123456789+02:00"
 
 verbose = "-v" in sys.argv
 output = collections.defaultdict(list)  # by package: what it said, and of which test
-failed, began, took = set(), {}, collections.Counter()
+failed, began, took, skipped = set(), {}, collections.Counter(), []
 
 go = subprocess.Popen(["go", "test", "-json", *sys.argv[1:]], stdout=subprocess.PIPE, text=True, errors="replace")
 for line in go.stdout:
@@ -37,6 +37,9 @@ for line in go.stdout:
         took[key] += (seconds(e["Time"]) - began.pop(key, seconds(e["Time"]))) % 86400
     if action == "fail" and test:
         failed.add(key)
+    if action == "skip" and test and not verbose:
+        why = [text.strip() for t, text in output[package] if t == test and not text.lstrip().startswith(("=== ", "--- "))]
+        skipped.append(f"{package} {test}: {' '.join(why)}")
     if action in ("pass", "fail", "skip") and not test and not verbose:
         shown = {test for p, test in failed if p == package}
         shown |= {test for p, test in began if p == package}  # one panicked, or was killed
@@ -45,6 +48,8 @@ for line in go.stdout:
                 if not text.startswith("=== "):
                     print(text, end="", flush=True)
 
+if skipped:
+    print("skipped:", *skipped, sep="\n  ")
 if slowest := [(key, time) for key, time in took.most_common() if "/" not in key[1] and time >= 1][:10]:
     print("the slowest tests:")
     for (package, test), time in slowest:

@@ -8,30 +8,25 @@ import (
 	"testing"
 )
 
+// reading is a client of MQTT 3.1.1 or 5 that is sent what is published below home.
+func reading(t *testing.T, b *broker, id string, version byte) *client {
+	t.Helper()
+	c := must(t)(login(b.address(), version, id))
+	var properties []byte
+	if version == 5 {
+		properties = []byte{0}
+	}
+	c.send(t, 0x82, []byte{0, 1}, properties, text("home/#"), []byte{0})
+	c.got(t, 0x90)
+	return c
+}
+
 // TestWhatIsKeptIsSentAsItWasPublished, whatever it begins with, to who is there and to who
 // comes later; a large one takes little memory.
 func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 	b := started(t)
-	publisher, err := login(b.address(), 4, perchClient+".publisher")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer publisher.Close()
-	subscribe := func(id string, version byte) *client {
-		c, err := login(b.address(), version, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		properties := []byte{}
-		if version == 5 {
-			properties = []byte{0}
-		}
-		c.send(t, 0x82, []byte{0, 1}, properties, text("home/#"), []byte{0})
-		c.got(t, 0x90)
-		return c
-	}
-	there := subscribe("there", 4)
-	defer there.Close()
+	publisher := must(t)(login(b.address(), 4, perchClient+".publisher"))
+	there := reading(t, b, "there", 4)
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
 		large: true, "small": true, large + "!": false, packedHead: true, packedHead + "small": false, packedHead + large: true,
@@ -52,7 +47,7 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 			t.Errorf("%d bytes are kept in %d", len(payload), len(p.Payload))
 		}
 		for version, properties := range map[byte]int{4: 0, 5: 6} { // one, of the time that is left
-			later := subscribe("later", version)
+			later := reading(t, b, "later", version)
 			if got := later.got(t, 0x31); !bytes.HasSuffix(got, []byte(payload)) || len(got) != 2+len("home/x"+payload)+properties {
 				t.Errorf("%.20q... is sent later as %.40q...", payload, got)
 			}
@@ -65,18 +60,8 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 // subscriber gets of it.
 func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
 	b := started(t)
-	hoarder, err := login(b.address(), 4, "hoarder")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hoarder.Close()
-	there, err := login(b.address(), 4, "there")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer there.Close()
-	there.send(t, 0x82, []byte{0, 1}, text("home/#"), []byte{0})
-	there.got(t, 0x90)
+	hoarder := must(t)(login(b.address(), 4, "hoarder"))
+	there := reading(t, b, "there", 4)
 	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
 		hoarder.send(t, 0x31, text("home/x"), []byte(large))
@@ -92,13 +77,7 @@ func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
 // TestAWillDoesNotSwell beyond a packet, whatever it was made of.
 func TestAWillDoesNotSwell(t *testing.T) {
 	b := started(t)
-	there, err := login(b.address(), 4, "there")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer there.Close()
-	there.send(t, 0x82, []byte{0, 1}, text("home/#"), []byte{0})
-	there.got(t, 0x90)
+	there := reading(t, b, "there", 4)
 	conn, err := net.Dial("tcp", b.address())
 	if err != nil {
 		t.Fatal(err)
