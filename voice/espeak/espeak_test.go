@@ -168,6 +168,24 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// TestOneThatHangs is ended, and whoever waits behind it is heard.
+func TestOneThatHangs(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hung := filepath.Join(t.TempDir(), "hung")
+	e := engine(t, espeak.Options{Command: script(t, "[ -e "+hung+" ] && exec "+self+" "+serves+
+		"\ntouch "+hung+`; printf '\042\126\000\000'; exec sleep 60`)})
+	if err := e.Warm(t.Context()); err == nil {
+		t.Error("it says that it is ready")
+	}
+	if n, err := samples(t, e, "hello"); err != nil || n == 0 {
+		t.Errorf("behind it: %d samples, %v", n, err)
+	}
+}
+
 // TestItsProcessEnds, by what it is sent or by the kernel: the next text has another.
 func TestItsProcessEnds(t *testing.T) {
 	e := engine(t, espeak.Options{})

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	restAfter = 2 * time.Minute  // without a text, the process ends
-	longest   = 20 * time.Second // until the process's next piece of sound
-	mostFrame = 64 << 10         // bytes of a piece of sound
+	restAfter   = 2 * time.Minute  // without a text, the process ends
+	readyWithin = 20 * time.Second // it can speak
+	pieceWithin = 5 * time.Second  // its next piece of sound is there, for which all others wait, too
+	mostFrame   = 64 << 10         // bytes of a piece of sound
 )
 
 // number is how a number is written between the processes.
@@ -154,7 +155,7 @@ func (r refusal) Error() string { return "espeak-ng: " + string(r) }
 
 // ask has one text spoken.
 func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
-	late := time.AfterFunc(longest, p.kill)
+	late := time.AfterFunc(pieceWithin, p.kill)
 	defer late.Stop()
 	err := json.NewEncoder(p.in).Encode(r)
 	for err == nil {
@@ -162,7 +163,7 @@ func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
 		if pcm, err = p.frame(); err != nil || len(pcm) == 0 {
 			break
 		}
-		late.Reset(longest)
+		late.Reset(pieceWithin)
 		select {
 		case pieces <- pcm:
 		default:
@@ -202,7 +203,7 @@ func start(command []string) (*process, error) {
 		return nil, fmt.Errorf("%w: start what speaks: %w", voice.ErrUnavailable, err)
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, mostFrame)
-	late := time.AfterFunc(longest, p.kill)
+	late := time.AfterFunc(readyWithin, p.kill)
 	defer late.Stop()
 	why := ""
 	if p.rate, err = p.number(); err == nil && p.rate == 0 {
