@@ -1,6 +1,7 @@
 package ota_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // TestInventedAddresses: pages invent a MAC address, half of them with the bit of
@@ -100,5 +102,25 @@ func TestManyRefusals(t *testing.T) {
 	list := h.service.Refused()
 	if len(list) != 10 || list[0].Address != "10.0.3.231" || list[9].Address != "10.0.3.222" || len(list[0].Device) > 100 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestRefusalsAreSmall, in words and as other languages have them, whatever a stranger sends.
+func TestRefusalsAreSmall(t *testing.T) {
+	h := newFixture(t, device.AdoptOpen)
+	for n, long := range []string{strings.Repeat("x", 5000), strings.Repeat("\u202e", 1000), strings.Repeat("\xff\x00", 1000), "<script>%s%w%!</script>"} {
+		refuse(h, fmt.Sprintf("10.0.0.%d", n), long, "perch:8003", "{}")
+		refuse(h, fmt.Sprintf("10.0.1.%d", n), "a0b1c2d3e4f5", long, "{}")
+	}
+	list := h.service.Refused()
+	if len(list) != 8 {
+		t.Errorf("%+v", list)
+	}
+	for _, r := range list {
+		said, err := json.Marshal(r.Said)
+		var read language.Said
+		if err != nil || len(said) > 1000 || json.Unmarshal(said, &read) != nil || read.Error() != r.Reason {
+			t.Errorf("%d bytes, %v: %.200s, of %.200q", len(said), err, said, r.Reason)
+		}
 	}
 }

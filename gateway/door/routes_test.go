@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/language"
 )
 
 // foreign is an error of a package that knows nothing of doors.
@@ -50,6 +51,26 @@ func TestErrorsHaveOneShape(t *testing.T) {
 		}
 		if logged := strings.Contains(log.String(), c.err.Error()); logged != c.logged {
 			t.Errorf("%s: logged %t: %s", c.name, logged, log)
+		}
+	}
+}
+
+// TestOwnersHaveErrorsInTheirLanguage, and other programs what their protocols have.
+func TestOwnersHaveErrorsInTheirLanguage(t *testing.T) {
+	own := language.Sayf("there is no robot %q", "%s<b>")
+	e, _ := newEngine(t)
+	for path, err := range map[string]error{
+		"/api/v1/x":           door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
+		"/api/v1/other":       &door.Fault{Word: "w", Sentence: "in other words", HTTP: 404, Err: own},
+		"/api/perception/x":   door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
+		"/v1/chat/x":          door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
+		"/api/v1x":            door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
+		"/xiaozhi/api/v1/ota": door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
+	} {
+		e.GET(path, func(c *gin.Context) { _ = c.Error(err) })
+		text := serve(e, request(http.MethodGet, path)).Body.String()
+		if said := strings.Contains(text, `"said":["there is no robot %q",`); said != (path == "/api/v1/x") {
+			t.Errorf("%s: %s", path, text)
 		}
 	}
 }
