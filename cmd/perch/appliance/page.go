@@ -71,16 +71,15 @@ func (a *Appliance) pagePart() part {
 	if a.web == nil {
 		return part{}
 	}
-	shown := admin.Part{Name: "page", OK: true}.Saying(language.Sayf("is at %s/", a.Doors.own()))
-	if err := a.Doors.noIngress; err != nil {
-		shown.OK, shown.Note = false, "Home Assistant cannot show it: "+err.Error()
-	}
 	return part{condition: only(func() admin.Part {
-		now := shown
-		if now.OK && !a.web.Bundled() {
-			now.Note = "this program was built without its page; make build bundles it"
+		shown := admin.Part{Name: "page", OK: a.Doors.noIngress == nil}
+		switch {
+		case !shown.OK:
+			return shown.Saying(language.Sayf("Home Assistant cannot show it: %w", a.Doors.noIngress))
+		case !a.web.Bundled():
+			return shown.Saying(language.Sayf("this program was built without its page; make build bundles it"))
 		}
-		return now
+		return shown.Saying(language.Sayf("is at %s/", a.Doors.own()))
 	})}
 }
 
