@@ -108,7 +108,9 @@ func TestManyRefusals(t *testing.T) {
 // TestRefusalsAreSmall, in words and as other languages have them, whatever a stranger sends.
 func TestRefusalsAreSmall(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
-	for n, long := range []string{strings.Repeat("x", 5000), strings.Repeat("\u202e", 1000), strings.Repeat("\xff\x00", 1000), "<script>%s%w%!</script>"} {
+	for n, long := range []string{
+		strings.Repeat("x", 5000), strings.Repeat("\u202e", 1000), strings.Repeat("\xff\x00", 1000), "<script>%s%w%!</script>",
+	} {
 		refuse(h, fmt.Sprintf("10.0.0.%d", n), long, "perch:8003", "{}")
 		refuse(h, fmt.Sprintf("10.0.1.%d", n), "a0b1c2d3e4f5", long, "{}")
 	}
