@@ -120,10 +120,14 @@ func plain(w *Words, key string) string {
 	return w.messages[key].fill(w.Tag, func(string) (string, bool) { return "", true })
 }
 
-// each calls see with every node of the programs in a folder.
+// each calls see with every node of the programs in a folder, or of one file.
 func each(t *testing.T, dir string, see func(file string, n ast.Node)) {
 	t.Helper()
-	files, err := filepath.Glob("../" + dir + "/*.go")
+	pattern := "../" + dir
+	if filepath.Ext(dir) != ".go" {
+		pattern += "/*.go"
+	}
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no programs in %s (%v)", dir, err)
 	}

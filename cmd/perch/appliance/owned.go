@@ -3,7 +3,6 @@ package appliance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -82,7 +81,7 @@ func of(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return language.Sayf("%s: %w", path, err)
 }
 
 // listed are the files of a directory, no more than a start reads.

@@ -1,0 +1,85 @@
+package appliance_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
+	"perch/language"
+)
+
+// german is an error as the page of a German owner shows it. What is no sentence stays.
+func german(t *testing.T, err error) string {
+	t.Helper()
+	words := map[string]string{}
+	text, bad := os.ReadFile("../../../language/de/findings.json")
+	if bad == nil {
+		bad = json.Unmarshal(text, &words)
+	}
+	var sentence any = err.Error()
+	if said := language.SaidBy(err); bad == nil && said != nil {
+		if text, bad = json.Marshal(said); bad == nil {
+			bad = json.Unmarshal(text, &sentence)
+		}
+	}
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	verb, place := regexp.MustCompile(`%[-+# 0-9.]*[a-z]`), regexp.MustCompile(`\{\d+\}`)
+	var filled func(any) string
+	filled = func(of any) string {
+		parts, is := of.([]any)
+		if !is {
+			return of.(string)
+		}
+		format := parts[0].(string)
+		own, has := words[format]
+		if !has { // one without a word of its own
+			n := 0
+			own = verb.ReplaceAllStringFunc(format, func(string) string { n++; return "{" + strconv.Itoa(n) + "}" })
+		}
+		return place.ReplaceAllStringFunc(own, func(at string) string {
+			n, _ := strconv.Atoi(strings.Trim(at, "{}"))
+			return filled(parts[n])
+		})
+	}
+	return filled(sentence)
+}
+
+// TestOwnersFilesInGerman: what is wrong with an owner's file is told in the language of the
+// page, with its cause.
+func TestOwnersFilesInGerman(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	manifest := func(more string) map[string]string {
+		return map[string]string{"manifest.json": `{"name":"tide","description":"Knows it."` + more + `}`}
+	}
+	writeSkill(t, data, "a", manifest(`,"dependencies":{"wind":"new"}`))
+	writeSkill(t, data, "b", manifest(`,"inputSchema":{"type":"object","properties":{"at":{"type":"hour"}}}`))
+	writeSkill(t, data, "c", manifest(""))
+	c := config.Default()
+	faults, some := appliance.OwnersFiles(&c, data)
+	skills := appliance.SkillFolder(&c, data)
+	again := func(name string) string {
+		return ". perch skill check " + skills + "/" + name + " liest es noch einmal; starte Perch dann neu."
+	}
+	want := []string{
+		skills + `/a: manifest.json: dependencies: wind: "new" ist keine Version; schreibe 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 oder *` + again("a"),
+		skills + `/b: manifest.json: Ein Schema von Argumenten ist ein JSON Schema vom Typ object mit höchstens 8192 Bytes: ` +
+			`"hour" ist kein Typ von JSON Schema` + again("b"),
+		"Der Skill ist nicht vertrauenswürdig: Niemand hat ihn signiert; perch skill sign " + skills +
+			"/c signiert ihn als Besitzer dieses Perch" + again("c"),
+	}
+	var got []string
+	for _, err := range faults {
+		got = append(got, german(t, err))
+	}
+	if !some || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("a German owner reads\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
