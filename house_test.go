@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 	"agent/action":   {"agent", "agent/mood", "device", "event"},
 	"agent/feed":     {"agent", "agent/notice", "device", "event"},
 	"agent/diary":    {"agent", "agent/action", "device", "event"},
-	"agent/manifest": {"agent"},
+	"agent/manifest": {"agent", "language"},
 	"agent/passport": {"agent"},
 	"agent/skill":    {"agent", "agent/thinker", "device", "event", "language", "remote"},
 	"voice/*":        {"language", "voice", "remote", "socket"},

@@ -132,11 +132,14 @@ func TestSaid(t *testing.T) {
 // of those that are no sentences for them.
 func ownersMeet() map[string][]string {
 	return map[string][]string{
+		"agent/manifest":               {"keep the instructions: %w", "write the manifest: %w"}, // JSON is written
+		"agent/persona.go":             nil,
 		"agent/skill/bundle.go":        nil,
 		"agent/skill/order.go":         nil,
 		"agent/skill/schema.go":        nil,
 		"agent/skill/trust.go":         {"sign the skill: %w"}, // perch skill sign says it
 		"agent/skill/version.go":       nil,
+		"agent/words.go":               nil,
 		"cmd/perch/appliance/owned.go": nil,
 		"cmd/perch/config":             {"line %d: cannot unmarshal %s into Languages"}, // which syntax rewords
 		"gateway/relay":                nil,

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/language"
 )
 
 // front reads the YAML before the instructions, whose keys are those of brain, or
@@ -16,7 +18,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 	head, body, closed := strings.Cut("\n"+rest, "\n---")
 	body = strings.TrimLeft(body, " \t")
 	if !closed || body != "" && !strings.HasPrefix(body, "\n") {
-		return "", fault("the front matter of the instructions is not closed by a line of ---")
+		return "", fault(language.Sayf("the front matter of the instructions is not closed by a line of ---"))
 	}
 	type brain struct {
 		Provider    *string  `yaml:"provider"`
@@ -30,7 +32,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 		Language string `yaml:"language"`
 	}
 	if err := yaml.Unmarshal([]byte(head), &said); err != nil {
-		return "", fault("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " "))
+		return "", fault(language.Sayf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
 	}
 	for _, b := range []brain{said.brain, said.Brain} {
 		take(&m.Brain.Provider, b.Provider)

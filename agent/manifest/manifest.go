@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/language"
 )
 
 // Most bounds a manifest, its instructions and a zip of both, in bytes each.
@@ -33,7 +34,7 @@ const (
 )
 
 // Err is wrapped by the errors of what is no manifest.
-var Err = errors.New("not an agent manifest")
+var Err error = language.Sayf("not an agent manifest")
 
 // Manifest is a character.
 type Manifest struct {
@@ -123,22 +124,22 @@ type document struct {
 // Err and name the field.
 func Parse(data []byte, open Open) (Manifest, error) {
 	if len(data) > Most {
-		return Manifest{}, fault("it has more than %d bytes", Most)
+		return Manifest{}, fault(language.Sayf("it has more than %d bytes", Most))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	m, d := Manifest{}, document{}
 	if err := json.Unmarshal(data, &d); err != nil {
-		return Manifest{}, fault("%s", why(err))
+		return Manifest{}, fault(why(err))
 	}
 	if err := json.Unmarshal(data, &m.raw); err != nil || m.raw == nil {
-		return Manifest{}, fault("it is no JSON object")
+		return Manifest{}, fault(language.Sayf("it is no JSON object"))
 	}
 	if d.Spec != "agent-manifest/0.1" && d.Spec != "agent-manifest/0.2" {
-		return Manifest{}, fault("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec)
+		return Manifest{}, fault(language.Sayf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
 	}
 	m.Name, m.Description = strings.TrimSpace(d.Name), d.Description
 	if n := utf8.RuneCountInString(m.Name); n < 1 || n > mostName || agent.Speakable(m.Name) != m.Name {
-		return Manifest{}, fault("name is a line of 1 to %d letters", mostName)
+		return Manifest{}, fault(language.Sayf("name is a line of 1 to %d letters", mostName))
 	}
 	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
 	if err := m.instructions(d.Brain.Instructions, open); err != nil {
@@ -158,18 +159,17 @@ func (m *Manifest) check() error {
 	b := m.Brain
 	switch {
 	case b.Provider != "" && !slices.Contains([]string{None, Anthropic, OpenAI, Local}, b.Provider):
-		return fault("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider)
+		return fault(language.Sayf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
 	case b.Temperature != nil && !(*b.Temperature >= 0 && *b.Temperature <= 2):
-		return fault("brain.temperature is a number from 0 to 2")
+		return fault(language.Sayf("brain.temperature is a number from 0 to 2"))
 	case b.MaxTokens < 0 || b.MaxTokens > mostTokens:
-		return fault("brain.maxTokens is a whole number from 1 to %d", mostTokens)
+		return fault(language.Sayf("brain.maxTokens is a whole number from 1 to %d", mostTokens))
 	case m.MemoryTokens < 0 || m.MemoryTokens > mostTokens:
-		return fault("memory.maxTokens is a whole number from 1 to %d", mostTokens)
+		return fault(language.Sayf("memory.maxTokens is a whole number from 1 to %d", mostTokens))
 	case len(m.Skills) > mostEntries || len(m.Tools) > mostEntries:
-		return fault("skills and tools have at most %d entries each", mostEntries)
+		return fault(language.Sayf("skills and tools have at most %d entries each", mostEntries))
 	}
-	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider,
-		"the front matter's language": m.Language}
+	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider}
 	for i, s := range m.Skills {
 		words[fmt.Sprintf("skills.%d.uri", i)], words[fmt.Sprintf("skills.%d.version", i)] = s.URI, s.Version
 	}
@@ -177,9 +177,17 @@ func (m *Manifest) check() error {
 		words[fmt.Sprintf("tools.%d", i)] = name
 	}
 	for _, field := range slices.Sorted(maps.Keys(words)) {
-		if text := words[field]; len(text) > mostWord || agent.Speakable(text) != text {
-			return fault("%s is one line of at most %d bytes", field, mostWord)
+		if err := short(field, words[field]); err != nil {
+			return err
 		}
+	}
+	return short(language.Sayf("the front matter's language"), m.Language)
+}
+
+// short finds what is no short text in one line. field is a name, or a sentence.
+func short(field any, text string) error {
+	if len(text) > mostWord || agent.Speakable(text) != text {
+		return fault(language.Sayf("%s is one line of at most %d bytes", field, mostWord))
 	}
 	return nil
 }
@@ -222,7 +230,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	case file().MatchString(place):
 		name := path.Clean(place)
 		if !fs.ValidPath(name) {
-			return fault("brain.instructions: %.200q is outside of the bundle", place)
+			return fault(language.Sayf("brain.instructions: %.200q is outside of the bundle", place))
 		}
 		data, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -230,7 +238,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: read %s: %w", Err, name, err)
+			return language.Sayf("%w: read %s: %w", Err, name, err)
 		}
 		text = string(data)
 	}
@@ -242,9 +250,9 @@ func (m *Manifest) told(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
 	case len(text) > mostInstructions:
-		return fault("the instructions have more than %d bytes", mostInstructions)
+		return fault(language.Sayf("the instructions have more than %d bytes", mostInstructions))
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fault("the instructions are not text in UTF-8")
+		return fault(language.Sayf("the instructions are not text in UTF-8"))
 	}
 	body, err := m.front(text)
 	if err != nil {
@@ -261,7 +269,7 @@ func (m *Manifest) told(text string) error {
 func (m *Manifest) inline(text string) error {
 	brain := map[string]json.RawMessage{}
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
-		return fault("brain is no JSON object")
+		return fault(language.Sayf("brain is no JSON object"))
 	}
 	told, err := json.Marshal(text)
 	if err != nil {
@@ -343,18 +351,16 @@ func (m Manifest) ID() string {
 }
 
 // why is what is wrong with a text that should be JSON, in few words.
-func why(err error) string {
+func why(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Sprintf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
+		return language.Sayf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
 	case errors.As(err, &kind):
-		return fmt.Sprintf("%s is no %s", kind.Field, kind.Value)
+		return language.Sayf("%s is no %s", kind.Field, kind.Value)
 	}
-	return "it is no JSON"
+	return language.Sayf("it is no JSON")
 }
 
-func fault(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", Err, fmt.Sprintf(format, args...))
-}
+func fault(why error) error { return language.Sayf("%w: %w", Err, why) }

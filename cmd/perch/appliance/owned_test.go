@@ -3,11 +3,13 @@ package appliance_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/language"
@@ -59,6 +61,17 @@ func TestOwnersFilesInGerman(t *testing.T) {
 	manifest := func(more string) map[string]string {
 		return map[string]string{"manifest.json": `{"name":"tide","description":"Knows it."` + more + `}`}
 	}
+	for name, text := range map[string]string{
+		"characters/leo.json": `{"spec":"agent-manifest/0.2","name":"Leo","brain":{"instructions":"---\nlanguage: \"d\\ne\"\n---"}}`,
+		"personas/anna.md":    "---\nname: Anna\nage: 3\n---\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	writeSkill(t, data, "a", manifest(`,"dependencies":{"wind":"new"}`))
 	writeSkill(t, data, "b", manifest(`,"inputSchema":{"type":"object","properties":{"at":{"type":"hour"}}}`))
 	writeSkill(t, data, "c", manifest(""))
@@ -69,16 +82,22 @@ func TestOwnersFilesInGerman(t *testing.T) {
 		return ". perch skill check " + skills + "/" + name + " liest es noch einmal; starte Perch dann neu."
 	}
 	want := []string{
+		data + "/characters/leo.json: Kein Manifest eines Charakters: language im Kopf ist eine Zeile mit höchstens 200 Bytes. " +
+			"Berichtige es (perch character check), oder entferne es.",
+		data + `/personas/anna.md: Keine Persona: Zeile 3: Der Kopf hat keinen Schlüssel "age". Berichtige oder entferne es.`,
 		skills + `/a: manifest.json: dependencies: wind: "new" ist keine Version; schreibe 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 oder *` + again("a"),
 		skills + `/b: manifest.json: Ein Schema von Argumenten ist ein JSON Schema vom Typ object mit höchstens 8192 Bytes: ` +
 			`"hour" ist kein Typ von JSON Schema` + again("b"),
 		"Der Skill ist nicht vertrauenswürdig: Niemand hat ihn signiert; perch skill sign " + skills +
 			"/c signiert ihn als Besitzer dieses Perch" + again("c"),
+		`Keine Wörter für Gesichter: rfc: Das Wort "so sad": Ein Wort hat 1 bis 64 Bytes aus Buchstaben, Ziffern, - und _`,
 	}
 	var got []string
 	for _, err := range faults {
 		got = append(got, german(t, err))
 	}
+	_, err := agent.NewWords(map[agent.Vocabulary]map[string]string{"rfc": {"sad": "so sad"}})
+	got = append(got, german(t, err))
 	if !some || strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("a German owner reads\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
