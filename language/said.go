@@ -59,13 +59,35 @@ func verbs(format string) (all []verb) {
 	return all
 }
 
-// SaidBy is the sentence that an error is, if it is one. What is wrapped in other words is none.
+// SaidBy is the sentence that an error is, if it is one. What is wrapped in other words is
+// none. Of several errors that errors.Join has made one, it has a line each.
 func SaidBy(err error) *Said {
 	var s *Said
-	if err == nil || !errors.As(err, &s) || s.Error() != err.Error() {
+	if err == nil || !errors.As(err, &s) {
 		return nil
 	}
-	return s
+	if s.Error() == err.Error() {
+		return s
+	}
+	many, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // not what is wrapped below
+	if !is {
+		return nil
+	}
+	all := &Said{err: err}
+	var lines []string
+	for _, one := range many.Unwrap() {
+		lines = append(lines, one.Error())
+		if own := SaidBy(one); own != nil {
+			all.values = append(all.values, own)
+		} else {
+			all.values = append(all.values, one.Error())
+		}
+	}
+	if strings.Join(lines, "\n") != err.Error() {
+		return nil
+	}
+	all.format = strings.Repeat("\n%w", len(lines))[1:]
+	return all
 }
 
 // With is the sentence with its values changed, also those of sentences within it. It wraps

@@ -102,3 +102,26 @@ func TestOwnersFilesInGerman(t *testing.T) {
 		t.Errorf("a German owner reads\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestSentencesInGerman: so is what is wrong with an owner's sentences.
+func TestSentencesInGerman(t *testing.T) {
+	t.Parallel()
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	text := "intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: Here.\n" +
+		"  b:\n    sentences: [\"find the frobnicatrix\"]\n    answer: There.\n"
+	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := config.Default()
+	c.Speech.Recognizers = []config.Recognizer{{Kind: "sphinx"}}
+	c.Brains = []config.Brain{{Kind: "reflex", Sentences: own}}
+	err := appliance.CheckRecognizers(&c)
+	if err == nil {
+		t.Fatal("no fault is found")
+	}
+	want := `own.yaml:3: Das Wort "frobnicator" steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg
+own.yaml:6: Das Wort "frobnicatrix" steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg`
+	if got := german(t, err); got != want {
+		t.Errorf("a German owner reads\n%s\nwant\n%s", got, want)
+	}
+}
