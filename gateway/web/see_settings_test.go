@@ -34,7 +34,8 @@ func (b *tab) set(key, to string) {
 }
 
 // seeSettings: a setting is refused with its fault, then set, which changes a line of
-// the file, and applied by a restart that the page waits for.
+// the file, and applied by a restart that the page waits for. A fault is in the page's
+// language, or marked as English.
 func seeSettings(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house # by mDNS\n")
 	before := file(h)
@@ -45,6 +46,14 @@ func seeSettings(t *testing.T, c *chromium) {
 	b.click("[data-test=save]")
 	b.says("[data-key=name]", "name")
 	b.axe("a setting with a fault")
+	b.choose("p-shell >>> [data-test=language]", "de")
+	b.says("[data-key=name]", "kein Name für das Netz")
+	b.lacks("[data-key=name] [lang=en]")
+	b.set("skins.live2d_model", "/nowhere")
+	b.click("[data-test=save]")
+	b.says("[data-key='skins.live2d_model'] [lang=en]", "no such file") // which has no German words
+	b.click("[data-key='skins.live2d_model'] [data-test=undo]")
+	b.choose("p-shell >>> [data-test=language]", "en")
 	if file(h) != before {
 		t.Errorf("a fault was written:\n%s", file(h))
 	}

@@ -11,7 +11,7 @@
 // The colours are custom properties: --bg --surface --raised --text --muted --line --control --accent --on-accent
 // --soft --ok --warn --bad --ok-soft --warn-soft --bad-soft, --plot1 to --plot5 for lines of plots; --radius, --gap.
 
-import { LitElement, css, html, nothing, type PropertyValues } from "lit";
+import { LitElement, css, html, nothing, render, type PropertyValues, type TemplateResult } from "lit";
 
 export const base = css`
   :host { display: block; }
@@ -130,7 +130,7 @@ export class Field extends LitElement {
   static properties = { label: {}, hint: {}, error: {} };
   declare label: string | undefined;
   declare hint: string | undefined;
-  declare error: string | undefined;
+  declare error: string | TemplateResult | undefined; // a part of it may be in another language
   private readonly number = ++fields;
   private own: HTMLLabelElement | undefined;
   private note: HTMLParagraphElement | undefined;
@@ -159,7 +159,7 @@ export class Field extends LitElement {
     if (!note && !this.note) return;
     this.note ??= this.appendChild(Object.assign(document.createElement("p"), { slot: "note", id: `note-${this.number}` }));
     this.note.className = this.error ? "p-note error" : "p-note";
-    this.note.textContent = note;
+    render(note, this.note);
     if (note) control.setAttribute("aria-describedby", this.note.id);
     else control.removeAttribute("aria-describedby");
     if (this.error) control.setAttribute("aria-invalid", "true");

@@ -3,11 +3,11 @@
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
 import type { Sentence } from "../lib/findings.js";
-import { told } from "../lib/said.js";
+import { told, type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
-import { faulty, plainly, type Fault } from "./settings.types.js";
+import { below, faulty, type Fault } from "./settings.types.js";
 import "./home.point.js";
 
 const say = catalogue("first");
@@ -83,8 +83,8 @@ export class First extends View {
     this.choose("language", [...this.spoken.filter((l) => l !== tag), ...(is ? [tag] : [])].join(", "));
   }
 
-  private fault(key: string): string {
-    return this.faults.filter((f) => f.key === key).map(plainly).join(" ");
+  private fault(key: string): Said {
+    return below(this.faults, key);
   }
 
   private async search(): Promise<void> {
@@ -235,10 +235,10 @@ export class First extends View {
     const unheard = new Intl.ListFormat(locale()).format(this.unheard.map(languageName));
     const name = this.chosen["name"] ?? this.value("name");
     return html`<p-card heading=${say("stepName")}><div class="fields">
-      <p-field label=${say("name")} hint=${say("nameHint", { name })} error=${this.fault("name")}><input data-test="name" autocomplete="off" .value=${name} @input=${this.typed("name")}></p-field>
-      <p-field label=${say("language")} hint=${say("languageHint")} error=${this.fault("language")}><select data-test="language" @change=${(e: Event) => this.speak((e.target as HTMLSelectElement).value)}>
+      <p-field label=${say("name")} hint=${say("nameHint", { name })} .error=${this.fault("name")}><input data-test="name" autocomplete="off" .value=${name} @input=${this.typed("name")}></p-field>
+      <p-field label=${say("language")} hint=${say("languageHint")} .error=${this.fault("language")}><select data-test="language" @change=${(e: Event) => this.speak((e.target as HTMLSelectElement).value)}>
         ${all.map((l) => html`<option value=${l} ?selected=${l === usual}>${languageName(l)}</option>`)}</select></p-field>
-      <p-field label=${say("timezone")} error=${this.fault("timezone")}><select data-test="timezone" @change=${this.typed("timezone")}><option value="">${say("machine")}</option>
+      <p-field label=${say("timezone")} .error=${this.fault("timezone")}><select data-test="timezone" @change=${this.typed("timezone")}><option value="">${say("machine")}</option>
         ${zones(zone).map((z) => html`<option value=${z} ?selected=${z === zone}>${z.replaceAll("_", " ")}</option>`)}</select></p-field></div>
       <fieldset class="also"><legend>${say("also")}</legend><div class="fields">${others.map((l) => html`<label><input type="checkbox" data-test="also" value=${l} .checked=${also.includes(l)}
         @change=${(e: Event) => this.alsoSpeak(l, (e.target as HTMLInputElement).checked)}> <span>${languageName(l)}</span></label>`)}</div></fieldset>
@@ -278,9 +278,9 @@ export class First extends View {
       ${this.radio("home", "", say("homeKeep", { now }), chosen === "")}${now === "embedded" ? nothing : this.radio("home", "embedded", say("homeEmbedded"), chosen === "embedded")}
       ${this.radio("home", "broker", say("homeBroker"), chosen === "broker")}</fieldset>
       ${chosen === "broker" ? html`<div class="fields">
-        <p-field label=${say("broker")} error=${this.fault("mqtt.broker")}><input data-test="broker" placeholder="mqtt://192.168.1.9:1883" .value=${this.broker} @input=${this.typed("mqtt.broker")}></p-field>
-        <p-field label=${say("user")} error=${this.fault("mqtt.user")}><input autocomplete="off" .value=${this.chosen["mqtt.user"] ?? this.value("mqtt.user")} @input=${this.typed("mqtt.user")}></p-field>
-        <p-field label=${say("password")} hint=${kept ? say("passwordKept") : ""} error=${this.fault("mqtt.password")}><input type="password" autocomplete="new-password" @input=${this.typed("mqtt.password")}></p-field></div>` : nothing}</p-card>`;
+        <p-field label=${say("broker")} .error=${this.fault("mqtt.broker")}><input data-test="broker" placeholder="mqtt://192.168.1.9:1883" .value=${this.broker} @input=${this.typed("mqtt.broker")}></p-field>
+        <p-field label=${say("user")} .error=${this.fault("mqtt.user")}><input autocomplete="off" .value=${this.chosen["mqtt.user"] ?? this.value("mqtt.user")} @input=${this.typed("mqtt.user")}></p-field>
+        <p-field label=${say("password")} hint=${kept ? say("passwordKept") : ""} .error=${this.fault("mqtt.password")}><input type="password" autocomplete="new-password" @input=${this.typed("mqtt.password")}></p-field></div>` : nothing}</p-card>`;
   }
 }
 

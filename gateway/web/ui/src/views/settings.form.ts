@@ -8,7 +8,7 @@ import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue, language, type Language } from "../lib/words.js";
 import { list } from "./list.js";
-import { faulty, plain, plainly, type Changes, type Fault, type Key } from "./settings.types.js";
+import { below, faulty, plain, type Changes, type Fault, type Key } from "./settings.types.js";
 
 const t = catalogue("settings");
 
@@ -125,7 +125,7 @@ export class ConfigForm extends Spoken {
   private key(k: Key): unknown {
     const changed = this.changes.has(k.key);
     const fixed = this.readonly || !!k.by || k.given === "environment" || k.given === "flag";
-    const fault = this.faults.filter((f) => f.key === k.key).map(plainly).join(" ");
+    const fault = below(this.faults, k.key);
     const standard = plain(k.default).split("\n").join(", ");
     const note = [
       k.type === "secret" ? t(k.set ? "secretSet" : "secretNone") : "",
@@ -150,7 +150,7 @@ export class ConfigForm extends Spoken {
     return t("byOther", { by: k.by || t(k.given === "flag" ? "flag" : "environment") });
   }
 
-  private field(k: Key, fixed: boolean, fault: string): unknown {
+  private field(k: Key, fixed: boolean, fault: Said): unknown {
     const value = this.changes.has(k.key) ? this.changes.get(k.key) ?? k.default : k.value ?? k.default;
     const typed = (e: Event) => this.change(k.key, (e.target as HTMLInputElement).value);
     if (structured(k)) {
@@ -160,31 +160,31 @@ export class ConfigForm extends Spoken {
     }
     switch (k.type) {
       case "bool":
-        return html`<p-field inline label=${k.key} error=${fault}><input type="checkbox" .checked=${value === true} ?disabled=${fixed}
+        return html`<p-field inline label=${k.key} .error=${fault}><input type="checkbox" .checked=${value === true} ?disabled=${fixed}
           @change=${(e: Event) => this.change(k.key, (e.target as HTMLInputElement).checked)} /></p-field>`;
       case "choice": {
         const choices = k.choices ?? [];
         const all = choices.includes(plain(value)) ? choices : [plain(value), ...choices];
-        return html`<p-field label=${k.key} error=${fault}><select ?disabled=${fixed} .value=${plain(value)} @change=${typed}>
+        return html`<p-field label=${k.key} .error=${fault}><select ?disabled=${fixed} .value=${plain(value)} @change=${typed}>
           ${all.map((c) => html`<option value=${c} ?selected=${c === plain(value)}>${c === "" ? "–" : c}</option>`)}</select></p-field>`;
       }
       case "number":
-        return html`<p-field label=${k.key} error=${fault}><input type="number" step="any" .value=${plain(value)} ?disabled=${fixed}
+        return html`<p-field label=${k.key} .error=${fault}><input type="number" step="any" .value=${plain(value)} ?disabled=${fixed}
           @change=${(e: Event) => {
             const text = (e.target as HTMLInputElement).value;
             this.change(k.key, text === "" ? null : Number(text));
           }} /></p-field>`;
       case "secret":
-        return html`<p-field label=${k.key} error=${fault}><input type="password" autocomplete="new-password" placeholder=${k.set ? "••••••" : ""}
+        return html`<p-field label=${k.key} .error=${fault}><input type="password" autocomplete="new-password" placeholder=${k.set ? "••••••" : ""}
           .value=${this.changes.has(k.key) ? plain(this.changes.get(k.key)) : ""} ?disabled=${fixed} @change=${(e: Event) => {
             const text = (e.target as HTMLInputElement).value;
             this.change(k.key, text === "" ? undefined : text); // nothing typed leaves it as it is
           }} /></p-field>`;
       case "list":
-        return html`<p-field label=${k.key} error=${fault}><textarea rows="3" .value=${plain(value)} ?disabled=${fixed} spellcheck="false"
+        return html`<p-field label=${k.key} .error=${fault}><textarea rows="3" .value=${plain(value)} ?disabled=${fixed} spellcheck="false"
           @change=${(e: Event) => this.change(k.key, (e.target as HTMLTextAreaElement).value.split("\n").map((l) => l.trim()).filter((l) => l !== ""))}></textarea></p-field>`;
       default:
-        return html`<p-field label=${k.key} error=${fault}><input autocomplete="off" spellcheck="false" .value=${plain(value)} ?disabled=${fixed} @change=${typed} /></p-field>`;
+        return html`<p-field label=${k.key} .error=${fault}><input autocomplete="off" spellcheck="false" .value=${plain(value)} ?disabled=${fixed} @change=${typed} /></p-field>`;
     }
   }
 

@@ -1,7 +1,7 @@
 // The configuration as the server shows it.
 
 import { html } from "lit";
-import { inWords as sentence, type Sentence } from "../lib/findings.js";
+import type { Sentence } from "../lib/findings.js";
 import { english, part, told, type Said } from "../lib/said.js";
 import { catalogue } from "../lib/words.js";
 
@@ -62,9 +62,10 @@ export function faulty(f: Fault, within = (text: string) => text): Said {
   return told(f.message, f.said, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
 }
 
-// plainly is what a fault says, as a text.
-export function plainly(f: Fault): string {
-  return (f.said ? sentence(f.said) : undefined) ?? f.message;
+// below is what the faults of a key say below its field.
+export function below(faults: readonly Fault[], key: string): Said {
+  const own = faults.filter((f) => f.key === key);
+  return own.length === 0 ? "" : html`${own.map((f) => html`${told(f.message, f.said)} `)}`;
 }
 
 // inWords is a warning, with the part that it is of.
