@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
 	"agent/program": {},
 	// A character: what it feels, does, is told to be, knows how to do and has done.
-	"agent/mood":     {"agent", "device", "event"},
+	"agent/mood":     {"agent", "device", "event", "language"},
 	"agent/action":   {"agent", "agent/mood", "device", "event"},
 	"agent/feed":     {"agent", "agent/notice", "device", "event"},
 	"agent/diary":    {"agent", "agent/action", "device", "event"},

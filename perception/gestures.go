@@ -21,7 +21,7 @@ import (
 var gesturesFile []byte
 
 // ErrGesture is wrapped for a file of gestures that cannot be used.
-var ErrGesture = errors.New("not a file of gestures")
+var ErrGesture error = language.Sayf("not a file of gestures")
 
 // Gestures are the gestures that are known, in the order in which they are offered.
 // The value is not changed once it was made.
@@ -96,11 +96,11 @@ func (g Gestures) All() []Gesture { return g.all }
 func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestures, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil {
-		return g, fmt.Errorf("look for gestures: %w", err)
+		return g, language.Sayf("look for gestures: %w", err)
 	}
 	var faults []error
 	if len(files) > mostGestureFiles {
-		faults = append(faults, fmt.Errorf("%w: %s has more than %d files; those after %s are left out", ErrGesture, directory, mostGestureFiles,
+		faults = append(faults, language.Sayf("%w: %s has more than %d files; those after %s are left out", ErrGesture, directory, mostGestureFiles,
 			filepath.Base(files[mostGestureFiles-1])))
 		files = files[:mostGestureFiles]
 	}
@@ -111,7 +111,7 @@ func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestur
 			all, err = merge(all, more)
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", file, err))
+			faults = append(faults, language.Sayf("%s: %w", file, err))
 		}
 	}
 	return Gestures{all}, errors.Join(faults...)
@@ -128,7 +128,7 @@ func merge(all, more []Gesture) ([]Gesture, error) {
 		merged = append(merged, one)
 	}
 	if len(merged) > mostGestures {
-		return all, fmt.Errorf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), mostGestures)
+		return all, language.Sayf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), mostGestures)
 	}
 	return merged, nil
 }
@@ -136,7 +136,7 @@ func merge(all, more []Gesture) ([]Gesture, error) {
 func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
+		return nil, language.Sayf("%w: %w", ErrGesture, err)
 	}
 	defer f.Close()
 	return readGestures(f, isFace)
@@ -146,10 +146,10 @@ func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostGestureBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
+		return nil, language.Sayf("%w: %w", ErrGesture, err)
 	}
 	if len(text) > mostGestureBytes {
-		return nil, fmt.Errorf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, mostGestureBytes)
+		return nil, language.Sayf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, mostGestureBytes)
 	}
 	var read struct {
 		Gestures []Gesture `json:"gestures"`
@@ -157,11 +157,12 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields() // a key that is misspelt would be missed
 	if err := d.Decode(&read); err != nil {
-		return nil, fmt.Errorf(`%w: %w; write {"gestures": [{"name", "duration_ms", "frames": [{"at_ms", "yaw", "pitch", "speed", "face", "light"}]}]}`,
+		return nil, language.Sayf(
+			`%w: %w; write {"gestures": [{"name", "duration_ms", "frames": [{"at_ms", "yaw", "pitch", "speed", "face", "light"}]}]}`,
 			ErrGesture, err)
 	}
 	if d.More() {
-		return nil, fmt.Errorf("%w: something follows the gestures; write one object", ErrGesture)
+		return nil, language.Sayf("%w: something follows the gestures; write one object", ErrGesture)
 	}
 	var c checker
 	for i, g := range read.Gestures {
@@ -171,7 +172,7 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 		}
 	}
 	if len(c.faults) > 0 {
-		return nil, fmt.Errorf("%w: %w", ErrGesture, errors.Join(c.faults...))
+		return nil, language.Sayf("%w: %w", ErrGesture, errors.Join(c.faults...))
 	}
 	return read.Gestures, nil
 }

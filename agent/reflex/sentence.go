@@ -1,7 +1,6 @@
 package reflex
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -50,10 +49,10 @@ func parseSentence(text string) (node, error) {
 		return nil, err
 	}
 	if p.text != "" {
-		return nil, fmt.Errorf("unexpected %q", p.text[:1])
+		return nil, language.Sayf("unexpected %q", p.text[:1])
 	}
 	if empty(n) {
-		return nil, fmt.Errorf("a sentence of no words")
+		return nil, language.Sayf("a sentence of no words")
 	}
 	return n, nil
 }
@@ -61,7 +60,7 @@ func parseSentence(text string) (node, error) {
 // choices reads sequences separated by bars.
 func (p *parser) choices() (node, error) {
 	if p.depth++; p.depth > mostDepth {
-		return nil, fmt.Errorf("brackets nested more than %d deep", mostDepth)
+		return nil, language.Sayf("brackets nested more than %d deep", mostDepth)
 	}
 	defer func() { p.depth-- }()
 	var all choice
@@ -113,7 +112,7 @@ func (p *parser) one() (node, error) {
 			list = name
 		}
 		if !found || !isName(name) || !isName(list) {
-			return nil, fmt.Errorf("a slot is written {name}, or {name:list}")
+			return nil, language.Sayf("a slot is written {name}, or {name:list}")
 		}
 		p.text = rest
 		return slot{name, list}, nil
@@ -124,7 +123,7 @@ func (p *parser) one() (node, error) {
 	}
 	w := p.text[:end]
 	if !isWord(w) {
-		return nil, fmt.Errorf("%q is no word: letters, apostrophes and hyphens only", w)
+		return nil, language.Sayf("%q is no word: letters, apostrophes and hyphens only", w)
 	}
 	p.text = p.text[end:]
 	return wordsOf(language.Split(w)), nil
@@ -148,7 +147,7 @@ func (p *parser) closed(by string) (node, error) {
 		return nil, err
 	}
 	if !p.take(by) {
-		return nil, fmt.Errorf("a %q is missing", by)
+		return nil, language.Sayf("a %q is missing", by)
 	}
 	return n, nil
 }

@@ -63,6 +63,8 @@ func TestOwnersFilesInGerman(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"characters/leo.json": `{"spec":"agent-manifest/0.2","name":"Leo","brain":{"instructions":"---\nlanguage: \"d\\ne\"\n---"}}`,
+		"gestures/a.json":     `{"gestures": [{"name": "Bow", "duration_ms": 1000, "frames": []}]}`,
+		"words/de.txt":        "concern: Fehler\nsorrow: weg\n",
 		"personas/anna.md":    "---\nname: Anna\nage: 3\n---\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700); err != nil {
@@ -82,6 +84,10 @@ func TestOwnersFilesInGerman(t *testing.T) {
 		return ". perch skill check " + skills + "/" + name + " liest es noch einmal; starte Perch dann neu."
 	}
 	want := []string{
+		data + `/gestures/a.json: Keine Datei mit Gesten: gestures[0].name: "Bow" ist kein Name: Er hat 1 bis 40 Kleinbuchstaben, Ziffern, - und _` +
+			"\ngestures[0].frames: Es sind 0; eine Geste hat 1 bis 64. Berichtige oder entferne es, und starte Perch neu.",
+		data + `/words/de.txt: Zeile 2: Sie beginnt mit keinem der Gefühle; schreibe zum Beispiel "concern: Fehler, ging schief". ` +
+			"Berichtige oder entferne es, und starte Perch neu.",
 		data + "/characters/leo.json: Kein Manifest eines Charakters: language im Kopf ist eine Zeile mit höchstens 200 Bytes. " +
 			"Berichtige es (perch character check), oder entferne es.",
 		data + `/personas/anna.md: Keine Persona: Zeile 3: Der Kopf hat keinen Schlüssel "age". Berichtige oder entferne es.`,
@@ -107,21 +113,27 @@ func TestOwnersFilesInGerman(t *testing.T) {
 func TestSentencesInGerman(t *testing.T) {
 	t.Parallel()
 	own := filepath.Join(t.TempDir(), "own.yaml")
-	text := "intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: Here.\n" +
-		"  b:\n    sentences: [\"find the frobnicatrix\"]\n    answer: There.\n"
-	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	c := config.Default()
 	c.Speech.Recognizers = []config.Recognizer{{Kind: "sphinx"}}
 	c.Brains = []config.Brain{{Kind: "reflex", Sentences: own}}
-	err := appliance.CheckRecognizers(&c)
-	if err == nil {
-		t.Fatal("no fault is found")
-	}
-	want := `own.yaml:3: Das Wort "frobnicator" steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg
-own.yaml:6: Das Wort "frobnicatrix" steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg`
-	if got := german(t, err); got != want {
-		t.Errorf("a German owner reads\n%s\nwant\n%s", got, want)
+	const unheard = " steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg"
+	const unread = "Die Sätze von reflex ließen sich nicht lesen: own.yaml:"
+	for text, want := range map[string]string{
+		"a:\n    sentences: [find the frobnicator]\n    answer: Here.\n  b:\n    sentences: [the frobnicatrix]\n    answer: There.\n": `own.yaml:3: Das Wort "frobnicator"` + unheard + "\n" + `own.yaml:6: Das Wort "frobnicatrix"` + unheard,
+		"a:\n    sentences: [find (it]\n": unread + `3: Satz "find (it": ")" fehlt`,
+		"a:\n    sentence: x\n":           unread + ` Zeile 3: Ein Intent hat kein "sentence"`,
+		"a:\n    sentences: [find it]\n    answer: Here {it}.\n    end: x\n": unread + `2: Intent "a": end ist hang_up oder sleep, nicht "x"` +
+			"\n" + `own.yaml:2: Intent "a": {it} steht nicht in jedem seiner Sätze`,
+	} {
+		if err := os.WriteFile(own, []byte("intents:\n  "+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := appliance.CheckRecognizers(&c)
+		if err == nil {
+			t.Fatalf("%s has no fault", text)
+		}
+		if got := german(t, err); got != want {
+			t.Errorf("a German owner reads\n%s\nwant\n%s", got, want)
+		}
 	}
 }
