@@ -127,6 +127,17 @@ func TestSaid(t *testing.T) {
 	if got := other.Error(); got != `"X" fails 3 times (A is busy, IT IS GONE); 1.2` || !errors.Is(other, cause) || SaidBy(other) != other {
 		t.Errorf("changed, it says %s", got)
 	}
+	chain := s
+	for range 20 {
+		chain = Sayf("it needs %w", errors.Join(chain, cause))
+	}
+	text, err = json.Marshal(chain)
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil || read.Error() != chain.Error() {
+		t.Errorf("a chain of 20 is read as %v, %v", read, err)
+	}
 	deep := strings.Repeat(`["%s",`, 40) + `"x"` + strings.Repeat(`]`, 40)
 	for _, bad := range []string{`{}`, `[]`, `[1]`, `["%s",1]`, `["%s",{}]`, `["%s",[]]`, deep} {
 		if err := json.Unmarshal([]byte(bad), new(Said)); err == nil {

@@ -26,7 +26,7 @@ func Sayf(format string, values ...any) *Said {
 		}
 		verb := format[at.from:at.to]
 		err, _ := values[i].(error)
-		if own := SaidBy(err); own != nil {
+		if own := within(err); own != nil {
 			s.values = append(s.values, own)
 			continue
 		}
@@ -77,7 +77,7 @@ func SaidBy(err error) *Said {
 	var lines []string
 	for _, one := range many.Unwrap() {
 		lines = append(lines, one.Error())
-		if own := SaidBy(one); own != nil {
+		if own := within(one); own != nil {
 			all.values = append(all.values, own)
 		} else {
 			all.values = append(all.values, one.Error())
@@ -88,6 +88,28 @@ func SaidBy(err error) *Said {
 	}
 	all.format = strings.Repeat("\n%w", len(lines))[1:]
 	return all
+}
+
+// within is SaidBy for what is a value of a sentence, which is not deeper than can be read.
+func within(err error) *Said {
+	if s := SaidBy(err); s.depth() < deepest {
+		return s
+	}
+	return nil
+}
+
+// depth is how many sentences are within each other.
+func (s *Said) depth() int {
+	if s == nil {
+		return 0
+	}
+	most := 0
+	for _, value := range s.values {
+		if own, is := value.(*Said); is {
+			most = max(most, own.depth())
+		}
+	}
+	return 1 + most
 }
 
 // With is the sentence with its values changed, also those of sentences within it. It wraps
