@@ -9,11 +9,11 @@ export type Sentence = readonly (string | Sentence)[];
 type Formats = Readonly<Record<string, string>>;
 
 const chunks = {
-  de: () => import("../../../../../language/de/findings.json"),
-  ja: () => import("../../../../../language/ja/findings.json"),
-  "zh-Hans": () => import("../../../../../language/zh-Hans/findings.json"),
-  es: () => import("../../../../../language/es/findings.json"),
-  fr: () => import("../../../../../language/fr/findings.json"),
+  de: () => import("../../../../../language/de/findings.json", { with: { type: "json" } }),
+  ja: () => import("../../../../../language/ja/findings.json", { with: { type: "json" } }),
+  "zh-Hans": () => import("../../../../../language/zh-Hans/findings.json", { with: { type: "json" } }),
+  es: () => import("../../../../../language/es/findings.json", { with: { type: "json" } }),
+  fr: () => import("../../../../../language/fr/findings.json", { with: { type: "json" } }),
 } satisfies Record<Exclude<Language, "en">, () => Promise<{ default: Formats }>>;
 
 const loaded = new Map<Language, Formats>();

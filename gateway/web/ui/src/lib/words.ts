@@ -7,12 +7,12 @@ type Words = typeof english;
 // Each language is a chunk of its own, of which the page loads one. A language that
 // lacks a sentence of the English one does not compile.
 const chunks = {
-  en: () => import("../../../../../language/en/page.json"),
-  de: () => import("../../../../../language/de/page.json"),
-  ja: () => import("../../../../../language/ja/page.json"),
-  "zh-Hans": () => import("../../../../../language/zh-Hans/page.json"),
-  es: () => import("../../../../../language/es/page.json"),
-  fr: () => import("../../../../../language/fr/page.json"),
+  en: () => import("../../../../../language/en/page.json", { with: { type: "json" } }),
+  de: () => import("../../../../../language/de/page.json", { with: { type: "json" } }),
+  ja: () => import("../../../../../language/ja/page.json", { with: { type: "json" } }),
+  "zh-Hans": () => import("../../../../../language/zh-Hans/page.json", { with: { type: "json" } }),
+  es: () => import("../../../../../language/es/page.json", { with: { type: "json" } }),
+  fr: () => import("../../../../../language/fr/page.json", { with: { type: "json" } }),
 } satisfies Record<string, () => Promise<{ default: Words }>>;
 
 export type Language = keyof typeof chunks;
