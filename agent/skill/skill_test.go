@@ -21,6 +21,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/language"
 )
 
 // bundle writes a bundle below dir. files are named by their paths.
@@ -463,6 +464,25 @@ func TestArgumentsAreComparedWithTheSchema(t *testing.T) {
 		_, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: json.RawMessage(args)})
 		if (err == nil) != fits || err != nil && !errors.Is(err, skill.ErrArguments) {
 			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// TestARefusalOfArgumentsIsSmall: other programs send arguments, and a refusal goes to the log,
+// to skins and to the page.
+func TestARefusalOfArgumentsIsSmall(t *testing.T) {
+	dir, long := t.TempDir(), strings.Repeat("ä\"\\n", 2000)
+	bundle(t, dir, "tide", plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"integer","enum":[1]}},"required":["a"]}`))
+	l := library(t, anyOf(dir))
+	for _, args := range []any{map[string]any{"a": long}, map[string]any{long: long}, map[string]any{"a": 2, long: 1}, []string{long}, long} {
+		text, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Perform(t.Context(), skill.Call{Skill: "tide", Args: text})
+		said, bad := json.Marshal(language.SaidBy(err))
+		if !errors.Is(err, skill.ErrArguments) || bad != nil || len(err.Error())+len(said) > 300 {
+			t.Errorf("it is refused with %d and %d bytes: %.200s, %v", len(err.Error()), len(said), err, bad)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -342,6 +343,15 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		n, err = d.o.Notify(n)
 	}
 	return n.ID, err
+}
+
+// ready are the parts as anyone may see them: what other languages need is for owners.
+func (d *Door) ready() []Part {
+	parts := slices.Clone(d.o.Parts())
+	for i := range parts {
+		parts[i].Said = nil
+	}
+	return parts
 }
 
 // healthy reports whether the appliance does its work.
