@@ -52,6 +52,10 @@ sysroot() {
 		exit 1
 	fi
 	rm "$log"
+	# The loader's is a link to an absolute path, where this machine has one of its own.
+	find "$root.new" -type l -lname '/*' | while read -r link; do
+		ln -sfnr "$root.new$(readlink "$link")" "$link"
+	done
 	mv "$root.new" "$root"
 }
 
