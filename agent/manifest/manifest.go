@@ -224,6 +224,8 @@ var file = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^
 func (m *Manifest) instructions(text string, open Open) error {
 	place := strings.TrimSpace(text)
 	switch {
+	case place == "":
+		return nil
 	case strings.HasPrefix(place, "ipfs://"):
 		m.say("brain.instructions are on IPFS, which is not read here: it has the household's.")
 		return nil
@@ -258,14 +260,12 @@ func (m *Manifest) told(text string) error {
 	if err != nil {
 		return err
 	}
-	if m.Instructions = strings.TrimSpace(body); m.Instructions == "" {
-		return nil
-	}
+	m.Instructions = strings.TrimSpace(body)
 	return m.inline(text)
 }
 
 // inline puts the instructions into the manifest, so that it is one file. Their front
-// matter stays with them.
+// matter stays with them, also if there is no text after it.
 func (m *Manifest) inline(text string) error {
 	brain := map[string]json.RawMessage{}
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {

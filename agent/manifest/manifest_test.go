@@ -209,6 +209,36 @@ func TestInstructionsThatAreFrontMatterOnly(t *testing.T) {
 	}
 }
 
+// TestFrontMatterInItsOwnFileIsExported: a bundle's file of instructions that has a
+// front matter and no text after it is in the exported manifest, with what it sets.
+func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, language, model string
+	}{
+		"front matter alone":             {"---\nlanguage: de-AT\nbrain: {model: m, temperature: 0.5, maxTokens: 90}\n---\n", "de-AT", "m"},
+		"front matter and blank lines":   {"---\nlanguage: de-AT\nmodel: m\n---\n\n \t\n", "de-AT", "m"},
+		"front matter without a newline": {"---\nmodel: m\n---", "", "m"},
+		"an empty file":                  {"", "", ""},
+		"a file of spaces":               {" \n", "", ""},
+	} {
+		m, err := manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":"x.md"}}`),
+			func(string) ([]byte, error) { return []byte(c.file), nil })
+		if err != nil || m.Language != c.language || m.Brain.Model != c.model {
+			t.Errorf("%s is read as %+v, %v", name, m, err)
+			continue
+		}
+		exported, err := m.Export()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := manifest.Parse(exported, manifest.Alone)
+		if err != nil || again.Language != c.language || !reflect.DeepEqual(again.Brain, m.Brain) || again.Instructions != "" ||
+			len(again.Remarks) > 0 {
+			t.Errorf("%s: %s is read as %+v, %v", name, exported, again, err)
+		}
+	}
+}
+
 func TestAPersonaAsAManifest(t *testing.T) {
 	warm := 0.3
 	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "Du kochst.", Language: "de-AT", Voice: "thorsten",
