@@ -64,6 +64,42 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// opening is a connection of Dial. Until it is open, Read returns one byte at a
+// time, and no more than mostAnswer in all, so that the library reads nothing
+// behind the answer to the upgrade, and frames are counted from the first.
+type opening struct {
+	pacedConn
+	left int
+	open bool
+}
+
+func newOpening(c net.Conn, over <-chan struct{}) *opening {
+	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, usualBuffer)}, pace: perSecond(idleFrames), over: over}
+	return &opening{pacedConn: paced, left: mostAnswer}
+}
+
+// Read implements net.Conn.
+func (c *opening) Read(p []byte) (int, error) {
+	if c.open {
+		return c.pacedConn.Read(p)
+	}
+	if c.left <= 0 {
+		return 0, errAnswer
+	}
+	n, err := c.Conn.Read(p[:min(len(p), 1)])
+	c.left -= n
+	return n, err
+}
+
+// buffered is a connection that is read through a buffer.
+type buffered struct {
+	net.Conn
+	from *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (c buffered) Read(p []byte) (int, error) { return c.from.Read(p) }
+
 // pacing hands an upgrade a paced connection.
 type pacing struct {
 	http.ResponseWriter
@@ -79,7 +115,7 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &pacedConn{Conn: c, pace: perSecond(idleFrames), over: w.over}, buffered, nil
 }
 
-// frames follows a client's frames (RFC 6455 section 5.2) in what is read of
+// frames follows the other side's frames (RFC 6455 section 5.2) in what is read of
 // them, however it is cut. It checks nothing: the library does.
 type frames struct {
 	header [14]byte

@@ -6,6 +6,7 @@ package socket
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -54,31 +55,11 @@ type Options struct {
 
 const usualBuffer = 4096
 
-// mostAnswer is how many bytes Dial reads until the server has upgraded, with TLS.
+// mostAnswer is how many bytes Dial reads until the server has upgraded.
 const mostAnswer = 256 << 10
 
 // errAnswer is of an answer that goes on.
 var errAnswer = errors.New("the answer to the upgrade does not end; something else than a WebSocket server listens there")
-
-// opening is a connection that hands out so many bytes, until it is open.
-type opening struct {
-	net.Conn
-	left int
-	open bool
-}
-
-// Read implements net.Conn.
-func (c *opening) Read(p []byte) (int, error) {
-	if c.open {
-		return c.Conn.Read(p)
-	}
-	if c.left <= 0 {
-		return 0, errAnswer
-	}
-	n, err := c.Conn.Read(p[:min(len(p), c.left)])
-	c.left -= n
-	return n, err
-}
 
 // ErrTooBig is returned by Receive for a message over MaxMessage.
 var ErrTooBig = errors.New("message too big")
@@ -132,21 +113,52 @@ func (r *Refusal) Error() string {
 // Unwrap returns ErrRefused.
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-// Dial opens a WebSocket to url. The error is a *Refusal where the server
+// Dial opens a WebSocket to url. Pings, pongs and empty fragments are then read at
+// a bounded pace, as Accept does. The error is a *Refusal where the server
 // answered and did not upgrade. It names url without its query, which may hold a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
+	return dial(ctx, url, o, new(net.Dialer).DialContext)
+}
+
+func dial(ctx context.Context, url string, o Options, connect func(ctx context.Context, network, address string) (net.Conn, error)) (*Conn, error) {
 	shown, _, _ := strings.Cut(url, "?")
 	stop := func() bool { return true }
-	within := &opening{left: mostAnswer}
+	over := make(chan struct{})
+	var within *opening
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: usualBuffer, WriteBufferSize: usualBuffer}
-	d.NetDialContext = func(dialling context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(dialling, network, address)
+	tcp := func(dialling context.Context, network, address string) (net.Conn, error) {
+		c, err := connect(dialling, network, address)
 		if err != nil {
 			return nil, err
 		}
 		// In the handshake the library heeds a context's deadline, not its end.
 		stop = context.AfterFunc(ctx, func() { _ = c.Close() })
-		within.Conn = c
+		return c, nil
+	}
+	d.NetDialContext = func(dialling context.Context, network, address string) (net.Conn, error) {
+		c, err := tcp(dialling, network, address)
+		if err != nil {
+			return nil, err
+		}
+		within = newOpening(c, over)
+		return within, nil
+	}
+	// Frames can be counted within TLS only, so it is not left to the library.
+	d.NetDialTLSContext = func(dialling context.Context, network, address string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		c, err := tcp(dialling, network, address)
+		if err != nil {
+			return nil, err
+		}
+		secure := tls.Client(c, &tls.Config{ServerName: host})
+		if err := secure.HandshakeContext(dialling); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		within = newOpening(secure, over)
 		return within, nil
 	}
 	ws, answer, err := d.DialContext(ctx, url, o.Header)
@@ -161,7 +173,7 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("open %s: %w", shown, err)
 	}
 	within.open = true // nothing reads it meanwhile
-	return wrap(ws, o, make(chan struct{})), nil
+	return wrap(ws, o, over), nil
 }
 
 func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
