@@ -9,6 +9,11 @@ import (
 	"time"
 )
 
+// Patience is how long an engine may be silent, before its answer and in the middle
+// of it, until the next in its list is tried. An engine's configuration may name
+// another time.
+const Patience = 10 * time.Second
+
 // errSilent is why a watch ended a call.
 var errSilent = errors.New("the server is silent")
 

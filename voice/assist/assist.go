@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/language"
+	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
 )
@@ -32,9 +33,9 @@ type Options struct {
 
 	ConnectWithin time.Duration // for a connection; 0 is 5 s
 	// AnswerWithin is how long the answer may take once Home Assistant has all
-	// it needs for it; 0 is 15 s.
+	// it needs for it; 0 is remote.Patience.
 	AnswerWithin time.Duration
-	IdleWithin   time.Duration // the longest silence in the middle of a sound; 0 is 10 s
+	IdleWithin   time.Duration // the longest silence in the middle of a sound; 0 is remote.Patience
 }
 
 // longestName bounds the names of a pipeline, an engine and a voice, in bytes.
@@ -59,8 +60,8 @@ func (o *Options) client() (*hass.Client, error) {
 		return nil, err
 	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
-	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
-	o.IdleWithin = cmp.Or(o.IdleWithin, 10*time.Second)
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, remote.Patience)
+	o.IdleWithin = cmp.Or(o.IdleWithin, remote.Patience)
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 

@@ -106,10 +106,13 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 	return r.understood(inner, run)
 }
 
-// begin waits until a run can be sent sound, and returns where that goes.
+// begin waits until a run can be sent sound, and returns where that goes. What else
+// the run reports buys it no time.
 func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.Silent(r.o.AnswerWithin))
+	defer cancel()
 	for {
-		e, err := run.Next(ctx, r.o.AnswerWithin)
+		e, err := run.Next(ctx, hass.Unlimited)
 		if errors.Is(err, io.EOF) || err == nil && e.Type == hass.EventRunEnd {
 			return 0, r.client.Fault("ended its pipeline before it had begun; see its log")
 		}

@@ -24,17 +24,14 @@ type Options struct {
 	Key       string        // may be empty
 	KeyHeader string        // header that carries the key; "Authorization" where empty, as a bearer token
 	Hint      string        // what to know of the url, ", which mostly ends in /v1"
-	FirstByte time.Duration // the longest wait for the first byte of an answer; 0 is 10 s
-	Idle      time.Duration // the longest silence between two pieces of it; 0 is 10 s
+	FirstByte time.Duration // the longest wait for the first byte of an answer; 0 is remote.Patience
+	Idle      time.Duration // the longest silence between two pieces of it; 0 is remote.Patience
 	// Dial opens connections in place of the network; tests give it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
 	connectWithin = 5 * time.Second // for TCP, and again for TLS
-	// patience is the wait where Options name none: a small recognizer on a
-	// Raspberry Pi takes several seconds over a long utterance.
-	patience = 10 * time.Second
 	// keptFor is short, because a connection that a router has forgotten costs a
 	// turn, and opening one on the local network costs nothing.
 	keptFor = 30 * time.Second
@@ -59,8 +56,8 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o.Key = strings.TrimSpace(o.Key)
-	o.FirstByte = cmp.Or(o.FirstByte, patience)
-	o.Idle = cmp.Or(o.Idle, patience)
+	o.FirstByte = cmp.Or(o.FirstByte, remote.Patience)
+	o.Idle = cmp.Or(o.Idle, remote.Patience)
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}

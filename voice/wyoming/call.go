@@ -122,10 +122,12 @@ type listenerError struct{ error }
 // any more.
 const grace = 100 * time.Millisecond
 
-// talk makes a call, connecting within that time: send runs beside receive,
-// and the call is over with receive. Nothing is left of it then.
-func (s *server) talk(ctx context.Context, within time.Duration, send func(context.Context, *call) error, receive func(*call) error) error {
-	conn, err := s.endpoint.dial(ctx, within)
+// talk makes a call. The server is connected within the time to connect, and may be
+// silent for the time to answer. send runs beside receive, and the call is over with
+// receive. Nothing is left of it then.
+func (s *server) talk(ctx context.Context, connect, answer time.Duration, send func(context.Context, *call) error,
+	receive func(*call) error) error {
+	conn, err := s.endpoint.dial(ctx, connect)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.served.Forget()
@@ -136,7 +138,7 @@ func (s *server) talk(ctx context.Context, within time.Duration, send func(conte
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: s.o.AnswerWithin}
+	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: answer}
 	sent := make(chan error, 1)
 	go func() {
 		err := send(inner, c)
@@ -151,11 +153,11 @@ func (s *server) talk(ctx context.Context, within time.Duration, send func(conte
 	cancel()
 	_ = conn.Close() // all that could fail here was read or is in err
 	unsent := <-sent
-	return s.judge(ctx, err, unsent)
+	return s.judge(ctx, err, unsent, answer)
 }
 
-// judge makes the caller's error of the two of a call.
-func (s *server) judge(ctx context.Context, err, unsent error) error {
+// judge makes the caller's error of the two of a call that had so long to answer.
+func (s *server) judge(ctx context.Context, err, unsent error, within time.Duration) error {
 	var own listenerError
 	switch {
 	case ctx.Err() != nil:
@@ -166,7 +168,7 @@ func (s *server) judge(ctx context.Context, err, unsent error) error {
 		return own.error
 	}
 	s.served.Forget()
-	return s.faulty(explain(err, unsent, s.o.AnswerWithin), err)
+	return s.faulty(explain(err, unsent, within), err)
 }
 
 func (s *server) faulty(why string, cause error) error {

@@ -15,37 +15,60 @@ import (
 // ends it sooner.
 const servedFor = 5 * time.Minute
 
-// info is what the server serves. Concurrent callers cause one request.
+// info is what the server serves. Callers at the same time cause one request and
+// share its answer or its failure. The error is ctx's if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
-	if info, fresh := s.served.Get(); fresh {
-		return info, nil
+	for {
+		s.mu.Lock()
+		if info, fresh := s.served.Get(); fresh {
+			s.mu.Unlock()
+			return info, nil
+		}
+		q := s.asking
+		first := q == nil
+		if first {
+			q = &question{done: make(chan struct{})}
+			s.asking = q
+		}
+		s.mu.Unlock()
+		if first {
+			s.answer(ctx, q)
+			return q.info, q.err
+		}
+		select {
+		case <-q.done:
+			if !q.ended {
+				return q.info, q.err
+			}
+		case <-ctx.Done():
+			return Info{}, ctx.Err()
+		}
 	}
-	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
-	case <-ctx.Done():
-		return Info{}, ctx.Err()
+}
+
+// answer asks the server and answers the question with what it says.
+func (s *server) answer(ctx context.Context, q *question) {
+	q.info, q.err = s.describe(ctx)
+	q.ended = q.err != nil && ctx.Err() != nil
+	if q.err == nil {
+		s.served.Put(q.info, servedFor)
 	}
-	if info, fresh := s.served.Get(); fresh {
-		return info, nil
-	}
-	info, err := s.describe(ctx)
-	if err != nil {
-		return Info{}, err
-	}
-	s.served.Put(info, servedFor)
-	return info, nil
+	s.mu.Lock()
+	s.asking = nil
+	s.mu.Unlock()
+	close(q.done)
 }
 
 // mostStray bounds what a server may say before it answers describe.
 const mostStray = 32
 
-// describe asks. Programs that are not installed are left out, and with them
+// describe asks. That is no work for a server, so it has no longer than it has to be
+// reached. Programs that are not installed are left out, and with them
 // nothing of use may be left.
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	began := time.Now()
-	err := s.talk(ctx, s.o.ConnectWithin, func(_ context.Context, c *call) error {
+	err := s.talk(ctx, s.o.ConnectWithin, min(s.o.ConnectWithin, s.o.AnswerWithin), func(_ context.Context, c *call) error {
 		return c.send(TypeDescribe, nil, nil)
 	}, func(c *call) error {
 		if err := c.ask(); err != nil {

@@ -24,7 +24,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, err
 	}
 	var heard Text
-	err = s.talk(ctx, within, func(ctx context.Context, c *call) error {
+	err = s.talk(ctx, within, e.o.AnswerWithin, func(ctx context.Context, c *call) error {
 		return sendSpeech(ctx, c, request, u)
 	}, func(c *call) error {
 		var err error

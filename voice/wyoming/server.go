@@ -2,6 +2,7 @@ package wyoming
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"perch/remote"
@@ -13,11 +14,21 @@ type server struct {
 	o        Options
 	endpoint *endpoint
 	served   remote.Kept[Info]
-	asking   chan struct{} // held while it is asked what it serves
+
+	mu     sync.Mutex
+	asking *question // nil while it is not asked what it serves
+}
+
+// question is a request for what a server serves, which callers share.
+type question struct {
+	done  chan struct{} // closed when the rest is set
+	info  Info
+	err   error
+	ended bool // because the context of its caller has ended
 }
 
 func newServer(host, port string, o Options) *server {
-	return &server{o: o, endpoint: newEndpoint(host, port), asking: make(chan struct{}, 1)}
+	return &server{o: o, endpoint: newEndpoint(host, port)}
 }
 
 // need is what a server is wanted for.

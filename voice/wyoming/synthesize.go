@@ -27,7 +27,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	}
 	streaming := m.streaming && len(text) > longText
 	var s *sound
-	err = at.talk(ctx, within, func(_ context.Context, c *call) error {
+	err = at.talk(ctx, within, e.o.AnswerWithin, func(_ context.Context, c *call) error {
 		if streaming {
 			return sendPieces(c, m.voice, text)
 		}

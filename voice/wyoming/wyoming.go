@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/language"
+	"perch/remote"
 	"perch/voice"
 )
 
@@ -21,10 +22,10 @@ type Options struct {
 	Model    string // of speech to text, as the server lists it; likewise
 	Language string // BCP 47, for calls that name none
 
-	ConnectWithin time.Duration // finding and reaching the server; 0 is 5 s
+	ConnectWithin time.Duration // finding and reaching the server, and again for it to say what it serves; 0 is 5 s
 	// AnswerWithin is how long the server may be silent once it has all it
 	// needs: until its text, its first sound, and between two pieces of sound.
-	// 0 is 15 s, for a large whisper on a small computer.
+	// 0 is remote.Patience; a large whisper on a small computer takes longer.
 	AnswerWithin time.Duration
 	// Find lists the servers on the network as host:port, the best first. It is
 	// used where Address is empty, returns in time when ctx ends, and then may
@@ -56,7 +57,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
-	o.AnswerWithin = cmp.Or(o.AnswerWithin, 15*time.Second)
+	o.AnswerWithin = cmp.Or(o.AnswerWithin, remote.Patience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{o: o}
 	e.rate.Store(22050) // piper's, as a rule

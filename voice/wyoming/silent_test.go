@@ -1,0 +1,75 @@
+package wyoming
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/remote"
+	"perch/voice"
+)
+
+// TestSilentServersAreGivenUp: a server that takes connections and says nothing, or a
+// byte a second, is given up after ten seconds, also while it is being made ready and
+// looked at. So is one that falls silent once it has said what it serves.
+func TestSilentServersAreGivenUp(t *testing.T) {
+	silent := func(p *peer, _ Event) { p.hangUp() }
+	for name, c := range map[string]struct {
+		info   string
+		script script
+		known  bool // what it serves is
+	}{
+		"accepts and says nothing": {script: silent},
+		"a byte a second": {script: func(p *peer, _ Event) {
+			for {
+				p.say(" ")
+				time.Sleep(time.Second)
+			}
+		}},
+		"an event a second": {script: func(p *peer, _ Event) {
+			for {
+				p.event("pong", nil, nil)
+				time.Sleep(time.Second)
+			}
+		}},
+		"describes itself and is silent then":        {info: "both", script: silent},
+		"is silent where it is known what it serves": {info: "both", script: silent, known: true},
+	} {
+		for of, use := range map[string]func(t *testing.T, e *Engine, u *voice.Utterance) error{
+			"recognizer": func(t *testing.T, e *Engine, u *voice.Utterance) error {
+				_, err := e.Recognize(t.Context(), u, voice.Options{})
+				return err
+			},
+			"synthesizer": func(t *testing.T, e *Engine, _ *voice.Utterance) error {
+				return e.Synthesize(t.Context(), "Hello.", voice.Options{}, func([]int16) error { return nil })
+			},
+		} {
+			t.Run(name+"/"+of, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := &fake{script: c.script}
+					if c.info != "" {
+						server.info = map[string]string{"recognizer": whisper, "synthesizer": piper}[of]
+					}
+					e := server.piped(t, Options{})
+					if c.known {
+						if err := e.Warm(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					began := time.Now()
+					var others sync.WaitGroup
+					others.Go(func() { _ = e.Warm(t.Context()) })
+					others.Go(func() { _ = e.Check(t.Context()) })
+					synctest.Wait()
+					sentence(t, use(t, e, said(time.Second)), "did not answer within")
+					if took := time.Since(began); took > remote.Patience {
+						t.Errorf("it took %s", took)
+					}
+					others.Wait()
+					server.done.Wait()
+				})
+			})
+		}
+	}
+}
