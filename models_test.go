@@ -138,7 +138,7 @@ func TestEndlessModels(t *testing.T) {
 	line := func(text string) string {
 		return `{"message":{"role":"assistant","content":"` + text + `"},"done":false}` + "\n"
 	}
-	const second, noEnd, silent, none = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer"
+	const second, noEnd, silent, none, slow = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer", "far slower than it is spoken"
 	type row struct {
 		head, piece string
 		pause       time.Duration
@@ -150,6 +150,8 @@ func TestEndlessModels(t *testing.T) {
 			"words":                     {text, says("and so on "), time.Millisecond, 5 * time.Minute, ""},
 			"sentences":                 {text, says("I think so. "), time.Millisecond, 5 * time.Minute, ""},
 			"a letter each half second": {text, says("a "), second / 2, 5 * time.Minute, ""},
+			"a letter each second":      {text, says("a "), second, 8 * second, slow},
+			"a thought's letter":        {thinking, part(`{"type":"thinking_delta","thinking":"a"}`), second, 8 * second, slow},
 			"empty text":                {text, says(""), second, 4 * second, silent},
 			"empty text after a word":   {text + says("Well. "), says(""), second, 4 * second, silent},
 			"empty thoughts":            {thinking, part(`{"type":"thinking_delta","thinking":""}`), second, 4 * second, silent},
@@ -159,21 +161,28 @@ func TestEndlessModels(t *testing.T) {
 			"a line without end":        {begun + "data: ", "x", second, 4 * second, silent},
 		},
 		"agent/openai": {
-			"words":                      {"", delta(`{"content":"and so on "}`), time.Millisecond, 5 * time.Minute, ""},
-			"sentences":                  {"", delta(`{"content":"I think so. "}`), time.Millisecond, 5 * time.Minute, ""},
-			"a letter each half second":  {"", delta(`{"content":"a "}`), second / 2, 5 * time.Minute, ""},
-			"no choices":                 {"", "data: {\"choices\":[]}\n\n", second, 7 * second, none + " within 7s"},
-			"empty choices":              {"", delta(`{}`), second, 4 * second, silent},
-			"empty text":                 {"", delta(`{"role":"assistant","content":""}`), second, 4 * second, silent},
-			"empty thoughts":             {"", delta(`{"content":null,"reasoning_content":""}`), second, 4 * second, silent},
-			"thoughts":                   {"", delta(`{"content":"","reasoning_content":"hm"}`), second, 5 * time.Minute, noEnd},
-			"a thought within the text":  {delta(`{"content":"<think>"}`), delta(`{"content":"hm"}`), second, 5 * time.Minute, noEnd},
-			"empty choices after a word": {delta(`{"content":"Well. "}`), delta(`{}`), second, 4 * second, silent},
-			"a line without end":         {"data: ", "x", second, 7 * second, none},
-			"comments":                   {"", ": ping\n\n", second, 7 * second, none},
+			"words":                     {"", delta(`{"content":"and so on "}`), time.Millisecond, 5 * time.Minute, ""},
+			"sentences":                 {"", delta(`{"content":"I think so. "}`), time.Millisecond, 5 * time.Minute, ""},
+			"a letter each half second": {"", delta(`{"content":"a "}`), second / 2, 5 * time.Minute, ""},
+			"a letter each second":      {"", delta(`{"content":"a "}`), second, 8 * second, slow},
+			"a thought's letter":        {"", delta(`{"content":"","reasoning_content":"a"}`), second, 8 * second, slow},
+			"a letter within a thought": {delta(`{"content":"<think>"}`), delta(`{"content":"a"}`), second, 8 * second, slow},
+			"a call's letter": {delta(`{"tool_calls":[{"index":0,"id":"c","function":{"name":"t","arguments":"{"}}]}`),
+				delta(`{"tool_calls":[{"index":0,"function":{"arguments":"1"}}]}`), second, 8 * second, slow},
+			"a Chinese character a second": {"", delta(`{"content":"好"}`), second, 5 * time.Minute, ""},
+			"no choices":                   {"", "data: {\"choices\":[]}\n\n", second, 7 * second, none + " within 7s"},
+			"empty choices":                {"", delta(`{}`), second, 4 * second, silent},
+			"empty text":                   {"", delta(`{"role":"assistant","content":""}`), second, 4 * second, silent},
+			"empty thoughts":               {"", delta(`{"content":null,"reasoning_content":""}`), second, 4 * second, silent},
+			"thoughts":                     {"", delta(`{"content":"","reasoning_content":"hm"}`), second, 5 * time.Minute, noEnd},
+			"a thought within the text":    {delta(`{"content":"<think>"}`), delta(`{"content":"hm"}`), second, 5 * time.Minute, noEnd},
+			"empty choices after a word":   {delta(`{"content":"Well. "}`), delta(`{}`), second, 4 * second, silent},
+			"a line without end":           {"data: ", "x", second, 7 * second, none},
+			"comments":                     {"", ": ping\n\n", second, 7 * second, none},
 		},
 		"agent/openai, Ollama": {
 			"words":                     {"", line("and so on "), time.Millisecond, 5 * time.Minute, ""},
+			"a letter each second":      {"", line("a "), second, 8 * second, slow},
 			"empty lines":               {"", "\n", second, 7 * second, none},
 			"empty lines after a word":  {line("Well. "), "\n", second, 4 * second, silent},
 			"empty pieces after a word": {line("Well. "), line(""), second, 4 * second, silent},

@@ -241,6 +241,9 @@ func (a *Answer) Kind() (string, map[string]string) {
 // Lives takes note of a sign of life: see Watch.Lives.
 func (a *Answer) Lives(within time.Duration) { a.watch.Lives(within) }
 
+// Wrote takes note of text that has come: see Watch.Wrote.
+func (a *Answer) Wrote(worth time.Duration) { a.watch.Wrote(worth) }
+
 // Read implements io.Reader under the deadlines. Its error is io.EOF, a *Fault,
 // or the caller's context's.
 func (a *Answer) Read(p []byte) (int, error) {

@@ -32,6 +32,7 @@ type Watch struct {
 	since    time.Time     // it runs; zero while it rests
 	answered bool          // what is still being sent has no say any more
 	lived    bool          // there was a sign of life
+	slow     bool          // what was written last did not make up for the wait before it
 	over     bool
 }
 
@@ -93,7 +94,49 @@ func (w *Watch) Lives(within time.Duration) {
 	defer w.mu.Unlock()
 	running := !w.since.IsZero()
 	w.rest()
-	w.left, w.lived = within, true
+	w.left, w.lived, w.slow = within, true, false
+	if running {
+		w.run()
+	}
+}
+
+// worth is how much waiting a text buys, in lengths of the time that it takes to be
+// said. It is that of a synthesizer's sound: see voice.Arrival.
+const worth = 8
+
+// sayByte is how long a byte of text takes to be said, at the usual speed of some 15
+// letters in a second. A Chinese character has three bytes, and takes as long as three
+// letters do.
+const sayByte = time.Second / 15
+
+// Worth is how long a model may be waited for because of a text that it has written:
+// eight times as long as the text takes to be said. Spaces are worth nothing.
+func Worth(text string) time.Duration {
+	n := 0
+	for i := range len(text) {
+		if text[i] > ' ' {
+			n++
+		}
+	}
+	return time.Duration(n) * worth * sayByte
+}
+
+// Wrote is Lives for text of that Worth. It adds to the time that is left, up to the
+// watch's usual time, so that a model that writes at less than an eighth of the speed of
+// speech comes to an end, however evenly it writes. The zero worth is no sign of life.
+func (w *Watch) Wrote(worth time.Duration) {
+	if w == nil || worth <= 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	running := !w.since.IsZero()
+	w.rest()
+	left := w.idle
+	if w.lived {
+		left = max(0, w.left) + worth
+	}
+	w.left, w.lived, w.slow = min(left, w.idle), true, left < w.idle
 	if running {
 		w.run()
 	}
@@ -139,6 +182,9 @@ func (w *Watch) Silent() string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.slow {
+		return "writes its answer far slower than it is spoken; is it overloaded, or too slow for this model?"
+	}
 	if w.lived {
 		return "fell silent for " + w.idle.String() + " in the middle of its answer; see its log"
 	}

@@ -61,7 +61,10 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		switch {
 		case a.ended:
 			w.Lives(afterEnd)
-		case lives(stream.Current()):
+		case stream.Current().Type == "content_block_delta":
+			d := stream.Current().Delta
+			w.Wrote(remote.Worth(d.Text) + remote.Worth(d.Thinking) + remote.Worth(d.PartialJSON) + remote.Worth(d.Signature))
+		default:
 			w.Lives(0)
 		}
 	}
@@ -78,13 +81,6 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		return "", e.server.Fault(w.Silent())
 	}
 	return "", err
-}
-
-// lives reports whether an event is worth more waiting: all but a piece with
-// nothing in it.
-func lives(event sdk.MessageStreamEventUnion) bool {
-	d := event.Delta
-	return event.Type != "content_block_delta" || d.Text != "" || d.Thinking != "" || d.PartialJSON != "" || d.Signature != ""
 }
 
 // event takes one event of the stream.

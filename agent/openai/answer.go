@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"perch/agent/thinker"
+	"perch/remote"
 )
 
 // What one message may hold.
@@ -35,7 +37,8 @@ type answer struct {
 	finish   string
 	refused  bool
 	began    bool
-	alive    bool // something has come that is worth more waiting
+	alive    bool          // something has come that is worth as much waiting as there is
+	worth    time.Duration // of waiting, of the text that has come: see remote.Worth
 }
 
 // call is a tool call as far as it is known.
@@ -77,7 +80,9 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 			c.index = *index
 		}
 		a.calls = append(a.calls, c)
+		a.alive = true
 	}
+	a.worth += remote.Worth(string(arguments))
 	c.id = cmp.Or(c.id, id)
 	c.name = cmp.Or(c.name, name)
 	c.arguments = append(c.arguments, arguments...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"perch/remote"
 )
@@ -90,9 +91,21 @@ func (a *answer) begin() {
 // holds reports whether there is something in a field.
 func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
 
+// worth is remote.Worth of a field that holds text or something else.
+func worth(raw json.RawMessage) time.Duration {
+	if !holds(raw) {
+		return 0
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	return remote.Worth(text)
+}
+
 func (a *answer) delta(d *delta) error {
 	apart := holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
-	a.alive = a.alive || d.Refusal != "" || len(d.ToolCalls) > 0 || apart
+	a.worth += remote.Worth(d.Refusal) + worth(d.Reasoning) + worth(d.Thought) + worth(d.Thinking)
 	if apart {
 		if err := a.say(a.thoughts.known()); err != nil {
 			return err
@@ -103,7 +116,7 @@ func (a *answer) delta(d *delta) error {
 	if err != nil {
 		return err
 	}
-	a.alive = a.alive || text != ""
+	a.worth += remote.Worth(text)
 	if err := a.say(a.thoughts.take(text)); err != nil {
 		return err
 	}
@@ -183,7 +196,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 		return false, fmt.Errorf("%w: a line has no done", errGarbage)
 	}
 	a.begin()
-	a.alive = a.alive || n.Message.Content != "" || n.Message.Thinking != "" || len(n.Message.ToolCalls) > 0
+	a.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
 	if err := a.say(a.thoughts.take(n.Message.Content)); err != nil {
 		return false, err
 	}

@@ -158,16 +158,18 @@ func (r *reading) events() error {
 }
 
 // wait gives the next piece its time. A piece without anything in it has bought
-// none.
+// none, and one with a letter not much.
 func (r *reading) wait() {
 	within := r.e.o.IdleWithin
 	if r.a.finish != "" {
 		within = min(afterFinish, within)
 	}
 	if r.a.alive {
-		r.a.alive = false
 		r.of.Lives(within)
+	} else {
+		r.of.Wrote(r.a.worth)
 	}
+	r.a.alive, r.a.worth = false, 0
 }
 
 // drain reads to the end, so that the connection can serve the next request.

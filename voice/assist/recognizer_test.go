@@ -170,6 +170,24 @@ func TestRecognizersThatFail(t *testing.T) {
 	}
 }
 
+// TestReportsBeforeTheBeginningBuyNoTime: a pipeline that reports something else for
+// ever in place of its beginning is given up like a silent one.
+func TestReportsBeforeTheBeginningBuyNoTime(t *testing.T) {
+	r := newFakeHA(t, func(p *peer, m command) {
+		for range 200 {
+			p.event(m, "wake_word-start", "{}")
+			time.Sleep(30 * time.Millisecond)
+		}
+	}).recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond })
+	u, _ := spokenSound(5)
+	began := time.Now()
+	_, err := r.Recognize(t.Context(), u, voice.Options{})
+	sentence(t, err, "did not answer within 100ms")
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // TestAFailureIsReturnedAtOnce, while the utterance goes on: the next engine can
 // listen. Nor is the time of who speaks the server's.
 func TestAFailureIsReturnedAtOnce(t *testing.T) {
