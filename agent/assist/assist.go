@@ -23,6 +23,7 @@ import (
 
 	"perch/agent"
 	"perch/language"
+	"perch/remote"
 	"perch/remote/hass"
 )
 
@@ -43,7 +44,8 @@ type Options struct {
 
 	ConnectWithin time.Duration // for a connection; 5 s
 	FirstWithin   time.Duration // for an answer to begin, with REST for all of it; 30 s
-	IdleWithin    time.Duration // for silence in the middle of one, where a tool may be at work; 30 s
+	IdleWithin    time.Duration // for silence in the middle of one; remote.Patience
+	ToolWithin    time.Duration // for silence while a tool of Home Assistant's is at work; 30 s
 	TurnWithin    time.Duration // for all of one, without the time that is listened; 5 minutes
 	Phrases       agent.Phrases // what is said where one comes to no end
 
@@ -74,7 +76,7 @@ func New(o Options) (*Brain, error) {
 		return nil, err
 	}
 	for d, standard := range map[*time.Duration]time.Duration{
-		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
+		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: remote.Patience, &o.ToolWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
 		&o.TurnWithin: 5 * time.Minute,
 	} {
 		*d = cmp.Or(*d, standard)
@@ -104,7 +106,7 @@ func (o Options) Check() error {
 	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
 		return language.Sayf("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
 	}
-	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.QuietFor, o.TurnWithin) < 0 {
+	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.ToolWithin, o.QuietFor, o.TurnWithin) < 0 {
 		return language.Sayf("a deadline cannot be negative")
 	}
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()

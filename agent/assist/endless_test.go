@@ -60,6 +60,54 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
+// TestSlowAnswersAreGivenUp: a letter now and then is worth no more waiting than it takes
+// to be said eight times; a tool at work has longer than words have.
+func TestSlowAnswersAreGivenUp(t *testing.T) {
+	letters := func(piece string, pause time.Duration, n int) func(*peer, command) bool {
+		return func(p *peer, m command) bool {
+			p.began(m)
+			p.delta(m, `{"role":"assistant"}`)
+			for range n {
+				time.Sleep(pause)
+				p.delta(m, piece)
+			}
+			p.end(m, "action_done", "Yes.", "c1")
+			return true
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(*peer, command) bool
+		want   string // of the error; empty is an answer
+	}{
+		"letters": {letters(`{"content":"a"}`, 800*time.Millisecond, 8), "far slower than it is spoken"},
+		"thought": {letters(`{"thinking_content":"a"}`, 800*time.Millisecond, 8), "far slower than it is spoken"},
+		"words":   {letters(`{"content":"word "}`, 800*time.Millisecond, 4), ""},
+		"a tool": {func(p *peer, m command) bool {
+			p.began(m)
+			p.delta(m, `{"role":"assistant","tool_calls":[{"id":"1","tool_name":"Search"}]}`)
+			time.Sleep(1500 * time.Millisecond)
+			p.delta(m, `{"role":"tool_result","tool_call_id":"1"}`)
+			p.end(m, "action_done", "Yes.", "c1")
+			return true
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			_, err := say(t, newFakeHA(t, c.answer).brain(t, func(o *assist.Options) { o.IdleWithin = time.Second }), "x")
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "":
+				away(t, err, c.want)
+				if took := time.Since(began); took > 10*time.Second {
+					t.Errorf("it took %s", took)
+				}
+			}
+		})
+	}
+}
+
 // TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name is
 // passed over, and Home Assistant is not even asked. A program without a robot
 // is answered.

@@ -14,6 +14,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/remote"
 	"perch/remote/hass"
 )
 
@@ -132,6 +133,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		return hass.Reply{}, err
 	}
 	within, left := b.o.FirstWithin, b.o.TurnWithin
+	slow := false             // what has come last did not make up for the wait before it
 	seen := map[string]bool{} // kinds of events
 	for {
 		waiting := time.Now()
@@ -145,6 +147,9 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		if errors.Is(err, io.EOF) {
 			return hass.Reply{}, b.client.Fault("ended its pipeline without an answer; see its log")
 		}
+		if err != nil && slow && within == 0 && ctx.Err() == nil {
+			return hass.Reply{}, b.client.Fault("writes its answer far slower than it is spoken; its conversation agent is overloaded, or too slow")
+		}
 		if err != nil {
 			return hass.Reply{}, err
 		}
@@ -156,12 +161,20 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		case hass.EventIntentStart:
 			r.conversation = device.Clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
-			lives, err := r.progress(e)
+			lives, worth, err := r.progress(e)
 			if err != nil {
 				return hass.Reply{}, err
 			}
-			if lives || news {
-				within = b.o.IdleWithin
+			idle := b.o.IdleWithin
+			if r.working() {
+				idle = max(idle, b.o.ToolWithin)
+			}
+			switch {
+			case lives || news:
+				within, slow = idle, false
+			case worth > 0:
+				within = min(within+worth, idle)
+				slow = within < idle
 			}
 			if r.speech.Full() {
 				return hass.Reply{}, errEndless
@@ -176,15 +189,20 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 	}
 }
 
-// progress takes a piece of the conversation's log, and reports whether there
-// was anything in it.
-func (r *round) progress(e hass.Event) (lives bool, err error) {
+// progress takes a piece of the conversation's log, and reports whether something has
+// begun or ended with it, and how much waiting its text is worth.
+func (r *round) progress(e hass.Event) (lives bool, worth time.Duration, err error) {
 	d, there, err := e.Delta()
 	if err != nil || !there {
-		return false, nil // the answer comes whole at the end as well
+		return false, 0, nil // the answer comes whole at the end as well
 	}
-	lives = d.Content != "" || d.Thinks || len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
-	return lives, r.take(d)
+	lives = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
+	return lives, remote.Worth(d.Content) + remote.Worth(d.Thought), r.take(d)
+}
+
+// working reports whether a tool is at work.
+func (r *round) working() bool {
+	return slices.ContainsFunc(r.tools, func(t *event.ToolStatus) bool { return t.Status == event.ToolRunning })
 }
 
 func (r *round) take(d hass.Delta) error {

@@ -133,7 +133,7 @@ func TestDeltas(t *testing.T) {
 	for data, want := range map[string]Delta{
 		`{"chat_log_delta":{"role":"assistant","content":null}}`: {Role: "assistant"},
 		`{"chat_log_delta":{"content":"Hi"}}`:                    {Content: "Hi"},
-		`{"chat_log_delta":{"thinking_content":"Hm"}}`:           {Thinks: true},
+		`{"chat_log_delta":{"thinking_content":"Hm"}}`:           {Thought: "Hm"},
 		`{"chat_log_delta":{"tool_calls":[{"id":"1","tool_name":"HassTurnOn","tool_args":{"name":"x"},"external":false}]}}`:          {Calls: []ToolCall{{"1", "HassTurnOn"}}},
 		`{"chat_log_delta":{"role":"tool_result","agent_id":"a","tool_call_id":"1","tool_name":"x","tool_result":{"success":true}}}`: {Role: "tool_result", CallID: "1"},
 		`{"chat_log_delta":{"role":"tool_result","tool_call_id":"1","tool_result":{"error":"HomeAssistantError"}}}`: {Role: "tool_result",
@@ -145,7 +145,7 @@ func TestDeltas(t *testing.T) {
 	} {
 		got, there, err := Event{Data: json.RawMessage(data)}.Delta()
 		if err != nil || !there || !slices.Equal(got.Calls, want.Calls) || got.Role != want.Role || got.Content != want.Content ||
-			got.CallID != want.CallID || got.Failed != want.Failed || got.Thinks != want.Thinks {
+			got.CallID != want.CallID || got.Failed != want.Failed || got.Thought != want.Thought {
 			t.Errorf("%s: %+v, %v", data, got, err)
 		}
 	}

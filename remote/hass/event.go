@@ -68,7 +68,7 @@ func (e Event) Transcript() (string, error) {
 type Delta struct {
 	Role    string // "assistant", "tool_result"; empty: the same as before
 	Content string
-	Thinks  bool       // there is a thought in it, which is never spoken
+	Thought string     // is never spoken
 	Calls   []ToolCall // that the model makes
 	// What a tool answered.
 	CallID string
@@ -107,7 +107,7 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 	_ = json.Unmarshal(in.Result, &older) // another shape is not an error of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
 	thought, _ := in.Thought.(string)
-	return Delta{in.Role, in.Content, thought != "", in.Calls, in.CallID, failed}, true, nil
+	return Delta{in.Role, in.Content, thought, in.Calls, in.CallID, failed}, true, nil
 }
 
 // Reply is what a conversation answered.

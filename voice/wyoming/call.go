@@ -39,6 +39,8 @@ type call struct {
 	within time.Duration
 	asked  atomic.Bool // the server has all it needs
 
+	due atomic.Int64 // when its time to answer is over, in nanoseconds since 1970
+
 	mu           sync.Mutex
 	unhurriedNow bool // the listener takes its time, and the server cannot go on
 }
@@ -85,15 +87,26 @@ func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 // ask says that the server has all it needs: its time begins.
 func (c *call) ask() error {
 	c.asked.Store(true)
-	return c.goOn()
+	return c.by(time.Now().Add(c.within))
 }
 
-// goOn gives the server its time anew, if it has begun.
-func (c *call) goOn() error {
+func (c *call) by(due time.Time) error {
+	c.due.Store(due.UnixNano())
+	return c.conn.SetReadDeadline(due)
+}
+
+// goOn gives the server, if its time has begun, so much more of it, up to all that it
+// has. It reports whether that is less than all.
+func (c *call) goOn(more time.Duration) (less bool, err error) {
 	if !c.asked.Load() {
-		return nil
+		return false, nil
 	}
-	return c.conn.SetReadDeadline(time.Now().Add(c.within))
+	full := time.Now().Add(c.within)
+	due := time.Unix(0, c.due.Load()).Add(more)
+	if due.After(full) {
+		due = full
+	}
+	return due.Before(full), c.by(due)
 }
 
 // read returns the next event; the server's complaint is an error.

@@ -2,10 +2,13 @@ package wyoming
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
+	"perch/remote"
 	"perch/voice"
 )
 
@@ -70,8 +73,12 @@ const longestWrite = time.Minute
 func readText(c *call) (Text, error) {
 	var parts strings.Builder
 	var began time.Time // to write
+	slow := false       // the latest part did not make up for the wait before it
 	for {
 		event, err := c.read()
+		if errors.Is(err, os.ErrDeadlineExceeded) && slow {
+			return Text{}, reason("it writes its text far slower than it was said; is it overloaded, or too slow for this model?")
+		}
 		if err != nil {
 			return Text{}, err
 		}
@@ -100,7 +107,7 @@ func readText(c *call) (Text, error) {
 			if time.Since(began) > longestWrite {
 				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
 			}
-			if err := c.goOn(); err != nil {
+			if slow, err = c.goOn(remote.Worth(t.Text)); err != nil {
 				return Text{}, err
 			}
 		case TypeTranscriptStop:

@@ -223,7 +223,7 @@ func TestARecognizerThatIsSilent(t *testing.T) {
 			p.until(TypeAudioStop)
 			for range 3 {
 				time.Sleep(3 * time.Second)
-				p.event(TypeTranscriptChunk, Text{Text: "a"}, nil)
+				p.event(TypeTranscriptChunk, Text{Text: "and so on"}, nil) // worth 3.7 s
 			}
 			p.event(TypeTranscript, Text{Text: "aaa"}, nil)
 		}, "", 9 * time.Second},
