@@ -49,7 +49,7 @@ type Options struct {
 	Extra map[string]any
 
 	FirstWithin time.Duration // until a message begins, with the SDK's second try; 0 is 30 s
-	IdleWithin  time.Duration // between pieces, pings included; 0 is 20 s
+	IdleWithin  time.Duration // between pieces, pings included; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
 	// Transport carries the requests; nil is one of the engine's own.
 	Transport http.RoundTripper
@@ -74,7 +74,6 @@ type Engine struct {
 // What is not set is this.
 const (
 	defaultFirst  = 30 * time.Second
-	defaultIdle   = 20 * time.Second
 	defaultTokens = 4096
 	highest       = 1 // temperature
 )
@@ -89,7 +88,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
-	o.IdleWithin = cmp.Or(o.IdleWithin, defaultIdle)
+	o.IdleWithin = cmp.Or(o.IdleWithin, remote.Patience)
 	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {

@@ -61,7 +61,7 @@ type Options struct {
 	Extra map[string]any
 
 	FirstWithin time.Duration // until a message begins; 0 is 30 s
-	IdleWithin  time.Duration // between its pieces; 0 is 20 s
+	IdleWithin  time.Duration // between its pieces; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
 	// Transport carries the requests; nil is one of the engine's own.
 	Transport http.RoundTripper
@@ -89,11 +89,8 @@ type Engine struct {
 	toolless string // what the server said when it took no tools
 }
 
-// How long what is not set takes.
-const (
-	defaultFirst = 30 * time.Second
-	defaultIdle  = 20 * time.Second
-)
+// defaultFirst is longer than remote.Patience, because a model may have to be loaded.
+const defaultFirst = 30 * time.Second
 
 // New returns the engine. It asks the server nothing.
 func New(o Options) (*Engine, error) {
@@ -110,7 +107,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{o: o, base: base, root: &root, ollama: o.isOllama(base)}
 	e.native = o.Dialect == DialectOllama || e.ollama && o.wantsOllama()
 	e.o.FirstWithin = cmp.Or(e.o.FirstWithin, defaultFirst)
-	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, defaultIdle)
+	e.o.IdleWithin = cmp.Or(e.o.IdleWithin, remote.Patience)
 	e.o.Log = cmp.Or(e.o.Log, slog.New(slog.DiscardHandler))
 	e.server = remote.NewClient(remote.Options{
 		Server: remote.Server{Address: remote.Address(base), Key: o.Key, Setting: "brains[..].key", Check: "the brain's settings",

@@ -106,12 +106,14 @@ func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]
 			return nil, err
 		}
 	}
-	for _, b := range c.BrainDeep {
+	for i, b := range c.BrainDeep {
+		b.Within = brainWithin(c.BrainDeep, i)
 		if err := e.addDeep(b, log); err != nil {
 			return nil, fmt.Errorf("brain_deep: %w", err)
 		}
 	}
-	for _, b := range c.Brains {
+	for i, b := range c.Brains {
+		b.Within = brainWithin(c.Brains, i)
 		if err := e.addBrain(c, b, h, log); err != nil {
 			return nil, err
 		}

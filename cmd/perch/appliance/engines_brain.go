@@ -19,7 +19,21 @@ import (
 	"perch/agent/reflex"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
+	"perch/remote"
 )
+
+// brainWithin is how long the brain at a place of its list may take to begin its answer,
+// as it is configured; 0 leaves it to the driver. One that another follows, and for which
+// no time is configured, has remote.Patience, because the next can answer. The last has
+// its driver's time: a model that is still being loaded is better than no answer. So has
+// a coding agent, whose tools may take minutes.
+func brainWithin(list []config.Brain, place int) config.Duration {
+	b := list[place]
+	if b.Within == 0 && b.Kind != "acp" && place < len(list)-1 {
+		return config.Duration(remote.Patience)
+	}
+	return b.Within
+}
 
 // addBrain makes one brain.
 func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log *slog.Logger) error {
