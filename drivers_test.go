@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"perch/voice/assist"
 	"perch/voice/elevenlabs"
 	"perch/voice/openai"
+	"perch/voice/wyoming"
 )
 
 // secret is a key that no sentence may hold.
@@ -257,6 +259,115 @@ func TestServersThatFail(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSilentServersAreGivenUp: whatever protocol a driver speaks, a server that takes
+// its connection and says nothing, or a byte now and then for ever, costs it one wait,
+// and its error has the next of its list tried.
+func TestSilentServersAreGivenUp(t *testing.T) {
+	const within = 300 * time.Millisecond
+	all := drivers()
+	all["agent/assist, WebSocket"] = driver{kind: agent.ErrAway, use: func(ctx context.Context, url, key string, within time.Duration) error {
+		b, err := brainassist.New(brainassist.Options{URL: url, Token: key, ConnectWithin: within, FirstWithin: within})
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil })
+	}}
+	said := func() *voice.Utterance {
+		u := voice.NewUtterance()
+		u.Write(make([]int16, voice.MicRate/2))
+		u.Finish()
+		return u
+	}
+	all["voice/assist, recognizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, key string, within time.Duration) error {
+		r, err := assist.NewRecognizer(assist.Options{URL: url, Token: key, ConnectWithin: within, AnswerWithin: within})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, err = r.Recognize(ctx, said(), voice.Options{})
+		return err
+	}}
+	wyomingAt := func(url string, within time.Duration) (*wyoming.Engine, error) {
+		return wyoming.New(wyoming.Options{Address: strings.Replace(url, "http:", "tcp:", 1), AnswerWithin: within})
+	}
+	all["voice/wyoming, recognizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, _ string, within time.Duration) error {
+		e, err := wyomingAt(url, within)
+		if err != nil {
+			return err
+		}
+		return busy(ctx, e, func() error { _, err := e.Recognize(ctx, said(), voice.Options{}); return err })
+	}}
+	all["voice/wyoming, synthesizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, _ string, within time.Duration) error {
+		e, err := wyomingAt(url, within)
+		if err != nil {
+			return err
+		}
+		return busy(ctx, e, func() error { return e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil }) })
+	}}
+	for name, byteEvery := range map[string]time.Duration{"accepts and says nothing": time.Hour, "a byte now and then": within / 10} {
+		for of, d := range all {
+			t.Run(name+"/"+of, func(t *testing.T) {
+				t.Parallel()
+				url := trickles(t, byteEvery)
+				began := time.Now()
+				err := d.use(t.Context(), url, secret, within)
+				if took := time.Since(began); took > 2*within+time.Second { // of a machine that has other work
+					t.Errorf("it took %s", took)
+				}
+				if err == nil || d.kind != nil && !errors.Is(err, d.kind) || strings.Contains(err.Error(), "canary") {
+					t.Errorf("%v has the next not tried", err)
+				}
+			})
+		}
+	}
+}
+
+// busy calls use while the engine is being made ready and looked at.
+func busy(ctx context.Context, e *wyoming.Engine, use func() error) error {
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() { _ = e.Warm(ctx) })
+		others.Go(func() { _ = e.Check(ctx) })
+	}
+	defer others.Wait()
+	return use()
+}
+
+// trickles is the address of a server that takes every connection, and sends a byte
+// each time so long has gone by, which is the beginning of no answer in any protocol.
+func trickles(t *testing.T, every time.Duration) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer func() { _ = conn.Close() }()
+				gone := make(chan struct{})
+				serving.Go(func() { defer close(gone); _, _ = io.Copy(io.Discard, conn) })
+				for {
+					select {
+					case <-gone:
+						return
+					case <-time.After(every):
+						_, _ = io.WriteString(conn, "H") // the other side may have left
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); serving.Wait() })
+	return "http://" + l.Addr().String()
 }
 
 // TestAHostThatIsNotThere: nor is the key in the sentence of an address that
