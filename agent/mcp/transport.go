@@ -22,6 +22,7 @@ const (
 	streamWithin = 3 * time.Second // for a stream of the server's own to begin
 	mostRequests = 48              // at a time
 	mostRefused  = 64 << 10        // bytes of what comes with an HTTP status that is no success
+	mostLines    = 1000            // of a stream, that are read in a second; more wait in the network
 )
 
 // transport is the one over HTTP, which lives no longer than ctx.
@@ -67,9 +68,9 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
-	b := &body{remote.Body{ReadCloser: response.Body, Left: mostMessage, Full: errTooLong}, release}
+	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: mostMessage, Full: errTooLong}, release: release}
 	if kind(response) == "text/event-stream" {
-		b.Left = -1 // it may go on for ever; the SDK bounds its events
+		b.Left, b.paced = -1, ctx // it may go on for ever; the SDK bounds its events
 	}
 	response.Body = b
 	if err := g.judge(r, response); err != nil {
@@ -202,6 +203,24 @@ func kind(response *http.Response) string {
 type body struct {
 	remote.Body
 	release func()
+	paced   context.Context // the request's, of a stream whose lines are paced; nil is no stream
+	due     time.Time       // when a line that comes now is within the pace
+}
+
+// Read implements io.Reader. A line costs as much to read without anything in it, so
+// lines are counted. As many as come in a second may come at once after a second of none.
+func (b *body) Read(p []byte) (int, error) {
+	if early := time.Until(b.due); b.paced != nil && early > 0 {
+		_ = remote.Sleep(b.paced, early) // its end is the read's, too
+	}
+	n, err := b.Body.Read(p)
+	if b.paced != nil {
+		if credit := time.Now().Add(-time.Second); b.due.Before(credit) {
+			b.due = credit
+		}
+		b.due = b.due.Add(time.Duration(bytes.Count(p[:n], []byte{'\n'})) * time.Second / mostLines)
+	}
+	return n, err
 }
 
 func (b *body) Close() error {

@@ -21,6 +21,7 @@ const (
 	mostWaiting = 2 << 20 // bytes of answers that wait for one caller
 	mostAnswers = 8192    // of them
 	mostQueued  = 16      // messages to be sent
+	mostTold    = 1000    // messages a second that are read
 )
 
 // Conn is a WebSocket to Home Assistant that is authenticated. It is safe for
@@ -80,7 +81,8 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: mostMessage, SendWithin: c.o.ConnectWithin})
+	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: mostMessage, SendWithin: c.o.ConnectWithin,
+		PerSecond: mostTold})
 	if err == nil {
 		stop := context.AfterFunc(within, ws.Drop)
 		err = c.login(ws)

@@ -260,6 +260,26 @@ func TestAFloodIsBounded(t *testing.T) {
 	sentence(t, err, "more than can be spoken")
 }
 
+// TestMessagesArePaced: messages that answer nothing are read at a pace.
+func TestMessagesArePaced(t *testing.T) {
+	c := serve(t, func(p *peer) {
+		p.greet()
+		for range 2 * mostTold {
+			p.text(`{}`)
+		}
+		for m := p.command(); m != nil; m = p.command() {
+			p.text(`{"id":%v,"type":"pong"}`, m["id"])
+		}
+	})
+	began := time.Now()
+	if err := dial(t, c).Ping(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < 800*time.Millisecond {
+		t.Errorf("%d messages were read in %s", 2*mostTold, took)
+	}
+}
+
 // TestOneThatReadsNothing costs no more than its deadline, and a cancelled
 // caller nothing.
 func TestOneThatReadsNothing(t *testing.T) {
