@@ -38,6 +38,7 @@ type call struct {
 	w      *Writer
 	within time.Duration
 	asked  atomic.Bool // the server has all it needs
+	empty  int         // events in a row that carry nothing
 
 	due atomic.Int64 // when its time to answer is over, in nanoseconds since 1970
 
@@ -109,11 +110,21 @@ func (c *call) goOn(more time.Duration) (less bool, err error) {
 	return due.Before(full), c.by(due)
 }
 
+// mostEmpty is how many events may come, one after the other, that carry neither sound
+// nor text. A server may send a few in a second while it listens.
+const mostEmpty = 1000
+
 // read returns the next event; the server's complaint is an error.
 func (c *call) read() (Event, error) {
 	e, err := c.r.Read()
-	if err != nil || e.Type != TypeError {
+	if err != nil {
 		return e, err
+	}
+	if c.empty++; c.empty > mostEmpty {
+		return e, reason("its events carry nothing, neither sound nor text; is it a Wyoming server?")
+	}
+	if e.Type != TypeError {
+		return e, nil
 	}
 	var f Failure
 	if err := e.Decode(&f); err != nil {

@@ -101,6 +101,7 @@ func readText(c *call) (Text, error) {
 				continue
 			}
 			// It is at work.
+			c.empty = 0
 			if began.IsZero() {
 				began = time.Now()
 			}

@@ -1,6 +1,8 @@
 package wyoming
 
 import (
+	"context"
+	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,55 @@ import (
 	"perch/remote"
 	"perch/voice"
 )
+
+// TestEventsThatCarryNothingAreBounded: a server that sends them as fast as it can is
+// given up while somebody still speaks, and before a sentence's time is over.
+func TestEventsThatCarryNothingAreBounded(t *testing.T) {
+	flood := func(name string, data any, payload ...byte) script {
+		return func(p *peer, _ Event) {
+			go func() { _, _ = io.Copy(io.Discard, p) }()
+			for range 10_000 {
+				p.event(name, data, payload)
+			}
+		}
+	}
+	f := Format{22050, 2, 1}
+	for name, c := range map[string]struct {
+		info   string
+		script script
+		use    func(ctx context.Context, e *Engine) error
+	}{
+		"pings to a recognizer":           {whisper, flood(TypePing, nil), hearing},
+		"sound to a recognizer":           {whisper, flood(TypeAudioChunk, f, 0, 0), hearing},
+		"empty text":                      {whisper, flood(TypeTranscriptChunk, Text{}), hearing},
+		"pings to a synthesizer":          {piper, flood(TypePing, nil), speaking},
+		"sound without a sample":          {piper, flood(TypeAudioChunk, f), speaking},
+		"beginnings of sound and no more": {piper, flood(TypeAudioStart, f), speaking},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &fake{info: c.info, script: c.script}
+				began := time.Now()
+				sentence(t, c.use(t.Context(), server.piped(t, Options{})), "carry nothing")
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+				server.done.Wait()
+			})
+		})
+	}
+}
+
+func hearing(ctx context.Context, e *Engine) error {
+	u := voice.NewUtterance()
+	time.AfterFunc(5*time.Second, u.Finish)
+	_, err := e.Recognize(ctx, u, voice.Options{})
+	return err
+}
+
+func speaking(ctx context.Context, e *Engine) error {
+	return e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil })
+}
 
 // TestSilentServersAreGivenUp: a server that takes connections and says nothing, or a
 // byte a second, is given up after ten seconds, also while it is being made ready and

@@ -119,6 +119,9 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 			if err := hear(event, s); err != nil {
 				return err
 			}
+			if event.Type == TypeAudioChunk && len(event.Payload) > 0 {
+				c.empty = 0
+			}
 		case TypeAudioStop:
 			if !streaming {
 				return nil
