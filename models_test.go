@@ -138,7 +138,8 @@ func TestEndlessModels(t *testing.T) {
 	line := func(text string) string {
 		return `{"message":{"role":"assistant","content":"` + text + `"},"done":false}` + "\n"
 	}
-	const second, noEnd, silent, none, slow = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer", "far slower than it is spoken"
+	const second, noEnd, silent, none = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer"
+	const slow = "far slower than it is spoken"
 	type row struct {
 		head, piece string
 		pause       time.Duration

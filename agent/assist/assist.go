@@ -76,8 +76,8 @@ func New(o Options) (*Brain, error) {
 		return nil, err
 	}
 	for d, standard := range map[*time.Duration]time.Duration{
-		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: remote.Patience, &o.ToolWithin: 30 * time.Second, &o.QuietFor: 20 * time.Second,
-		&o.TurnWithin: 5 * time.Minute,
+		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: remote.Patience, &o.ToolWithin: 30 * time.Second,
+		&o.QuietFor: 20 * time.Second, &o.TurnWithin: 5 * time.Minute,
 	} {
 		*d = cmp.Or(*d, standard)
 	}
