@@ -46,6 +46,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 					}
 				}()
 				time.Sleep(time.Minute)
+				synctest.Wait() // the reader rests
 				lines := from.read / len(text) * strings.Count(text, "\n")
 				if lines < 59*mostLines || lines > 67*mostLines {
 					t.Errorf("%d lines were read in a minute, want %d", lines, 60*mostLines)
