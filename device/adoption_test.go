@@ -130,7 +130,7 @@ func TestMoreThanThereAreCodesFor(t *testing.T) {
 	if without == "" {
 		t.Fatal("all have codes")
 	}
-	if robot, err := r.Replace(without); err != nil || robot.ID != without {
+	if robot, err := r.Replace(without, ""); err != nil || robot.ID != without {
 		t.Error(err)
 	}
 }

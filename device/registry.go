@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"perch/language"
 )
 
 // records is where robots are kept. PutSoon may lose the last few seconds in
@@ -35,20 +33,11 @@ var (
 	ErrToken = errors.New("wrong or missing token")
 	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
-	// ErrContested is returned by Adopt for the id of a robot by whose MAC two clients have named themselves of late.
-	ErrContested error = language.Sayf("two clients name themselves by this MAC address, and one of them may be anybody's. " +
-		"Adopt the robot by the code on its screen; where it shows none, see that the other is gone and try again ten minutes later")
-	// ErrClaimed is returned by Adopt for a robot that is adopted, where another client waits with its MAC.
-	ErrClaimed error = language.Sayf("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
-		"If you erased the robot's flash, adopt it by the code on its screen; where it shows none, --replace lets in the client that waits")
 )
 
 // visitEvery is how stale the remembered time of the last visit may get
 // before a visit with nothing new is worth a write.
 const visitEvery = 10 * time.Minute
-
-// contestLasts is how long an id adopts neither of two clients that claimed it.
-const contestLasts = 10 * time.Minute
 
 // What is kept of the tools of adopted robots, in bytes of JSON. A list that
 // exceeds that is not kept: the robot lists its tools in every talk.
@@ -94,8 +83,13 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
 		}
+		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the earlier client is not in the record
+			waits := *robot.Claim
+			waits.Contested = time.Time{}
+			robot.Claim, robot.Unlisted = &waits, true
+		}
 		r.set(robot)
-		r.kept[robot.ID] = robot.LastSeen
+		r.kept[robot.ID] = robot.lastHeard()
 	}
 	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
 		r.removeSoon(all[0])
@@ -118,7 +112,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	}
 	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
 		robot.see(c, now)
-		if !robot.Named && r.welcomes(robot, c, now) {
+		if !robot.Named && !robot.Contested() && r.welcomes(robot, c, now) {
 			robot.Named, a.Adopted = true, true
 		}
 	}
@@ -143,9 +137,9 @@ func (r *Registry) set(robot Robot) {
 // is news, or where what is kept of its visits has become stale.
 func (r *Registry) visited(robot Robot, news bool) {
 	// A clock that was set back has visits before the one that is kept.
-	if news || robot.LastSeen.Sub(r.kept[robot.ID]).Abs() > visitEvery {
+	if news || robot.lastHeard().Sub(r.kept[robot.ID]).Abs() > visitEvery {
 		r.records.PutSoon(string(robot.ID), robot)
-		r.kept[robot.ID] = robot.LastSeen
+		r.kept[robot.ID] = robot.lastHeard()
 	}
 	r.set(robot)
 }
@@ -188,14 +182,17 @@ func (r *Registry) Moved(by time.Duration) {
 // admission decides, and binds or notes the claim. Where another client comes
 // with the MAC of a robot that is bound, perhaps its owner erased its flash, and
 // perhaps somebody lies: it gets no token until the owner has spoken, also
-// where everybody may talk.
+// where everybody may talk. An adopted robot that is back ends the claims of others; a
+// stranger does not, for it need not be the robot either.
 func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
+	case robot.Adopted() && robot.Client == c.Client:
+		robot.decided()
+		r.codes.end(robot.ID)
 	case robot.Bound && robot.Client == c.Client:
-		robot.Claim = nil
-		r.codes.end(robot.ID) // another client's, whose claim this ends
 	case !robot.Bound && r.adoption == AdoptOpen:
-		robot.Client, robot.Bound, robot.Claim = c.Client, true, nil
+		robot.Client, robot.Bound = c.Client, true
+		robot.release(c.Client)
 	default:
 		robot.claim(c, now)
 		code, _ = r.codes.Give(robot.ID, c.Client, c.Address, now)
@@ -221,40 +218,78 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 
 // Adopt makes a robot its owner's own. A code binds the client that shows it,
 // also instead of the one that was bound: the owner has read it from the
-// robot itself. An id adopts the client that is bound, or, where none is, the one
-// that waits; it never replaces one by another, for anybody can claim a
-// MAC. Errors are ErrNothingToAdopt, ErrClaimed, ErrContested, ErrCode and ErrTries.
+// robot itself. An id adopts the client that has come by that name, if no other ever
+// has: anybody can claim a MAC. Errors are ErrNothingToAdopt, ErrCode, ErrTries, and a
+// ClaimError of ErrClaimed or ErrContested.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot, byCode, err := r.meant(idOrCode, now)
+	robot, client, byCode, err := r.meant(idOrCode, now)
 	switch {
 	case err != nil:
 		return Robot{}, err
-	case !byCode && !robot.Bound && !robot.Claim.Contested.IsZero() && now.Sub(robot.Claim.Contested).Abs() < contestLasts:
-		return Robot{}, ErrContested
-	case !byCode && robot.Bound && !robot.Named && robot.Claim != nil && now.Sub(robot.Claim.At).Abs() < contestLasts:
-		return Robot{}, ErrContested // who came first need not be the owner's either
-	case byCode || !robot.Bound:
-		robot.bind()
-	case robot.Named && robot.Claim != nil:
-		return Robot{}, ErrClaimed
+	case byCode:
+		robot.bind(robot.claimOf(client))
+	case robot.Adopted() && robot.Claim != nil:
+		return Robot{}, robot.claimError(ErrClaimed)
+	case robot.Contested():
+		return Robot{}, robot.claimError(ErrContested)
+	case !robot.Bound:
+		robot.bind(*robot.Claim)
 	}
 	robot.Named = true
 	return r.shown(robot), r.keepAdopted(robot)
 }
 
-// Replace binds the client that waits under a bound robot's id instead of
-// the one that is bound. Anybody may have planted it, so that the robot is a
-// stranger until it is adopted. It returns ErrNothingToAdopt where none waits.
-func (r *Registry) Replace(id ID) (Robot, error) {
+// AdoptClient is Adopt for one of the clients that claim a robot, by its Client-Id or
+// its IP address. All other claims end. Errors are ErrNothingToAdopt, and a ClaimError
+// of ErrNotAmongThem or ErrAmbiguous.
+func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	robot, known := r.robots[id]
+	if !known || robot.Forgotten() {
+		return Robot{}, ErrNothingToAdopt
+	}
+	c, err := robot.named(client)
+	switch {
+	case err != nil:
+		return Robot{}, err
+	case robot.Bound && robot.Client == c.Client:
+		robot.decided()
+	default:
+		robot.bind(c)
+	}
+	robot.Named = true
+	return r.shown(robot), r.keepAdopted(robot)
+}
+
+// Replace binds a client that waits under a bound robot's id instead of
+// the one that is bound: the one that is named as for AdoptClient, or the only one, if
+// client is empty. Anybody may have planted it, so that the robot is a stranger until
+// it is adopted. It returns ErrNothingToAdopt where none waits, a ClaimError of
+// ErrContested where several do, and the errors of AdoptClient.
+func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot := r.robots[id]
 	if !robot.Bound || robot.Claim == nil {
 		return Robot{}, ErrNothingToAdopt
 	}
-	robot.bind()
+	c, err := *robot.Claim, error(nil)
+	switch {
+	case client != "":
+		c, err = robot.named(client)
+	case len(robot.Rivals) > 0 || robot.Unlisted:
+		err = robot.claimError(ErrContested)
+	}
+	if err == nil && c.Client == robot.Client {
+		err = ErrNothingToAdopt
+	}
+	if err != nil {
+		return Robot{}, err
+	}
+	robot.bind(c)
 	robot.Named = false
 	robot.Epoch++ // and not welcomed as one that is new
 	return r.shown(robot), r.keepAdopted(robot)
@@ -272,29 +307,21 @@ func (r *Registry) keepAdopted(robot Robot) error {
 	return nil
 }
 
-// meant finds a robot by its id, its name or the code it shows. r.mu is held.
-func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, byCode bool, err error) {
+// meant finds a robot by its id, its name or the code it shows, and the client that
+// shows the code. r.mu is held.
+func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, client Client, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.look(idOrCode, now)
-		if err != nil {
-			return Robot{}, true, err
+		if err == nil && r.robots[id].Claim == nil {
+			err = ErrCode
 		}
-		robot := r.robots[id]
-		switch {
-		case robot.Claim == nil:
-			return Robot{}, true, ErrCode
-		case robot.Claim.Client != client:
-			// Another has claimed the MAC since. What the one that shows the code said
-			// of itself is not known, and comes with its next check-in.
-			robot.Claim = &Claim{Client: client}
-		}
-		return robot, true, nil
+		return r.robots[id], client, true, err
 	}
 	id, err := r.Find(idOrCode)
 	if robot, known := r.robots[id]; err == nil && known && !robot.Forgotten() {
-		return robot, false, nil
+		return robot, Client{}, false, nil
 	}
-	return Robot{}, false, ErrNothingToAdopt
+	return Robot{}, Client{}, false, ErrNothingToAdopt
 }
 
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }

@@ -18,8 +18,13 @@ type Robot struct {
 	Settings Settings `json:"settings,omitzero"`
 
 	// Claim is another client that came with this robot's MAC and waits for
-	// the owner to say that it is the same robot.
+	// the owner to say that it is the same robot: the latest to come.
 	Claim *Claim `json:"claim,omitempty"`
+	// Rivals are the other clients that wait. There are none without a Claim.
+	Rivals []Claim `json:"rivals,omitempty"`
+	// Unlisted is true where more clients have claimed this robot's MAC than are
+	// kept here.
+	Unlisted bool `json:"unlisted,omitempty"`
 
 	// What follows is of admitted check-ins: anybody can claim a MAC.
 	Board     string    `json:"board,omitempty"`
@@ -49,8 +54,8 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // of its latest check-in
-	// Contested is when last one client replaced another here: one of them lies,
-	// or has had its flash erased.
+	// Contested is set in records of versions that kept the latest claim only:
+	// when it replaced another client's.
 	Contested time.Time `json:"contested,omitzero"`
 }
 
@@ -110,46 +115,12 @@ func (r *Robot) see(c CheckIn, now time.Time) {
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }
 
-// claim notes a check-in that was not admitted, inside its claim.
-func (r *Robot) claim(c CheckIn, now time.Time) {
-	contested := time.Time{}
-	if before := r.Claim; before != nil {
-		if contested = before.Contested; before.Client != c.Client {
-			contested = now
-		}
-	}
-	r.Claim = &Claim{
-		Contested: contested, Client: c.Client, Board: c.Board, Firmware: c.Firmware, Language: c.Language, Address: c.Address, BaseURL: c.BaseURL,
-		At: now,
-	}
-	if !r.Bound {
-		if r.FirstSeen.IsZero() {
-			r.FirstSeen = now
-		}
-		r.LastSeen = now
-	}
-}
-
-// bind makes the client that waits the robot's own.
-func (r *Robot) bind() {
-	c := *r.Claim
-	r.Client, r.Bound, r.Claim = c.Client, true, nil
-	r.Board, r.Firmware, r.Language, r.Address, r.BaseURL = c.Board, c.Firmware, c.Language, c.Address, c.BaseURL
-}
-
 // news reports whether r differs from before in more than the times of visits: a
 // visit with nothing new need not be written at once.
 func (r Robot) news(before Robot) bool {
-	claims := func(r Robot) CheckIn {
+	shown := func(r Robot) CheckIn {
 		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}
 	}
-	if before.Bound != r.Bound || before.Named != r.Named || claims(before) != claims(r) || (before.Claim == nil) != (r.Claim == nil) {
-		return true
-	}
-	if r.Claim == nil {
-		return false
-	}
-	was, is := *before.Claim, *r.Claim
-	was.At, is.At, was.Contested, is.Contested = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	return was != is
+	return before.Bound != r.Bound || before.Named != r.Named || before.Unlisted != r.Unlisted || shown(before) != shown(r) ||
+		!sameClaims(before.claims(), r.claims())
 }

@@ -105,7 +105,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
-	if robot, err := r.Replace(robotA); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
+	if robot, err := r.Replace(robotA, ""); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}
 	if _, err := r.Find("hall"); err == nil {

@@ -12,7 +12,9 @@ import (
 // bounded little: so many are known at a time, so many of one machine and of one
 // network, and one that is away for 30 days is forgotten. Where there
 // are too many the one that was not seen for longest gives way, of the machine or
-// network that has too many, so that no network displaces another's robots.
+// network that has too many, so that no network displaces another's robots. One
+// that clients of several machines claim belongs to none of them, or the one that
+// came first could displace it, the others' claims with it.
 
 const (
 	mostStrangers    = 200
@@ -79,7 +81,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return gone, nil
 }
 
-// strangers are sorted: the one seen longest ago comes first. r.mu is held.
+// strangers are sorted: the one heard of longest ago comes first. r.mu is held.
 func (r *Registry) strangers() []Robot {
 	var all []Robot
 	for _, robot := range r.robots {
@@ -87,7 +89,7 @@ func (r *Registry) strangers() []Robot {
 			all = append(all, robot)
 		}
 	}
-	slices.SortFunc(all, func(a, b Robot) int { return cmp.Or(a.LastSeen.Compare(b.LastSeen), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b Robot) int { return cmp.Or(a.lastHeard().Compare(b.lastHeard()), cmp.Compare(a.ID, b.ID)) })
 	return all
 }
 
@@ -130,7 +132,7 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 	}
 	r.expires = now.Add(time.Minute)
 	for _, robot := range r.strangers() {
-		if now.Sub(robot.LastSeen) > strangersLast {
+		if now.Sub(robot.lastHeard()) > strangersLast {
 			gone = append(gone, r.removeSoon(robot))
 		}
 	}
@@ -144,11 +146,11 @@ func (r *Registry) giveWay(address string) (gone []ID) {
 	if from, known := originOf(address); known && !from.loopback {
 		var own, near []Robot
 		for _, robot := range all {
-			o, _ := originOf(robot.LastAddress())
-			if o.machine == from.machine {
+			origins := robot.origins()
+			if other := func(o origin) bool { return o.machine != from.machine }; !slices.ContainsFunc(origins, other) {
 				own = append(own, robot)
 			}
-			if o.network == from.network {
+			if other := func(o origin) bool { return o.network != from.network }; !slices.ContainsFunc(origins, other) {
 				near = append(near, robot)
 			}
 		}
@@ -166,18 +168,35 @@ func (r *Registry) giveWay(address string) (gone []ID) {
 }
 
 // mostNumerous is the stranger that gives way to another: of the machine that has
-// the most, the one that was not seen for longest.
+// the most, the one that was not heard of for longest. One that several machines claim
+// counts as that of the machine that has the fewest.
 func mostNumerous(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
 	for _, robot := range strangers {
-		o, _ := originOf(robot.LastAddress())
-		of[o.machine]++
+		for _, o := range robot.origins() {
+			of[o.machine]++
+		}
 	}
-	return slices.MaxFunc(strangers, func(a, b Robot) int { // the first of those that are equal
-		x, _ := originOf(a.LastAddress())
-		y, _ := originOf(b.LastAddress())
-		return cmp.Compare(of[x.machine], of[y.machine])
-	})
+	fewest := func(r Robot) int {
+		n := len(strangers)
+		for _, o := range r.origins() {
+			n = min(n, of[o.machine])
+		}
+		return n
+	}
+	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(fewest(a), fewest(b)) }) // the first of those that are equal
+}
+
+// origins are the machines from which clients have come with a robot's MAC, each once.
+func (r Robot) origins() []origin {
+	from, _ := originOf(r.LastAddress())
+	all := []origin{from}
+	for _, c := range r.claims() {
+		if from, _ := originOf(c.Address); !slices.ContainsFunc(all, func(o origin) bool { return o.machine == from.machine }) {
+			all = append(all, from)
+		}
+	}
+	return all
 }
 
 // origin is where a check-in came from. With IPv6 a machine is a /64 network.

@@ -46,9 +46,13 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	if robot, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrContested) || r.Trusts(robotA) {
 		t.Errorf("adopting a robot that may talk, while another claims its MAC: %+v (%v)", robot, err)
 	}
-	if robot, err := r.Adopt(string(robotA), noon.Add(10*time.Minute)); err != nil || robot.Client != device.NewClient("one") || !r.Trusts(robotA) {
+	if robot, err := r.Adopt(string(robotA), noon.Add(10*time.Minute)); !errors.Is(err, device.ErrContested) || r.Trusts(robotA) {
 		t.Errorf("ten minutes after nobody else has claimed its MAC: %+v (%v)", robot, err)
 	}
+	if robot, err := r.AdoptClient(robotA, "one"); err != nil || robot.Client != device.NewClient("one") || !r.Trusts(robotA) {
+		t.Errorf("the client that its owner names: %+v (%v)", robot, err)
+	}
+	r.CheckIn(from(robotA, "planted"), noon)
 	if _, err := r.Adopt(string(robotA), noon); !errors.Is(err, device.ErrClaimed) {
 		t.Errorf("adopting it once more: %v", err)
 	}
@@ -58,11 +62,11 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	planted := from(robotA, "planted")
 	planted.BaseURL = "http://10.9.1.66:8003"
 	r.CheckIn(planted, noon)
-	robot, err := r.Replace(robotA)
+	robot, err := r.Replace(robotA, "")
 	if err != nil || robot.Client != device.NewClient("planted") || robot.BaseURL != planted.BaseURL || r.Trusts(robotA) {
 		t.Errorf("replaced: %+v (%v), trusted %t", robot, err, r.Trusts(robotA))
 	}
-	if _, err := r.Replace(robotA); !errors.Is(err, device.ErrNothingToAdopt) {
+	if _, err := r.Replace(robotA, ""); !errors.Is(err, device.ErrNothingToAdopt) {
 		t.Errorf("replaced by nobody: %v", err)
 	}
 }
