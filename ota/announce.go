@@ -38,6 +38,9 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	s.o.Bus.Publish(r.ID, "", seen)
 	switch {
 	case a.Repeats: // it asks twice a minute until it is adopted, and that was logged
+	case r.Contested():
+		s.o.Log.Warn("more than one client names itself by the MAC address of a robot that is not adopted; perch robot list shows them",
+			"robot", r.ID, "address", c.Address)
 	case a.Token == "" && r.Bound:
 		s.o.Log.Warn("another client waits that names itself by the MAC address of a robot that is here; if you erased that robot's flash, "+
 			"adopt it by the code on its screen: perch adopt CODE", "robot", r.ID, "address", c.Address)

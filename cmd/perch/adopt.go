@@ -11,15 +11,16 @@ import (
 )
 
 func adoptCommand() *cobra.Command {
-	r, replace := &target{}, false
+	r, client, replace := &target{}, "", false
 	c := r.register(&cobra.Command{
 		Use:   "adopt ROBOT|CODE",
 		Short: "Make a robot yours, also one that waits",
 		Example: `perch robot adopt 123456
+			perch robot adopt a0b1c2d3e4f5 --client 192.168.1.40
 			perch robot adopt a0b1c2d3e4f5 --replace`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
-			body := map[string]any{"robot": args[0], "replace": replace}
+			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
 			return r.ask(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {
 					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
@@ -29,6 +30,7 @@ func adoptCommand() *cobra.Command {
 			})
 		},
 	})
+	c.Flags().StringVar(&client, "client", "", "of several clients that name themselves by ROBOT's address, the one with this Client-Id or IP address")
 	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
 		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
 	return c

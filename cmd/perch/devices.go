@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -52,7 +53,7 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	for _, d := range l.Robots {
 		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware),
 			device.Plain(d.Address), device.Plain(d.state()), d.seen())
-		for _, more := range []string{d.called(), strings.Join(d.Senses, ", "), d.advice()} {
+		for _, more := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if more != "" {
 				fmt.Fprintf(out, "              %s\n", device.Plain(more))
 			}
@@ -66,19 +67,21 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 // deviceLine is what devices shows of a robot.
 type deviceLine struct {
 	device.Settings
-	Given     device.Transport `json:"transport_given"`
-	Adopted   bool             `json:"adopted"`
-	ID        string           `json:"id"`
-	Board     string           `json:"board"`
-	Firmware  string           `json:"firmware"`
-	Address   string           `json:"address"`
-	LastSeen  time.Time        `json:"last_seen"`
-	Waiting   string           `json:"waiting"`
-	Code      string           `json:"code"`
-	Claimed   bool             `json:"claimed"`
-	Connected bool             `json:"connected"`
-	State     string           `json:"state"`
-	Senses    []string         `json:"senses"`
+	Given     device.Transport  `json:"transport_given"`
+	Adopted   bool              `json:"adopted"`
+	ID        string            `json:"id"`
+	Board     string            `json:"board"`
+	Firmware  string            `json:"firmware"`
+	Address   string            `json:"address"`
+	LastSeen  time.Time         `json:"last_seen"`
+	Waiting   string            `json:"waiting"`
+	Code      string            `json:"code"`
+	Claimed   bool              `json:"claimed"`
+	Claimants []device.Claimant `json:"claimants,omitempty"`
+	Unlisted  bool              `json:"unlisted,omitempty"`
+	Connected bool              `json:"connected"`
+	State     string            `json:"state"`
+	Senses    []string          `json:"senses"`
 }
 
 func (d deviceLine) seen() string { return d.LastSeen.Local().Format(time.DateTime) }
@@ -103,6 +106,8 @@ func (d deviceLine) advice() string {
 	switch {
 	case d.Claimed:
 		return fmt.Sprintf("%s: perch adopt CODE, or perch adopt --replace %s", d.Waiting, d.ID)
+	case len(d.Claimants) > 0:
+		return fmt.Sprintf("waits: %s: perch adopt CODE, or perch adopt %s --client CLIENT-ID", d.Waiting, d.ID)
 	case d.Waiting != "" && d.Code != "":
 		return fmt.Sprintf("waits: %s: perch adopt %s, or the code it shows, %s", d.Waiting, d.ID, d.Code)
 	case d.Waiting != "":
@@ -113,4 +118,29 @@ func (d deviceLine) advice() string {
 		return fmt.Sprintf("it uses %s from its next boot on: perch robot reboot %s, or switch it off and on", d.Transport, d.ID)
 	}
 	return ""
+}
+
+// claims are the clients that name themselves by a robot's MAC, a line each.
+func (d deviceLine) claims() (lines []string) {
+	for _, c := range d.Claimants {
+		line := fmt.Sprintf("claimed by %s from %s, seen %s", claimantID(c), cmp.Or(c.Address, "an unknown address"), c.At.Local().Format(time.DateTime))
+		switch {
+		case c.Bound && d.Adopted:
+			line += ", adopted"
+		case c.Bound:
+			line += ", came first"
+		}
+		lines = append(lines, line)
+	}
+	if d.Unlisted {
+		lines = append(lines, "claimed by others that are no longer listed")
+	}
+	return lines
+}
+
+func claimantID(c device.Claimant) string {
+	if c.Client == "" {
+		return "a client without a Client-Id"
+	}
+	return "Client-Id " + c.Client
 }

@@ -112,12 +112,16 @@ func rebootCommand() *cobra.Command {
 
 // write shows a robot, a line for each thing that is known of it.
 func (d deviceLine) write(out io.Writer) {
-	writeLines(out, [][2]string{
+	lines := [][2]string{
 		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
 		{"transport", string(d.Transport)},
 		{"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.seen()}, {"state", d.state()},
 		{"senses", strings.Join(d.Senses, ", ")}, {"note", strings.TrimSpace(d.advice())},
-	})
+	}
+	for _, claim := range d.claims() {
+		lines = append(lines, [2]string{"", claim})
+	}
+	writeLines(out, lines)
 }
 
 // writeLines shows values, each under its name, where there is one.

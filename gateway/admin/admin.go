@@ -33,7 +33,9 @@ type registry interface {
 	Code(r device.Robot, now time.Time) string
 	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
-	Replace(id device.ID) (device.Robot, error)
+	// AdoptClient adopts one of several clients that claim a robot, by its Client-Id or address.
+	AdoptClient(id device.ID, client string) (device.Robot, error)
+	Replace(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 	ForgetStrangers() ([]device.ID, error)
 }
@@ -171,20 +173,24 @@ type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
 	device.Settings
-	Character string             `json:"character"`                 // the id of it
-	Given     device.Transport   `json:"transport_given,omitempty"` // at its last boot
-	Board     string             `json:"board,omitempty"`
-	Firmware  string             `json:"firmware,omitempty"`
-	Address   string             `json:"address,omitempty"`
-	BaseURL   string             `json:"base_url,omitempty"`
-	FirstSeen time.Time          `json:"first_seen"`
-	LastSeen  time.Time          `json:"last_seen"`
-	Adopted   bool               `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
-	Waiting   string             `json:"waiting,omitempty"` // why it waits for its owner
-	Claimed   bool               `json:"claimed,omitempty"` // another client waits to replace the one that is bound
-	Code      string             `json:"code,omitempty"`    // that it shows
-	Connected bool               `json:"connected"`         // it can be reached
-	Talking   bool               `json:"talking"`           // its channel is open
+	Character string           `json:"character"`                 // the id of it
+	Given     device.Transport `json:"transport_given,omitempty"` // at its last boot
+	Board     string           `json:"board,omitempty"`
+	Firmware  string           `json:"firmware,omitempty"`
+	Address   string           `json:"address,omitempty"`
+	BaseURL   string           `json:"base_url,omitempty"`
+	FirstSeen time.Time        `json:"first_seen"`
+	LastSeen  time.Time        `json:"last_seen"`
+	Adopted   bool             `json:"adopted"`           // by its owner, by name; any other may talk, and nothing else
+	Waiting   string           `json:"waiting,omitempty"` // why it waits for its owner
+	Claimed   bool             `json:"claimed,omitempty"` // it is adopted, and another client waits with its MAC
+	// Claimants are all clients that name themselves by its MAC, if there are several. If
+	// nobody has adopted any of them, the board, firmware and address above are empty.
+	Claimants []device.Claimant  `json:"claimants,omitempty"`
+	Unlisted  bool               `json:"unlisted,omitempty"` // there were more claimants
+	Code      string             `json:"code,omitempty"`     // that it shows
+	Connected bool               `json:"connected"`          // it can be reached
+	Talking   bool               `json:"talking"`            // its channel is open
 	State     agent.Shown        `json:"state"`
 	Emotion   string             `json:"emotion"`
 	Status    *event.RobotStatus `json:"status,omitempty"` // as it last reported itself
@@ -242,18 +248,19 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 		Senses: d.o.Senses(r.ID, now),
 	}
 	switch {
+	case r.Contested():
+		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
+		shown.Board, shown.Firmware, shown.Address, shown.BaseURL, shown.Code = "", "", "", "", "" // any of them may be a stranger's
+		shown.Waiting = "more than one client names itself by its MAC address; adopt it by the code on its screen, or name the client that is yours"
 	case r.Claim != nil && r.Bound:
 		shown.Claimed = true
+		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
 		shown.Code = "" // its owner is to read it from the robot, for here it may be anybody's
 		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address +
 			"; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
-		if !r.Claim.Contested.IsZero() {
-			shown.Code = "" // the latest to come need not be the robot
-			shown.Waiting = "two clients name themselves by its MAC address; adopt it by the code on its screen"
-		}
 	}
 	if status, known := d.o.Talk.Status(r.ID); known {
 		shown.Status = &status
@@ -265,20 +272,24 @@ func (d *Door) show(r device.Robot, now time.Time) Device {
 }
 
 // adopt adopts a robot. If a client replaces another, the channel of the one
-// before is closed. replace takes the client that waits instead of the one
-// that is bound, which an id alone does not.
-func (d *Door) adopt(ctx context.Context, idOrCode string, replace bool) (device.Robot, error) {
+// before is closed. client names one of several that claim the robot; empty names
+// none. replace lets in the client that waits instead of the one that is bound, which
+// an id alone does not.
+func (d *Door) adopt(ctx context.Context, idOrCode, client string, replace bool) (device.Robot, error) {
 	before := map[device.ID]device.Client{}
 	for _, r := range d.o.Robots.List() {
 		before[r.ID] = r.Client
 	}
 	adopt := func() (device.Robot, error) { return d.o.Robots.Adopt(idOrCode, time.Now()) }
-	if replace {
+	if replace || client != "" {
 		id, err := d.o.Robots.Find(idOrCode)
 		if err != nil {
 			return device.Robot{}, err
 		}
-		adopt = func() (device.Robot, error) { return d.o.Robots.Replace(id) }
+		adopt = func() (device.Robot, error) { return d.o.Robots.AdoptClient(id, client) }
+		if replace {
+			adopt = func() (device.Robot, error) { return d.o.Robots.Replace(id, client) }
+		}
 	}
 	robot, err := adopt()
 	if err == nil && before[robot.ID] != robot.Client {

@@ -52,8 +52,8 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.characterRoutes(r.Group("/api/v1", door.Limit(mostManifest)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
-			Robot, Code string
-			Replace     bool
+			Robot, Code, Client string
+			Replace             bool
 		}
 		if err := c.ShouldBindJSON(&b); err != nil {
 			return nil, unreadable(err)
@@ -61,7 +61,10 @@ func (d *Door) Routes(r gin.IRouter) {
 		if (b.Robot == "") == (b.Code == "") {
 			return nil, door.BadBody("either robot or code is needed")
 		}
-		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), b.Replace)
+		if b.Code != "" && b.Client != "" {
+			return nil, door.BadBody("client goes with robot; a code names its client by itself")
+		}
+		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), strings.TrimSpace(b.Client), b.Replace)
 		return d.show(robot, time.Now()), err
 	}))
 	api.GET("/notifications", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Notices(time.Now()), nil }))
@@ -475,6 +478,7 @@ func fault(err error) error {
 		{Err: device.ErrNothingToAdopt, Word: "nothing_to_adopt", HTTP: http.StatusNotFound},
 		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
 		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
+		{Err: device.ErrAmbiguous, Word: "contested", HTTP: http.StatusConflict},
 		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
 		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},

@@ -39,6 +39,8 @@ type registry interface {
 	// is a stranger: a number here, not a device.
 	Trusts(id device.ID) bool
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
+	// AdoptClient adopts one of several clients that claim a robot, by its Client-Id or address.
+	AdoptClient(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 }
 

@@ -21,6 +21,7 @@ type request struct {
 	Transaction json.RawMessage `json:"transaction"`
 	Robot       string          `json:"robot"`
 	Code        string          `json:"code"`
+	Client      string          `json:"client"` // of several that claim the robot, the one to adopt
 
 	// Of an image.
 
@@ -48,7 +49,8 @@ type listedRobot struct {
 	State     agent.Shown `json:"agent_state"`
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`
-	Waiting   bool        `json:"waiting"` // for its owner to adopt it
+	Waiting   bool        `json:"waiting"`             // for its owner to adopt it
+	Contested bool        `json:"contested,omitempty"` // several clients claim it; board and firmware are empty
 }
 
 // parseRequest reads a request: a JSON object, or a text that stands for what
@@ -122,7 +124,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 func (h *hub) respond(verb string, r request, data any, err error) {
 	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
 	if err != nil {
-		answer = response{Transaction: r.Transaction, Status: "error", Error: device.Clip(err.Error(), 300)}
+		answer.Status, answer.Error = "error", device.Clip(err.Error(), 300)
 		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "err", answer.Error)
 	}
 	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)
@@ -148,8 +150,7 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		n, err = h.o.Notifier.Notify(n)
 		return map[string]string{"id": n.ID}, err
 	case "adopt":
-		robot, err := h.o.Robots.Adopt(r.names(text), time.Now())
-		return map[string]device.ID{"robot": robot.ID}, err
+		return h.adopt(r, text)
 	case "firmware":
 		version, err := h.o.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
 		return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, err
@@ -168,6 +169,26 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 		return map[string]device.ID{"robot": id}, nil
 	}
 	return nil, nil // a restart, which follows the answer
+}
+
+// adopt adopts a robot. A refusal because several clients claim it lists them.
+func (h *hub) adopt(r request, text string) (data any, err error) {
+	var robot device.Robot
+	switch {
+	case r.Client != "" && r.Robot == "":
+		return nil, errors.New("client goes with robot: the one names which of several clients that claim the other is adopted")
+	case r.Client != "":
+		var id device.ID
+		if id, err = h.o.Robots.Find(r.Robot); err == nil {
+			robot, err = h.o.Robots.AdoptClient(id, r.Client)
+		}
+	default:
+		robot, err = h.o.Robots.Adopt(r.names(text), time.Now())
+	}
+	if several, is := errors.AsType[*device.ClaimError](err); is {
+		return map[string]any{"claimants": several.Claimants, "unlisted": several.Unlisted}, several.Err
+	}
+	return map[string]device.ID{"robot": robot.ID}, err
 }
 
 // names is the robot, or the code, that a request is about.
@@ -198,9 +219,13 @@ func (h *hub) list() (list []listedRobot, more int) {
 			}
 		}
 		state := h.o.Board.Robot(r.ID)
+		if r.Contested() {
+			r.Board, r.Firmware = "", ""
+		}
 		list = append(list, listedRobot{
 			ID: r.ID, MAC: r.ID.MAC(), Name: r.Settings.Name, Board: r.Board, Firmware: r.Firmware, Connected: state.Online,
 			State: state.At(time.Now()), LastSeen: r.LastSeen.UTC(), Adopted: adopted, Waiting: r.Claim != nil,
+			Contested: r.Contested(),
 		})
 	}
 	return list, max(strangers-mostStrangers, 0)

@@ -101,9 +101,19 @@ func (r ownedRobots) Configure(id device.ID, c device.Change) (device.Robot, err
 	return robot, nil
 }
 
+// Adopt is Registry.Adopt. The client that was there in the robot's place is disconnected.
 func (r ownedRobots) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
+	return r.adopt(func() (device.Robot, error) { return r.Registry.Adopt(idOrCode, now) })
+}
+
+// AdoptClient is Registry.AdoptClient, as Adopt.
+func (r ownedRobots) AdoptClient(id device.ID, client string) (device.Robot, error) {
+	return r.adopt(func() (device.Robot, error) { return r.Registry.AdoptClient(id, client) })
+}
+
+func (r ownedRobots) adopt(adopt func() (device.Robot, error)) (device.Robot, error) {
 	before := r.List()
-	robot, err := r.Registry.Adopt(idOrCode, now)
+	robot, err := adopt()
 	if err != nil {
 		return robot, err
 	}
@@ -137,8 +147,8 @@ func (r ownedRobots) CheckIn(c device.CheckIn, now time.Time) (device.Robot, dev
 	return robot, a
 }
 
-func (r ownedRobots) Replace(id device.ID) (device.Robot, error) {
-	robot, err := r.Registry.Replace(id)
+func (r ownedRobots) Replace(id device.ID, client string) (device.Robot, error) {
+	robot, err := r.Registry.Replace(id, client)
 	if err == nil { // until it is adopted it is another robot, of which nothing is known
 		err = r.removed(id)
 	}
