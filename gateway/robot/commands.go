@@ -62,7 +62,7 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	if err := s.keep(id, c); err != nil {
 		return false, err
 	}
-	if s.tellsNow(id) {
+	if c.Thing == commandSay && s.tellsNow(id) { // an alert would have been shown
 		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})

@@ -335,8 +335,14 @@ func (k *link) set(t *mqttTalk) {
 	k.talk = t
 }
 
-// send sends a message outside any talk.
-func (k *link) send(m xiaozhi.ToRobot) error { return k.conn.Send(xiaozhi.AppendToRobot(nil, "", m)) }
+// send sends a message outside any talk. It wraps ErrOffline where the connection
+// has broken, which is seen here before the connection is given up.
+func (k *link) send(m xiaozhi.ToRobot) error {
+	if err := k.conn.Send(xiaozhi.AppendToRobot(nil, "", m)); err != nil {
+		return fmt.Errorf("%w: %w", ErrOffline, err)
+	}
+	return nil
+}
 
 // sendRPC sends a request to the robot's tools, in its talk where it is in one.
 func (k *link) sendRPC(r xiaozhi.Request) error {

@@ -3,8 +3,10 @@ package robot
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -12,9 +14,11 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/door"
 	"perch/gateway/robot/udp"
 	"perch/perception"
 	"perch/store/storetest"
@@ -266,5 +270,34 @@ func TestBetweenTalks(t *testing.T) {
 	awaitEvent[event.RobotDisconnected](t, events)
 	if err := s.Reboot(t.Context(), robotID); err == nil {
 		t.Error("a robot that is gone can be rebooted")
+	}
+}
+
+// TestCommandsToABrokenConnection: while a robot's MQTT connection is broken and not yet
+// given up, each command to it fails as with a closed channel, and a message is kept.
+func TestCommandsToABrokenConnection(t *testing.T) {
+	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
+	r := dial(t, address)
+	await[xiaozhi.ToMCP](r)
+	k := s.linkOf(robotID)
+	k.conn.Close()
+	awaitEvent[event.RobotDisconnected](t, events)
+	tool := device.Tool{Name: "self.light.on", Schema: device.Schema{Type: "object"}}
+	k.toolbox = newToolbox([]device.Tool{tool}, newMemoryLimit(mostToolBytes), k.sendRPC)
+	s.mu.Lock()
+	s.links[robotID] = k // as before the end was noticed
+	s.mu.Unlock()
+	for name, err := range map[string]error{
+		"reboot":   s.Reboot(t.Context(), robotID),
+		"feel":     s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}),
+		"announce": s.Announce(t.Context(), robotID, notice.Announcement{ID: "n", Text: "The post is here."}),
+		"call":     func() error { _, err := s.Call(t.Context(), robotID, tool.Name, nil); return err }(),
+	} {
+		if fault, is := errors.AsType[*door.Fault](err); !is || fault.Code() != "robot_offline" || fault.Status() != http.StatusConflict {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if queued, err := s.Alert(t.Context(), robotID, "Perch", "The post is here.", ""); err != nil || !queued {
+		t.Errorf("alert: queued %t, %v", queued, err)
 	}
 }
