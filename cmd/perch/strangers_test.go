@@ -217,7 +217,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &waits); err != nil || status != http.StatusOK || len(waits.Activation.Code) != 6 {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
-	h.command("adopt a0b1c2d3e4f5", 1, "two clients name themselves by this MAC address")
+	h.command("adopt a0b1c2d3e4f5", 1, "more than one client names itself by this MAC address")
 	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}
