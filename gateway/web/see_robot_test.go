@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/device"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -25,6 +27,27 @@ func seeAdoption(t *testing.T, c *chromium) {
 	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
 	b.sees("[data-test=robot-" + guest + "]")
 	b.lacks("[data-test=waiting-" + guest + "]")
+}
+
+// seeTwoClients: of two clients that claim a robot, its owner adopts one by a click.
+func seeTwoClients(t *testing.T, c *chromium) {
+	cfg := appliancetest.Config()
+	cfg.Adoption = "code"
+	h := appliancetest.Start(t, cfg, t.TempDir())
+	for client, address := range map[string]string{"a-stranger": "192.168.1.66", "the-robot": "192.168.1.40"} {
+		h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient(client), Address: address, BaseURL: h.URL("")}, time.Now().Add(-time.Hour))
+	}
+	b := c.browse(t)
+	b.open(local(h))
+	for _, text := range []string{"192.168.1.66", "a-stranger", "192.168.1.40", "the-robot"} {
+		b.says("[data-test=waiting-"+guest+"]", text)
+	}
+	b.axe("two clients of a robot")
+	b.click("[data-test=waiting-" + guest + "] [data-test='adopt-client-the-robot']")
+	b.sees("[data-test=robot-" + guest + "]")
+	if robot, err := h.Robots.Get(guest); err != nil || robot.Client != device.NewClient("the-robot") || !robot.Adopted() {
+		t.Errorf("adopted is %+v (%v)", robot, err)
+	}
 }
 
 // called is an observation: one of a robot's tools is called.

@@ -15,6 +15,7 @@ func TestPage(t *testing.T) {
 		"lockout":               seeLockout,
 		"logging out":           seeLoggingOut,
 		"a robot is adopted":    seeAdoption,
+		"one of two clients":    seeTwoClients,
 		"a robot":               seeRobot,
 		"a mood":                seeMood,
 		"two owners of a robot": seeTwoSettings,

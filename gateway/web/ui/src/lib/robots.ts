@@ -20,6 +20,7 @@ export interface Device {
   adopted: boolean;
   waiting?: string;
   claimed?: boolean;
+  claimants?: Claimant[];
   code?: string;
   connected: boolean;
   talking: boolean;
@@ -28,6 +29,14 @@ export interface Device {
   senses?: string[];
   tools?: string[];
   status?: Status;
+}
+
+// Claimant is a client that names itself by a robot's MAC: device.Claimant.
+export interface Claimant {
+  client: string; // its Client-Id; empty where it sends none
+  address: string;
+  at: string;
+  bound: boolean;
 }
 
 // nameOf is what a robot is called by.

@@ -1,14 +1,15 @@
 // A robot that waits for its owner: adopted by one click where nobody else claims to
-// be it, and by the code on its screen where somebody does.
+// be it, and by the code on its screen, or by a choice among those who do, where
+// somebody does.
 
 import { css, html, nothing } from "lit";
 import { send } from "../lib/api.js";
 import { icon } from "../lib/icons.js";
-import { nameOf, type Device } from "../lib/robots.js";
+import { nameOf, type Claimant, type Device } from "../lib/robots.js";
 import { ask } from "../lib/ui.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
-import { catalogue } from "../lib/words.js";
+import { catalogue, clock } from "../lib/words.js";
 
 const say = catalogue("home");
 
@@ -23,6 +24,7 @@ export class Waiting extends Spoken {
     article { background: var(--surface); border: 1px solid var(--accent); border-radius: 18px; box-shadow: var(--shadow); padding: 1.1rem; display: grid; gap: 0.7rem; }
     h3 { display: flex; gap: 0.6rem; align-items: center; font-size: 1.1rem; } .icon { color: var(--accent); flex: none; }
     .code { font-size: 1.35rem; letter-spacing: 0.12em; font-weight: 650; }
+    .client { align-items: center; } .client bdi { overflow-wrap: anywhere; }
     form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }
   `];
 
@@ -42,9 +44,18 @@ export class Waiting extends Spoken {
     if (yes) this.wish({ robot: this.device.id, replace: true });
   }
 
+  // choice is one of several clients, which its owner may name as the robot.
+  private choice(c: Claimant) {
+    const text = [c.address, clock(c.at), c.client].filter(Boolean).join(" · ");
+    return html`<div class="row client"><bdi class="small grow">${text}</bdi>
+      <p-button data-test="adopt-client-${c.client || c.address}" label="${say("adopt")}: ${text}" ?busy=${this.busy}
+        @click=${() => this.wish({ robot: this.device.id, client: c.client || c.address })}>${say("adopt")}</p-button></div>`;
+  }
+
   render() {
     const d = this.device;
-    const contested = !d.claimed && !d.code;
+    const several = d.claimants ?? [];
+    const contested = !d.claimed && several.length > 0;
     return html`<article data-test="waiting-${d.id}">
       <h3>${icon("robot")}<bdi>${nameOf(d)}</bdi></h3>
       <p class="small muted"><bdi>${[d.board, d.firmware, d.address].filter(Boolean).join(" · ")}</bdi></p>
@@ -52,8 +63,9 @@ export class Waiting extends Spoken {
         ? html`<p>${d.claimed ? say("claimed", { name: nameOf(d) }) : say("contested")}</p>
             <form @submit=${this.byCode}><p-field label=${say("code")}><input inputmode="numeric" autocomplete="one-time-code" required maxlength="12" data-test="code"></p-field>
               <p-button kind="main" type="submit" data-test="adopt-code" ?busy=${this.busy}>${say("adopt")}</p-button></form>
-            ${d.claimed ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
-        : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${say("shows", { code: d.code ?? "" })} role="text">${d.code}</span>
+            ${several.filter((c) => !(d.claimed && c.bound)).map((c) => this.choice(c))}
+            ${d.claimed && several.length === 2 ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
+        : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${d.code ? say("shows", { code: d.code }) : nothing} role="text">${d.code}</span>
             <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.wish({ robot: d.id })}>${say("adopt")}</p-button></div>`}
     </article>`;
   }
