@@ -30,7 +30,7 @@ func adoptCommand() *cobra.Command {
 			})
 		},
 	})
-	c.Flags().StringVar(&client, "client", "", "of several clients that name themselves by ROBOT's address, the one with this Client-Id or IP address")
+	c.Flags().StringVar(&client, "client", "", "`ID`, a Client-Id or an IP address, of the one to adopt where several clients name themselves by ROBOT's address")
 	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
 		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
 	return c
