@@ -31,7 +31,8 @@ func TestAnIDAdoptsNoneOfTwo(t *testing.T) {
 				t.Fatalf("%s: after %d days the id adopts %+v (%v)", adoption, days, robot.Client, err)
 			}
 		}
-		if robot, err := r.AdoptClient(robotA, "192.168.1.40"); err != nil || robot.Client != device.NewClient("robot") || robot.Address != "192.168.1.40" ||
+		if robot, err := r.AdoptClient(robotA, "192.168.1.40"); err != nil || robot.Client != device.NewClient("robot") ||
+			robot.Address != "192.168.1.40" ||
 			!r.Trusts(robotA) || robot.Claimants()[0].Address != "192.168.1.40" || len(robot.Claimants()) != 1 {
 			t.Errorf("%s: by its address: %+v (%v)", adoption, robot, err)
 		}
@@ -154,7 +155,8 @@ func TestAClientOfAnAdoptedRobot(t *testing.T) {
 		t.Errorf("replaced: %+v (%v)", robot, err)
 	}
 	r.CheckIn(claimOf(robotA, "one", "192.168.1.40"), noon)
-	if robot, err := r.AdoptClient(robotA, "erased"); err != nil || robot.Client != device.NewClient("erased") || !r.Trusts(robotA) || robot.Claim != nil {
+	if robot, err := r.AdoptClient(robotA, "erased"); err != nil || robot.Client != device.NewClient("erased") ||
+		!r.Trusts(robotA) || robot.Claim != nil {
 		t.Errorf("named: %+v (%v)", robot, err)
 	}
 }
@@ -166,7 +168,8 @@ func TestNoMachineDisplacesARobotThatItClaims(t *testing.T) {
 	r.CheckIn(claimOf(robotA, "stranger", "192.168.1.66"), noon)
 	r.CheckIn(claimOf(robotA, "robot", "192.168.1.40"), noon)
 	for n := range 400 {
-		r.CheckIn(claimOf(device.ID(fmt.Sprintf("0000000%05x", n+1)), "", fmt.Sprintf("192.168.1.%d", 66+n%8)), noon.Add(time.Duration(n)*time.Second))
+		r.CheckIn(claimOf(device.ID(fmt.Sprintf("0000000%05x", n+1)), "", fmt.Sprintf("192.168.1.%d", 66+n%8)),
+			noon.Add(time.Duration(n)*time.Second))
 	}
 	r.CheckIn(claimOf(robotA, "stranger", "192.168.1.66"), noon.Add(time.Hour))
 	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); !errors.Is(err, device.ErrContested) {
@@ -177,7 +180,8 @@ func TestNoMachineDisplacesARobotThatItClaims(t *testing.T) {
 // TestClaimsOfAnEarlierVersion: it kept the latest only, and that there was another.
 func TestClaimsOfAnEarlierVersion(t *testing.T) {
 	kept := newTable()
-	kept.PutSoon(string(robotA), device.Robot{ID: robotA, LastSeen: noon, Claim: &device.Claim{Client: device.NewClient("last"), Contested: noon}})
+	kept.PutSoon(string(robotA), device.Robot{ID: robotA, LastSeen: noon,
+		Claim: &device.Claim{Client: device.NewClient("last"), Contested: noon}})
 	r := device.NewRegistry(key, device.AdoptCode, kept)
 	if _, err := r.Adopt(string(robotA), noon.Add(time.Hour)); !errors.Is(err, device.ErrContested) {
 		t.Errorf("the id adopts (%v)", err)

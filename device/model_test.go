@@ -66,7 +66,8 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 		kept := newTable()
 		adoption := rapid.SampledFrom([]device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk}).Draw(t, "adoption")
 		r := device.NewRegistry(key, adoption, kept)
-		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, named: map[device.ID]bool{}, issued: map[string]holder{}, codes: map[string]given{},
+		m := &model{epoch: map[device.ID]int{}, bound: map[device.ID]*device.Client{}, named: map[device.ID]bool{},
+			issued: map[string]holder{}, codes: map[string]given{},
 			current: map[device.ID]string{}}
 		ids, clients := []device.ID{robotA, robotB}, []string{"", "one", "two"}
 		now := noon

@@ -20,7 +20,8 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			h := open(t, c, data)
 			h.Robots.Welcome(time.Time{})
 			comes := func(client, address string, ago time.Duration) {
-				h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
+				h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Client: device.NewClient(client),
+					Board: "m5stack-stack-chan", Firmware: "1.2.4",
 					Address: address, BaseURL: h.URL("")}, time.Now().Add(-ago))
 			}
 			comes("a-stranger", "192.168.1.66", 2*time.Hour)
@@ -32,7 +33,8 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			if strings.Contains(first, "192.168.1.") {
 				t.Errorf("one of the two is shown as the robot: %s", first)
 			}
-			refused := []string{"more than one client names itself by this MAC address", `"a-stranger" from 192.168.1.66 at 20`, `"the-robot" from 192.168.1.40 at 20`}
+			refused := []string{"more than one client names itself by this MAC address", `"a-stranger" from 192.168.1.66 at 20`,
+				`"the-robot" from 192.168.1.40 at 20`}
 			h.command("adopt a0b1c2d3e4f5", 1, refused...)
 			h.Stop()
 			h = open(t, c, data)

@@ -123,7 +123,8 @@ func (d deviceLine) advice() string {
 // claims are the clients that name themselves by a robot's MAC, a line each.
 func (d deviceLine) claims() (lines []string) {
 	for _, c := range d.Claimants {
-		line := fmt.Sprintf("claimed by %s from %s, seen %s", claimantID(c), cmp.Or(c.Address, "an unknown address"), c.At.Local().Format(time.DateTime))
+		line := fmt.Sprintf("claimed by %s from %s, seen %s", claimantID(c), cmp.Or(c.Address, "an unknown address"),
+			c.At.Local().Format(time.DateTime))
 		switch {
 		case c.Bound && d.Adopted:
 			line += ", adopted"

@@ -158,7 +158,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "devices/ffffffffffff", "", 400, `"bad_robot_id"`, ""},
 		{"GET", "devices/020000000001", "", 404, `"unknown_robot"`, ""},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":"hello"}`, 202, `{"ok":true,"queued":false}`, "say a0b1c2d3e4f5 hello"},
-		{"POST", "devices/A0:B1:C2:D3:E4:F5/say", `{"text":"` + long[1:] + `"}`, 202, `{"ok":true,"queued":false}`, "say a0b1c2d3e4f5 " + long[1:]},
+		{"POST", "devices/A0:B1:C2:D3:E4:F5/say", `{"text":"` + long[1:] + `"}`, 202, `{"ok":true,"queued":false}`,
+			"say a0b1c2d3e4f5 " + long[1:]},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":"` + long + `"}`, 400, `"bad_body"`, ""},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{"text":""}`, 400, `"bad_body"`, ""},
 		{"POST", "devices/a0b1c2d3e4f5/say", `{}`, 400, `"bad_body"`, ""},
@@ -286,7 +287,8 @@ func TestACodeThatMayBeAnybodys(t *testing.T) {
 		t.Errorf("a robot alone is shown with the code %q, not %q", got.Code, a.Code)
 	}
 	h.visit(t, robotA, "planted")
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != "" || !strings.Contains(got.Waiting, "by the code on its screen") {
+	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != "" || !strings.Contains(got.Waiting,
+		"by the code on its screen") {
 		t.Errorf("two are shown as %+v", got)
 	}
 }
@@ -307,12 +309,14 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			time.Sleep(11 * time.Minute)
 			comes("a-stranger", "192.168.1.66")
 			status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`)
-			for _, part := range []string{`"contested"`, "a-stranger", "192.168.1.66", "the-robot", "192.168.1.40", "2000-01-01T00:00:00Z", "2000-01-01T00:11:00Z"} {
+			for _, part := range []string{`"contested"`, "a-stranger", "192.168.1.66", "the-robot", "192.168.1.40",
+				"2000-01-01T00:00:00Z", "2000-01-01T00:11:00Z"} {
 				if status != http.StatusConflict || !strings.Contains(answer, part) {
 					t.Errorf("the answer does not have %s: %d %s", part, status, answer)
 				}
 			}
-			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "" || got.Board != "" || got.Adopted || len(got.Claimants) != 2 {
+			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "" || got.Board != "" ||
+				got.Adopted || len(got.Claimants) != 2 {
 				t.Errorf("it is shown as %+v", got)
 			}
 			for body, want := range map[string]int{
@@ -328,7 +332,8 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 				t.Errorf("%s: %d %s", named, status, answer)
 			}
 			comes("a-stranger", "192.168.1.66")
-			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "192.168.1.40" || !got.Claimed || len(got.Claimants) != 2 ||
+			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "192.168.1.40" || !got.Claimed ||
+				len(got.Claimants) != 2 ||
 				got.Claimants[0].Address != "192.168.1.40" || got.Claimants[1].Address != "192.168.1.66" {
 				t.Errorf("adopted, it is shown as %+v", got)
 			}

@@ -39,7 +39,8 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			if err != nil || answer.Status != "error" || h.registry.Trusts(contested) {
 				t.Errorf("%s is answered %+v (%v), adopted: %t", body, answer, err, h.registry.Trusts(contested))
 			}
-			for _, part := range []string{`"client":"a-stranger"`, `"client":"the-robot"`, `"address":"192.168.1.66"`, `"address":"192.168.1.40"`, `"at":"2`} {
+			for _, part := range []string{`"client":"a-stranger"`, `"client":"the-robot"`, `"address":"192.168.1.66"`,
+				`"address":"192.168.1.40"`, `"at":"2`} {
 				if !strings.Contains(string(list), part) {
 					t.Errorf("%s: the answer does not have %s: %s", body, part, list)
 				}
@@ -51,7 +52,8 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 		if answer := ask(`{"robot":"020000000001","client":"the-robot"}`); answer.Status != "ok" || !h.registry.Trusts(contested) {
 			t.Errorf("the one that is named: %+v", answer)
 		}
-		if robot, err := h.registry.Get(contested); err != nil || robot.Client != device.NewClient("the-robot") || robot.Address != "192.168.1.40" {
+		if robot, err := h.registry.Get(contested); err != nil || robot.Client != device.NewClient("the-robot") ||
+			robot.Address != "192.168.1.40" {
 			t.Errorf("adopted is %+v (%v)", robot, err)
 		}
 	})

@@ -35,7 +35,8 @@ func seeTwoClients(t *testing.T, c *chromium) {
 	cfg.Adoption = "code"
 	h := appliancetest.Start(t, cfg, t.TempDir())
 	for client, address := range map[string]string{"a-stranger": "192.168.1.66", "the-robot": "192.168.1.40"} {
-		h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient(client), Address: address, BaseURL: h.URL("")}, time.Now().Add(-time.Hour))
+		h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient(client), Address: address, BaseURL: h.URL("")},
+			time.Now().Add(-time.Hour))
 	}
 	b := c.browse(t)
 	b.open(local(h))
