@@ -23,7 +23,6 @@ import (
 
 const (
 	cookieName = "perch_session"
-	epochKey   = "page-sessions"
 	// goodFor is how long a session lasts that nobody ends.
 	goodFor = 30 * 24 * time.Hour
 	// linkGoodFor is how long a one-time link may be used.
@@ -101,7 +100,7 @@ func (d *Door) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 		good := hmac.Equal(d.sign(signed), value[len(signed):])
 		ended = d.ended
 		d.mu.Unlock()
-		if good && d.o.Now().Sub(began) < goodFor {
+		if age := d.o.Now().Sub(began); good && age >= 0 && age < goodFor {
 			return ended, true
 		}
 	}
@@ -120,7 +119,7 @@ func (d *Door) endAll() error {
 		_ = c.Conn.Close() // its owner's next read or write fails
 	}
 	clear(d.conns)
-	if err := d.o.Kept.Put(epochKey, d.epoch); err != nil {
+	if err := d.o.KeepEpoch(d.epoch); err != nil {
 		return fmt.Errorf("end the sessions for good: %w", err)
 	}
 	return nil
@@ -154,34 +153,37 @@ func (c *sessionConn) Close() error {
 	return c.Conn.Close()
 }
 
-// link is a link that lets in once.
+// link is a link that lets in once, for a time by the clock that only runs: one that was
+// set back makes no link good again.
 type link struct {
-	hash  [sha256.Size]byte
-	until time.Time
+	hash [sha256.Size]byte
+	made time.Time // by time.Now, whose reading of that clock time.Since goes by
 }
 
-// newLink makes the code of one.
+// good reports whether the link is not too old.
+func (l link) good() bool { return time.Since(l.made) < linkGoodFor }
+
+// newLink makes the code of one. until is when it ends by the wall clock as it is.
 func (d *Door) newLink() (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
-	until = d.o.Now().Add(linkGoodFor)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.links = append(d.links[max(0, len(d.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), until})
-	return code, until
+	d.links = append(d.links[max(0, len(d.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
+	return code, d.o.Now().Add(linkGoodFor)
 }
 
 // redeem uses a code up.
 func (d *Door) redeem(code string) bool {
-	hash, now := sha256.Sum256([]byte(code)), d.o.Now()
+	hash := sha256.Sum256([]byte(code))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := len(d.links)
 	found := false
 	d.links = slices.DeleteFunc(d.links, func(l link) bool {
-		found = found || l.hash == hash && now.Before(l.until)
-		return l.hash == hash || !now.Before(l.until)
+		found = found || l.hash == hash && l.good()
+		return l.hash == hash || !l.good()
 	})
 	return found && len(d.links) < before
 }
@@ -225,18 +227,44 @@ func by(r *http.Request, e entry) *http.Request {
 // ofThisPage reports whether a request that came with a cookie is of a page of ours.
 // SameSite does not say so: it takes every port of this host for the same site
 // (RFC 6265bis section 5.2). A browser names the Origin of every request that changes
-// something and of every WebSocket.
+// something and of every WebSocket; of those that only read, the page's scripts send
+// scriptHeader. Sec-Fetch-Site would say it of all, but is not sent over plain HTTP.
 func ofThisPage(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" {
-		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		return reads && r.Header.Get("Upgrade") == ""
+	if u, err := url.Parse(origin); origin != "" &&
+		(err != nil || u.Host == "" || len(r.Header["Origin"]) > 1 || !strings.EqualFold(u.Host, r.Host)) {
+		return false
 	}
-	u, err := url.Parse(origin)
-	return err == nil && len(r.Header["Origin"]) == 1 && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
+	switch byScript := r.Header.Get(scriptHeader) != ""; {
+	case byScript:
+		return reads || origin != ""
+	case reads: // over plain HTTP nothing else tells an <img> of another port from a script of the page
+		return isPage(r.URL.Path)
+	}
+	return origin != "" && !strings.HasPrefix(r.URL.Path, ownersAPI)
+}
+
+// scriptHeader is a header that the page's own scripts send with every request. A page of
+// another origin would have to ask with a preflight first (Fetch standard, section 4.8),
+// and is refused; a tag, such as <img>, cannot send it.
+const scriptHeader = "X-Perch-Page"
+
+// ownersAPI begins the paths of the owner's API, at which nothing but the page's scripts
+// uses a session.
+const ownersAPI = "/api/v1/"
+
+// isPage reports whether a path is one that a browser itself asks for: of a page, of its
+// files, or of the state of its session, none of which holds anything of the owner's.
+func isPage(path string) bool {
+	switch path {
+	case "/", "/robot", "/face", "/session":
+		return true
+	}
+	return strings.HasPrefix(path, "/assets/")
 }
 
 // ingressHeader is the path below which Home Assistant's ingress shows a page.

@@ -6,19 +6,12 @@ package web
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 )
-
-// kept are texts that outlive a run.
-type kept interface {
-	Get(key string) (text string, found bool, err error)
-	Put(key, text string) error
-}
 
 // key is the lock that the admin token opens.
 type key interface {
@@ -31,8 +24,11 @@ type key interface {
 type Options struct {
 	Name, Language, Version string
 	Secret                  string // the admin token
-	Kept                    kept
-	Key                     key
+	// Epoch is a random text of which the cookies of all sessions are made besides. Another
+	// one ends them, and is given to KeepEpoch for the next run.
+	Epoch     string
+	KeepEpoch func(epoch string) error
+	Key       key
 	// Pace refuses an address that asks too often for what costs more than a file.
 	Pace func(*http.Request) error
 	// Ingress are the addresses of proxies that let in owners only, such as Home
@@ -65,17 +61,13 @@ type Door struct {
 func (d *Door) Bundled() bool { return len(d.bundle().entries) > 0 }
 
 // New returns the page's door.
-func New(o Options) (*Door, error) {
+func New(o Options) *Door {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	epoch, _, err := o.Kept.Get(epochKey)
-	if err != nil {
-		return nil, fmt.Errorf("read which sessions of the page have ended: %w", err)
 	}
 	// Another token, and no cookie is good any more.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	return &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: epoch, ended: make(chan struct{}),
-		conns: map[*sessionConn]bool{}}, nil
+	return &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{}),
+		conns: map[*sessionConn]bool{}}
 }

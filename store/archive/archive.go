@@ -332,6 +332,7 @@ type Directory struct {
 	Path       string
 	Perch      string            // version of this program
 	Migrations []store.Migration // that it knows
+	Outdated   []string          // names of files that a restore removes: they are good for the database of before only
 	Log        *slog.Logger
 }
 

@@ -28,11 +28,12 @@ func (d Directory) Finish() error {
 		return err
 	}
 	defer held.Release()
-	return swapIn(d.Path, d.Log)
+	return d.swapIn(d.Log)
 }
 
-// swapIn does the work of finish. The database is held.
-func swapIn(data string, log *slog.Logger) error {
+// swapIn does the work of Finish. The database is held.
+func (d Directory) swapIn(log *slog.Logger) error {
+	data := d.Path
 	m, ready, err := staged(data)
 	if err != nil {
 		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
@@ -40,6 +41,10 @@ func swapIn(data string, log *slog.Logger) error {
 	if ready {
 		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
+		// First, so that no moment has the new database beside them; a swap that is cut short does it again.
+		if err := d.removeOutdated(); err != nil {
+			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
+		}
 		for _, s := range swap(data) {
 			if err := s.do(); err != nil {
 				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
@@ -47,6 +52,16 @@ func swapIn(data string, log *slog.Logger) error {
 		}
 	}
 	return unstage(filepath.Join(data, stageName))
+}
+
+// removeOutdated removes the files that are good for the database of before only.
+func (d Directory) removeOutdated() error {
+	for _, name := range d.Outdated {
+		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return store.SyncDirectory(d.Path)
 }
 
 // staged is what is ready to be swapped in. Cards forget: as long as nothing has
@@ -159,7 +174,7 @@ func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept s
 	if m, err = d.Stage(ctx, r); err != nil {
 		return m, "", err
 	}
-	if err := swapIn(d.Path, slog.New(slog.DiscardHandler)); err != nil {
+	if err := d.swapIn(slog.New(slog.DiscardHandler)); err != nil {
 		return m, "", err
 	}
 	if kept = filepath.Join(d.Path, keptName); !store.Exists(kept) {

@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"net/http"
+	"path/filepath"
 
 	"github.com/gin-gonic/gin"
 
@@ -23,9 +24,10 @@ func (a *Appliance) openPage(l *locks) error {
 	if a.Config.Web.IngressListen != "" {
 		proxies = nil // they have an address of their own
 	}
-	a.web, err = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token, Kept: a.identity,
+	a.web = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token,
+		Epoch: a.sessions, KeepEpoch: func(epoch string) error { return writeSecret(filepath.Join(a.Data, sessionsFile), epoch) },
 		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log})
-	return err
+	return nil
 }
 
 // found are the addresses by which others on the network find this appliance, the

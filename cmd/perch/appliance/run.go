@@ -32,6 +32,7 @@ func (a *Appliance) list() []part {
 		{condition: only(func() admin.Part { return storePart(a.DB, a.Data) })},
 		{run: until(a.watch), condition: a.machine},
 		{run: until(a.rest)},
+		{run: until(a.watchFirstHour)},
 		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},

@@ -19,5 +19,5 @@ func StoreOptions(log *slog.Logger) store.Options {
 
 // Directory is a data directory, to be backed up or restored.
 func Directory(data, version string, log *slog.Logger) archive.Directory {
-	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Log: log}
+	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Outdated: []string{sessionsFile}, Log: log}
 }
