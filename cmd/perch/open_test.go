@@ -29,17 +29,17 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 
 	h.Expect(http.StatusOK, `"how":"cookie"`, http.MethodGet, "/session", "", "Cookie", cookie)
 	u, _ := url.Parse(h.URL(""))
-	own := []string{"Cookie", cookie, "Origin", "http://" + u.Host}
-	h.Expect(http.StatusOK, "parts", http.MethodGet, "/api/v1/status", "", "Cookie", cookie)
-	h.Expect(http.StatusOK, "agent_state", http.MethodGet, "/v1/vtuber/schema", "", "Cookie", cookie)
+	own := []string{"Cookie", cookie, "Origin", "http://" + u.Host, "X-Perch-Page", "1"}
+	h.Expect(http.StatusOK, "parts", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
+	h.Expect(http.StatusOK, "agent_state", http.MethodGet, "/v1/vtuber/schema", "", "Cookie", cookie, "X-Perch-Page", "1")
 	h.Expect(http.StatusAccepted, "id", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`, own...)
 	for _, foreign := range []string{"http://127.0.0.1:8123", "http://evil.example"} {
 		h.Expect(http.StatusForbidden, "foreign_origin", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`,
 			"Cookie", cookie, "Origin", foreign)
 	}
-	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie) // the bridge is not the owner's
+	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie, "X-Perch-Page", "1") // the bridge is not the owner's
 	h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", own...)
-	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie)
+	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
 }
 
 // TestAQRCodeIsDrawn with its margin: each character is two modules, one above the other.

@@ -31,7 +31,7 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	}
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false // a robot follows no redirect
-	e.Use(arrive, answer(log))
+	e.Use(arrive, noEmbedding, answer(log))
 	e.NoRoute(func(c *gin.Context) {
 		// Some skins add their path to an address that ends with a slash. It is their
 		// paths alone, and not gin's own cure, which takes "..", too, for what it means:
@@ -132,6 +132,11 @@ func (o Origins) Admit() gin.HandlerFunc {
 func (l *Lingering) Last() gin.HandlerFunc {
 	return func(c *gin.Context) { l.last(c.Request) }
 }
+
+// noEmbedding has browsers show no answer to a page of another origin that asks for it by
+// a tag or without CORS, such as <img> (Fetch standard, section 3.7): such a page may be
+// served by another port of this host, to which a browser sends the same cookies.
+func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
 
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second

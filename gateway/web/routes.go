@@ -80,6 +80,7 @@ func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 func (d *Door) Card(r gin.IRouter) {
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
+		c.Header("Cross-Origin-Resource-Policy", "cross-origin")
 		d.send(c, "perch-card.js")
 	})
 }

@@ -13,19 +13,23 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/gateway/door"
 	"perch/gateway/web"
 )
 
+// byScript is the header that only the page's own scripts send.
+const byScript = "X-Perch-Page"
+
 const adminToken = "the-admin-token-of-a-test"
 
-// texts outlive a door.
-type texts map[string]string
+// epochs outlive a door; the last is that of its sessions.
+type epochs struct{ all []string }
 
-func (k texts) Get(key string) (string, bool, error) { text, found := k[key]; return text, found, nil }
-func (k texts) Put(key, text string) error           { k[key] = text; return nil }
+func (e *epochs) last() string            { return strings.Join(e.all[max(0, len(e.all)-1):], "") }
+func (e *epochs) keep(epoch string) error { e.all = append(e.all, epoch); return nil }
 
 // server serves the page, an owner's door behind it, and a stream.
 type server struct {
@@ -36,17 +40,14 @@ type server struct {
 	paced int // requests that are paced
 }
 
-func serve(t *testing.T, kept texts, token string, ingress ...netip.Addr) *server {
+func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *server {
 	t.Helper()
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
-	d, err := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Kept: kept, Key: owner, Ingress: ingress,
+	d := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Epoch: kept.last(), KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func (s *server) expect(status int, method, path string, header ...string) {
 // TestOnlyAPageOfOursHasASession: a cookie alone is not enough, for other ports of the
 // same host are the same site to a browser.
 func TestOnlyAPageOfOursHasASession(t *testing.T) {
-	s := serve(t, texts{}, adminToken)
+	s := serve(t, &epochs{}, adminToken)
 	cookie := s.enter()
 	own := s.URL
 	for _, c := range []struct {
@@ -118,13 +119,17 @@ func TestOnlyAPageOfOursHasASession(t *testing.T) {
 		header       []string
 	}{
 		{"no cookie", http.MethodGet, 401, nil},
-		{"the cookie", http.MethodGet, 200, []string{"Cookie", cookie}},
-		{"beside another of its name", http.MethodGet, 200, []string{"Cookie", "perch_session=other; " + cookie}},
-		{"a changed cookie", http.MethodGet, 401, []string{"Cookie", cookie[:len(cookie)-2] + "AA"}},
-		{"an older one", http.MethodGet, 401, []string{"Cookie", strings.Replace(cookie, "=A", "=B", 1)}},
+		{"the cookie alone", http.MethodGet, 401, []string{"Cookie", cookie}},
+		{"a script of the page", http.MethodGet, 200, []string{"Cookie", cookie, byScript, "1"}},
+		{"beside another of its name", http.MethodGet, 200, []string{"Cookie", "perch_session=other; " + cookie, byScript, "1"}},
+		{"a changed cookie", http.MethodGet, 401, []string{"Cookie", cookie[:len(cookie)-2] + "AA", byScript, "1"}},
+		{"an older one", http.MethodGet, 401, []string{"Cookie", strings.Replace(cookie, "=A", "=B", 1), byScript, "1"}},
 		{"a change by the page", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, "Sec-Fetch-Site", "same-origin"}},
 		{"a change by the page over plain http", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own}},
 		{"a change by nobody", http.MethodPost, 401, []string{"Cookie", cookie}},
+		{"a change by nobody's script", http.MethodPost, 401, []string{"Cookie", cookie, byScript, "1"}},
+		{"a script of another port", http.MethodGet, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123", byScript, "1"}},
+		{"a script of another site", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site", byScript, "1"}},
 		{"a change by another port of this host", http.MethodPost, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123"}},
 		{"a tag of another port", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}},
 		{"a tag of another site", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}},
@@ -133,26 +138,51 @@ func TestOnlyAPageOfOursHasASession(t *testing.T) {
 		{"the token in a header", http.MethodPost, 200, []string{"Authorization", "Bearer " + adminToken}},
 		{"a path of ingress from nobody's proxy", http.MethodGet, 401, []string{"X-Ingress-Path", "/api/hassio_ingress/x"}},
 	} {
-		if answer, text := s.ask(c.method, "/owned", "", c.header...); answer.StatusCode != c.status {
+		answer, text := s.ask(c.method, "/owned", "", c.header...)
+		if answer.StatusCode != c.status {
+			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
+		}
+		if answer.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			t.Errorf("%s: a page of another origin may embed it: %v", c.name, answer.Header)
+		}
+	}
+	// The owner's API wants it of every request, and a program with a token of none.
+	for _, c := range []struct {
+		name   string
+		status int
+		header []string
+	}{
+		{"a change by the page, but by no script", 401, []string{"Cookie", cookie, "Origin", own}},
+		{"a change by a script of the page", 201, []string{"Cookie", cookie, "Origin", own, byScript, "1"}},
+		{"a change by a program", 201, []string{"Authorization", "Bearer " + adminToken}},
+	} {
+		if answer, text := s.ask(http.MethodPost, "/api/v1/link", "", c.header...); answer.StatusCode != c.status {
 			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
 		}
 	}
+	s.expect(401, http.MethodGet, "/api/v1/address", "Cookie", cookie)
+	s.expect(200, http.MethodGet, "/api/v1/address", "Cookie", cookie, byScript, "1")
 }
 
 // TestSessionsEnd: by time, by logging out, which ends all and what they stream, and
 // with the token; a restart ends none.
 func TestSessionsEnd(t *testing.T) {
-	kept := texts{}
+	kept := &epochs{}
 	s := serve(t, kept, adminToken)
 	first, second := s.enter(), s.enter()
 	again := serve(t, kept, adminToken)
-	again.expect(200, http.MethodGet, "/owned", "Cookie", first)
+	again.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	other := serve(t, kept, "another-admin-token")
-	other.expect(401, http.MethodGet, "/owned", "Cookie", first)
+	other.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 
 	s.now = s.now.Add(31 * 24 * time.Hour)
-	s.expect(401, http.MethodGet, "/owned", "Cookie", first)
+	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	s.now = s.now.Add(-31 * 24 * time.Hour)
+
+	s.now = s.now.Add(-time.Second) // it begins in the future
+	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	s.now = s.now.Add(time.Second)
+	s.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -161,6 +191,7 @@ func TestSessionsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Cookie", second)
+	r.Header.Set(byScript, "1")
 	stream, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +203,7 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	defer socket.Close()
 	_ = socket.SetDeadline(time.Now().Add(10 * time.Second))
-	fmt.Fprintf(socket, "GET /socket HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\n\r\n", s.Listener.Addr(), second)
+	fmt.Fprintf(socket, "GET /socket HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-Perch-Page: 1\r\n\r\n", s.Listener.Addr(), second)
 	lines := bufio.NewReader(socket)
 	if line, err := lines.ReadString('\n'); line != "open\n" {
 		t.Fatalf("%q %v", line, err)
@@ -186,15 +217,47 @@ func TestSessionsEnd(t *testing.T) {
 		t.Errorf("the WebSocket of an ended session goes on: %q %v", line, err)
 	}
 	for _, cookie := range []string{first, second} {
-		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie)
+		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 	}
-	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first)
-	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter())
+	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
 }
 
-// TestALinkLetsInOnce: and not after its time, and no more than a few wait.
+// TestALinkEndsWhateverTheClockSays: its ten minutes are those of a clock that only runs.
+func TestALinkEndsWhateverTheClockSays(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	ask := func(path, body string) *httptest.ResponseRecorder {
+		r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+adminToken)
+		s.Config.Handler.ServeHTTP(answer, r)
+		return answer
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name   string
+			passes time.Duration
+			clock  time.Duration // by how much it is set besides
+			status int
+		}{
+			{"a link in its time", 9 * time.Minute, 0, 204},
+			{"a link in its time, by a clock that was set ahead", 9 * time.Minute, time.Hour, 204},
+			{"a link after its time", 11 * time.Minute, 0, 401},
+			{"a link after its time, by a clock that was set back", 11 * time.Minute, -time.Hour, 401},
+		} {
+			_, code, _ := strings.Cut(ask("/api/v1/link", "").Body.String(), "/#/in/")
+			code, _, _ = strings.Cut(code, `"`)
+			time.Sleep(c.passes)
+			s.now = s.now.Add(c.passes + c.clock)
+			if got := ask("/session", `{"code":"`+code+`"}`); got.Code != c.status {
+				t.Errorf("%s: %d %s, want %d", c.name, got.Code, got.Body, c.status)
+			}
+		}
+	})
+}
+
+// TestALinkLetsInOnce: and no more than a few wait.
 func TestALinkLetsInOnce(t *testing.T) {
-	s := serve(t, texts{}, adminToken)
+	s := serve(t, &epochs{}, adminToken)
 	code := func() string {
 		_, text := s.ask(http.MethodPost, "/api/v1/link", "", "Authorization", "Bearer "+adminToken)
 		var l web.Link
@@ -212,11 +275,6 @@ func TestALinkLetsInOnce(t *testing.T) {
 	if a, b := use(one), use(one); a != 204 || b != 401 {
 		t.Errorf("a link answers %d, then %d", a, b)
 	}
-	late := code()
-	s.now = s.now.Add(11 * time.Minute)
-	if status := use(late); status != 401 {
-		t.Errorf("a link after its time answers %d", status)
-	}
 	oldest := code()
 	for range 16 {
 		code()
@@ -228,7 +286,7 @@ func TestALinkLetsInOnce(t *testing.T) {
 
 // TestTriesAreCounted together with those of programs.
 func TestTriesAreCounted(t *testing.T) {
-	s := serve(t, texts{}, adminToken)
+	s := serve(t, &epochs{}, adminToken)
 	for range 5 {
 		s.ask(http.MethodPost, "/session", `{"token":"wrong"}`)
 		s.ask(http.MethodPost, "/session", `{"code":"WRONG"}`)
@@ -243,14 +301,14 @@ func TestTriesAreCounted(t *testing.T) {
 // TestIngress: a proxy that lets in owners only is one of the configuration, and the
 // page's addresses begin with the path it says.
 func TestIngress(t *testing.T) {
-	s := serve(t, texts{}, adminToken, netip.MustParseAddr("127.0.0.1"))
+	s := serve(t, &epochs{}, adminToken, netip.MustParseAddr("127.0.0.1"))
 	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "Origin", "http://homeassistant.local:8123"}
 	s.expect(200, http.MethodPost, "/owned", through...)
 	_, text := s.ask(http.MethodGet, "/", "", through...)
 	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
 		t.Errorf("the page is %s, and has no %s", text, want)
 	}
-	serve(t, texts{}, adminToken, netip.MustParseAddr("192.0.2.9")).expect(401, http.MethodGet, "/owned", "X-Ingress-Path", "/x")
+	serve(t, &epochs{}, adminToken, netip.MustParseAddr("192.0.2.9")).expect(401, http.MethodGet, "/owned", "X-Ingress-Path", "/x")
 	_, text = s.ask(http.MethodGet, "/session", "", through...)
 	if !strings.Contains(text, `"how":"ingress","in":true`) {
 		t.Error(text)
@@ -260,7 +318,7 @@ func TestIngress(t *testing.T) {
 // TestWhatCostsMoreIsPaced: a file is embedded as browsers take it. Who takes it in no
 // such form has it unzipped each time.
 func TestWhatCostsMoreIsPaced(t *testing.T) {
-	s := serve(t, texts{}, adminToken)
+	s := serve(t, &epochs{}, adminToken)
 	if answer, _ := s.ask(http.MethodGet, "/assets/icon.svg", ""); answer.StatusCode == http.StatusNotFound {
 		t.Skip("the page is not bundled: make build bundles it")
 	}
@@ -273,7 +331,7 @@ func TestWhatCostsMoreIsPaced(t *testing.T) {
 
 // TestPages: what is shown without a key holds nothing of the appliance but its name.
 func TestPages(t *testing.T) {
-	s := serve(t, texts{}, adminToken)
+	s := serve(t, &epochs{}, adminToken)
 	answer, text := s.ask(http.MethodGet, "/", "")
 	if answer.StatusCode != 200 || strings.Contains(answer.Header.Get("Content-Security-Policy"), "unsafe-inline") ||
 		!strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(text, `<base href="/">`) {

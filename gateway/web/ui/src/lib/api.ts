@@ -60,13 +60,25 @@ function setClock(answer: Response): void {
   ahead = Math.abs(off) < 2000 ? 0 : off; // the header has whole seconds
 }
 
+// byScript is the header without which the server lets nobody use the session for what is
+// the owner's. Pages of other ports of this host, which a browser sends the same cookie
+// for, cannot send it.
+const byScript = ["X-Perch-Page", "1"] as const;
+
+// fetchOwned is fetch for what is the owner's.
+export function fetchOwned(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set(...byScript);
+  return fetch(address(path), { cache: "no-store", ...init, headers });
+}
+
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const init: RequestInit = { method, headers: { Accept: "application/json" }, cache: "no-store" };
+  const init: RequestInit = { method, headers: { Accept: "application/json" } };
   if (body !== undefined) {
     init.body = body instanceof Blob ? body : JSON.stringify(body);
     init.headers = { Accept: "application/json", "Content-Type": body instanceof Blob ? body.type || "application/octet-stream" : "application/json" };
   }
-  const answer = await fetch(address(path), init);
+  const answer = await fetchOwned(path, init);
   setClock(answer);
   const text = await answer.text();
   if (!answer.ok) throw refusal(answer.status, text);
@@ -85,7 +97,7 @@ export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: 
 
 // getBlob reads an answer that is no JSON, such as a picture.
 export async function getBlob(path: string, init?: RequestInit): Promise<Blob> {
-  const answer = await fetch(address(path), { cache: "no-store", ...init });
+  const answer = await fetchOwned(path, init);
   if (!answer.ok) throw refusal(answer.status, await answer.text());
   return answer.blob();
 }
@@ -97,6 +109,7 @@ export function upload<T>(path: string, file: Blob, progress: (share: number) =>
     const request = new XMLHttpRequest();
     request.open("POST", address(path));
     request.setRequestHeader("Accept", "application/json");
+    request.setRequestHeader(...byScript);
     request.setRequestHeader("Content-Type", file.type || "application/octet-stream");
     request.upload.addEventListener("progress", (e) => {
       if (e.lengthComputable && e.total > 0) progress(e.loaded / e.total);

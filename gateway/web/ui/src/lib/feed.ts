@@ -4,7 +4,7 @@
 // only those kinds of events that somebody has named beforehand, and it does not
 // say why it was refused; this page must tell "logged out" from "not reachable".
 
-import { outOfSession } from "./api.js";
+import { fetchOwned, outOfSession } from "./api.js";
 
 export interface Event_ {
   seq: number;
@@ -157,7 +157,7 @@ export class Feed extends EventTarget {
     signal.addEventListener("abort", end);
     let timer = setTimeout(end, silence);
     try {
-      const answer = await fetch(new URL("api/v1/events", document.baseURI), { headers, signal: cut.signal, cache: "no-store" });
+      const answer = await fetchOwned("api/v1/events", { headers, signal: cut.signal });
       if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
       if (!answer.ok || !answer.body) throw new Error(`HTTP ${answer.status}`);
       open();

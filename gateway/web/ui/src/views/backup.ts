@@ -1,7 +1,7 @@
 // A backup to keep, and one to go back to.
 
 import { css, html, nothing } from "lit";
-import { Refusal, upload } from "../lib/api.js";
+import { Refusal, fetchOwned, upload } from "../lib/api.js";
 import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
@@ -86,7 +86,7 @@ export class BackupView extends View {
     this.made = this.wrong = "";
     this.work = { what: "preparing", name: "", done: 0, all: 0, cancel };
     try {
-      const answer = await fetch(new URL("api/v1/backup", document.baseURI), { signal: cancel.signal, cache: "no-store" });
+      const answer = await fetchOwned("api/v1/backup", { signal: cancel.signal });
       if (!answer.ok || !answer.body) throw await refused(answer);
       const name = /filename="?([\w.:-]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "perch-backup.tar";
       const all = Number(answer.headers.get("Content-Length") ?? 0);

@@ -1,7 +1,7 @@
 // The log as it is written. The server first sends the last lines that it has kept;
 // a stream that was lost goes on where it ended, unless the server was started anew.
 
-import { Refusal, outOfSession } from "../lib/api.js";
+import { Refusal, fetchOwned, outOfSession } from "../lib/api.js";
 import { Lines } from "../lib/feed.js";
 
 export interface Line {
@@ -38,10 +38,9 @@ export async function follow(level: string, signal: AbortSignal, line: (l: Line)
 }
 
 async function read(level: string, place: { last: string }, signal: AbortSignal, line: (l: Line) => void, opened: () => void): Promise<void> {
-  const address = new URL(`api/v1/logs?level=${encodeURIComponent(level)}`, document.baseURI);
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (place.last !== "") headers["Last-Event-ID"] = place.last; // it goes on from there
-  const answer = await fetch(address, { headers, cache: "no-store", signal });
+  const answer = await fetchOwned(`api/v1/logs?level=${encodeURIComponent(level)}`, { headers, signal });
   if (!answer.ok || !answer.body) {
     if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
     const body: unknown = await answer.json().catch(() => undefined);
