@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -582,6 +584,60 @@ func TestRobotsDoorsArePaced(t *testing.T) {
 		}
 		if got := come("192.168.1.7:1", path); got == http.StatusTooManyRequests {
 			t.Errorf("%s from another: %d", path, got)
+		}
+	}
+}
+
+// TestStrangersAtThePageArePaced: an address that has no session and no key may load the
+// page a few times at once. One that goes on is refused, each time after a second, at the
+// page and its files, at the owner's doors and where there is nothing. It does not count
+// together with its robots, and an owner who has come in is not counted.
+func TestStrangersAtThePageArePaced(t *testing.T) {
+	h, _, _ := locked(t, nil)
+	e := h.Doors.Servers[0].Server.Handler
+	cookie := h.logIn()
+	come := func(from, path string, header ...string) int {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil)
+		r.RemoteAddr, r.Host = from+":1", "perch.local:8003"
+		r.Header.Set("Accept-Encoding", "gzip")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w.Code
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for i, path := range []string{"/", "/face", "/session", "/assets/icon.svg", "/perch-card.js", "/api/v1/status", "/api/perception/state",
+			"/v1/models", "/metrics", "/nothing"} {
+			from := fmt.Sprintf("192.168.1.%d", 100+i)
+			for n := range 150 { // three times the page with all of its files
+				if status := come(from, path); status == http.StatusTooManyRequests {
+					t.Errorf("%s is refused after %d requests", path, n)
+					break
+				}
+			}
+			began, refused := time.Now(), 0
+			for range 150 {
+				if come(from, path) == http.StatusTooManyRequests {
+					refused++
+				}
+			}
+			if took := time.Since(began); refused < 3 || took < time.Duration(refused)*time.Second {
+				t.Errorf("%s refuses who asks too often %d times in %s", path, refused, took)
+			}
+			if status := come(from, "/xiaozhi/ota/"); status == http.StatusTooManyRequests {
+				t.Errorf("after %s a robot of the address is refused", path)
+			}
+			if status := come("192.168.1.7", path); status == http.StatusTooManyRequests {
+				t.Errorf("%s from another: %d", path, status)
+			}
+		}
+	})
+	for n := range 300 {
+		if status := come("192.168.1.8", "/", "Cookie", cookie); status != http.StatusOK {
+			t.Errorf("an owner gets %d after %d requests", status, n)
+			break
 		}
 	}
 }

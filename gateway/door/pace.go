@@ -23,6 +23,39 @@ func NewPace() *Pace { return &Pace{peers: newPeerLimiters(comeEvery, comeAtOnce
 // Check refuses a request of an address that comes too often.
 func (p *Pace) Check(r *http.Request) error { return p.CheckPeer(r.RemoteAddr) }
 
+// refusedAfter is how long CheckSlowly holds back what it refuses.
+const refusedAfter = time.Second
+
+// CheckSlowly is Check that refuses after a second: a client that does not wait by itself
+// gets a refusal a second on each of its connections, instead of thousands.
+func (p *Pace) CheckSlowly(r *http.Request) error {
+	err := p.Check(r)
+	if err == nil {
+		return nil
+	}
+	late := time.NewTimer(refusedAfter)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-r.Context().Done():
+	}
+	return err
+}
+
+// OnRefusal is a lock that counts whom another refuses.
+func (p *Pace) OnRefusal(lock func(*http.Request) error) func(*http.Request) error {
+	return func(r *http.Request) error {
+		err := lock(r)
+		if err == nil {
+			return nil
+		}
+		if slow := p.CheckSlowly(r); slow != nil {
+			return slow
+		}
+		return err
+	}
+}
+
 // CheckPeer is Check for what is no request: a connection from a host and port.
 func (p *Pace) CheckPeer(remote string) error {
 	from := PeerOf(remote)

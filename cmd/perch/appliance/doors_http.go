@@ -20,6 +20,7 @@ type locks struct {
 	hosts   door.Hosts
 	origins door.Origins
 	pace    *door.Pace // of doors without a lock, and of the robots'
+	others  *door.Pace // of the page for those who have not come in, and of all who are refused
 	token   string     // of the owner
 	owner   *door.Key
 	bridge  *door.Key
@@ -49,7 +50,7 @@ func newLocks(a *Appliance) (*locks, error) {
 		hosts = append(hosts, strings.ToLower(u.Hostname()))
 	}
 	return &locks{
-		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(),
+		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, pace: door.NewPace(), others: door.NewPace(),
 		token:  token,
 		owner:  door.NewKey(token, tokenFile, "X-Admin-Token"),
 		bridge: door.NewKey(bridge, "bridge.key", ""),
@@ -65,12 +66,13 @@ func (l *locks) owns(r *http.Request) bool { return web.HowOf(r) != "" || l.owne
 // them close their connections first. A robot cannot check a self-signed certificate,
 // so that over TLS these doors are for the robot in the page of an owner.
 func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingering) {
-	keys := keys{l.owner.Check, l.skins.Check, l.owner.Or(l.skins)}
+	keys := keys{l.others.OnRefusal(l.owner.Check), l.others.OnRefusal(l.skins.Check), l.others.OnRefusal(l.owner.Or(l.skins))}
 	if a.web != nil {
-		keys = a.pageRoutes(e, l)
+		keys = a.pageRoutes(e, l, keys)
 	} else {
 		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
 	}
+	e.Use(nothingThere(door.Guard(web.Or(l.others.CheckSlowly))))
 	open := e.Group("", door.Guard(l.pace.Check))
 	first := door.Guard(web.Only)
 	if robots != nil {
@@ -89,10 +91,19 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 	a.relays.Routes(owner)
 	a.character.Owned(owner)
 	a.bridge.Admin(owner)
-	a.bridge.Routes(e.Group("", door.Guard(l.bridge.Check)))
+	a.bridge.Routes(e.Group("", door.Guard(l.others.OnRefusal(l.bridge.Check))))
 	a.talks.Routes(open)
 	a.skinRoutes(e, keys.skins)
 	a.character.Routes(e.Group("", door.Guard(keys.viewers)), l.owns)
+}
+
+// nothingThere is a handler for paths at which there is nothing.
+func nothingThere(handler gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if c.FullPath() == "" {
+			handler(c)
+		}
+	}
 }
 
 // localRoutes serve programs on this machine, and pages of allowed_origins that

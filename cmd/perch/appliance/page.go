@@ -93,12 +93,13 @@ type keys struct {
 }
 
 // pageRoutes mount the page for the network, and the checks of Host and Origin for
-// all that is mounted after it.
-func (a *Appliance) pageRoutes(e *gin.Engine, l *locks) keys {
-	a.web.Card(e)
+// all that is mounted after it. It returns the locks that an owner who has come in opens,
+// too.
+func (a *Appliance) pageRoutes(e *gin.Engine, l *locks, k keys) keys {
+	a.web.Card(e.Group("", door.Guard(l.others.CheckSlowly)))
 	e.Use(a.web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, door.Guard(l.hosts.Check)))
-	a.web.Routes(e, e.Group("", door.Guard(l.pace.Check)))
-	return keys{web.Or(l.owner.Check), web.Or(l.skins.Check), web.Or(l.owner.Or(l.skins))}
+	a.web.Routes(e.Group("", door.Guard(web.Or(l.others.CheckSlowly))), e.Group("", door.Guard(l.pace.Check)))
+	return keys{web.Or(k.owner), web.Or(k.skins), web.Or(k.viewers)}
 }
 
 // pageHere mounts the page for browsers of this machine, who need no key, and the
