@@ -24,10 +24,12 @@ import (
 // finder looks on the network for what an appliance could use.
 type finder struct {
 	search func(ctx context.Context, kind string) ([]mdns.Found, error)
-	own    string // where Ollama is on this machine
-	port   string // where it is on others
-	http   *http.Client
-	log    *slog.Logger
+	// networks are those that this machine is on, with its own addresses.
+	networks func() []netip.Prefix
+	own      string // where Ollama is on this machine
+	port     string // where it is on others
+	http     *http.Client
+	log      *slog.Logger
 }
 
 // Where Ollama listens unless it is told otherwise.
@@ -54,7 +56,7 @@ func (a *Appliance) newFinder() finder {
 	transport.Proxy, transport.DisableKeepAlives = nil, true // it is this network alone
 	transport.DialContext = (&net.Dialer{Timeout: modelsWithin}).DialContext
 	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
-	return finder{own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: a.Log,
+	return finder{networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: a.Log,
 		search: func(ctx context.Context, kind string) ([]mdns.Found, error) {
 			return mdns.Search{Type: kind, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.All(ctx)
 		}}
@@ -80,7 +82,11 @@ func (f finder) find(ctx context.Context) admin.Found {
 			hosts = append(hosts, at.Addr().String())
 		}
 	}
+	near := f.networks()
 	for _, one := range homeAssistants {
+		one.Addrs = slices.DeleteFunc(one.Addrs, func(a netip.Addr) bool {
+			return !slices.ContainsFunc(near, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) })
+		})
 		if at, ok := target(one); ok {
 			found.HomeAssistant = append(found.HomeAssistant, admin.FoundServer{Name: shownName(one), URL: homeAssistantURL(one, at)})
 			hosts = append(hosts, at.Addr().String())
@@ -131,16 +137,27 @@ func shownName(f mdns.Found) string {
 	return device.Clip(device.Plain(name), mostFoundName)
 }
 
-// homeAssistantURL is where Home Assistant says it is, or else where it answers.
+// homeAssistantURL is where Home Assistant says it is, where that is an address or the host
+// of the announcement itself, or else where it answers. The owner gives that address a
+// token: what else an announcement names may be anywhere.
 func homeAssistantURL(f mdns.Found, at netip.AddrPort) string {
 	for _, key := range []string{"internal_url", "base_url"} {
 		u, err := url.Parse(f.TXT[key])
-		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
+		if err == nil && announcedHost(f, u.Hostname()) && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
 			len(u.String()) <= mostFoundURL {
 			return strings.TrimRight(u.String(), "/")
 		}
 	}
 	return "http://" + net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port())))
+}
+
+// announcedHost reports whether a host is one that an announcement has an address record
+// for: its address, or its name, which is looked up on this network alone.
+func announcedHost(f mdns.Found, host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return slices.Contains(f.Addrs, a)
+	}
+	return strings.EqualFold(host, f.Host) && strings.HasSuffix(strings.ToLower(host), ".local")
 }
 
 // models are those of an Ollama, and nothing where none answers.
@@ -171,4 +188,15 @@ func (f finder) models(ctx context.Context, at string) []admin.FoundModels {
 		}
 	}
 	return []admin.FoundModels{found}
+}
+
+// networks are those that this machine is on, with its own addresses.
+func networks() (all []netip.Prefix) {
+	own, _ := net.InterfaceAddrs() // without them it is on none
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
 }

@@ -67,7 +67,7 @@ func testFinder(t *testing.T, servers map[string]http.HandlerFunc, search func(c
 		defer mu.Unlock()
 		return slices.Sorted(slices.Values(all))
 	}
-	return finder{search: search, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: slog.New(slog.DiscardHandler)}, asked
+	return finder{search: search, networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: slog.New(slog.DiscardHandler)}, asked
 }
 
 // TestFound: what announces itself, and models on this machine and on those found, which
@@ -101,7 +101,7 @@ func TestFound(t *testing.T) {
 				{Name: "<b>bold</b>[2J" + strings.Repeat("x", 86), URL: "tcp://127.0.0.3:10200"}, {Name: "in six", URL: "tcp://[fd00::7]:10300"}},
 			Ollama: []admin.FoundModels{{URL: "http://127.0.0.1" + port, Models: []string{"qwen3:4b", "<img src=x onerror=alert(1)>"}},
 				{URL: "http://127.0.0.2" + port, Models: []string{}}},
-			HomeAssistant: []admin.FoundServer{{Name: "Our house", URL: "http://house.local:8123"}, {Name: "script", URL: "http://127.0.0.4:8124"}},
+			HomeAssistant: []admin.FoundServer{{Name: "Our house", URL: "http://127.0.0.4:8123"}, {Name: "script", URL: "http://127.0.0.4:8124"}},
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("found is\n%+v\nwant\n%+v", got, want)
@@ -111,6 +111,50 @@ func TestFound(t *testing.T) {
 			t.Errorf("asked are %q, want %q", all, reached)
 		}
 	})
+}
+
+// TestWhereHomeAssistantIs: the first steps ask for its token at an address of this
+// network that was announced, and at no other that the announcement names.
+func TestWhereHomeAssistantIs(t *testing.T) {
+	networks := []netip.Prefix{netip.MustParsePrefix("192.168.1.7/24"), netip.MustParsePrefix("fd00::7/64")}
+	for _, c := range []struct {
+		name, host, addresses string
+		txt                   []string
+		want                  string
+	}{
+		{"nothing named", "", "192.168.1.9", nil, "http://192.168.1.9:8123"},
+		{"its own address", "", "192.168.1.9", []string{"internal_url", "https://192.168.1.9:443"}, "https://192.168.1.9:443"},
+		{"its own host", "house.local", "192.168.1.9", []string{"internal_url", "http://HOUSE.local:8123/"}, "http://HOUSE.local:8123"},
+		{"an address of the internet", "", "192.168.1.9", []string{"internal_url", "http://203.0.113.7:8123"}, "http://192.168.1.9:8123"},
+		{"a name of the internet", "", "192.168.1.9", []string{"internal_url", "https://evil.example", "base_url", "http://evil.example:8123"},
+			"http://192.168.1.9:8123"},
+		{"a name of the internet as its own host", "evil.example", "192.168.1.9", []string{"internal_url", "https://evil.example"},
+			"http://192.168.1.9:8123"},
+		{"another's name", "house.local", "192.168.1.9", []string{"internal_url", "http://other.local:8123"}, "http://192.168.1.9:8123"},
+		{"another address of this network", "", "192.168.1.9", []string{"internal_url", "http://192.168.1.66:8123"}, "http://192.168.1.9:8123"},
+		{"a name with a user", "house.local", "192.168.1.9", []string{"base_url", "http://house.local@evil.example:8123"}, "http://192.168.1.9:8123"},
+		{"an address of another network besides", "", "10.9.9.9 192.168.1.9", []string{"internal_url", "http://10.9.9.9:8123"},
+			"http://192.168.1.9:8123"},
+		{"in six", "", "fd00::9", []string{"internal_url", "http://[fd00::9]:8123"}, "http://[fd00::9]:8123"},
+		{"an address of another network", "", "10.9.9.9", []string{"internal_url", "http://10.9.9.9:8123"}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			one := server("x", "192.0.2.1:8123", c.txt...)
+			one.Host, one.Addrs = c.host, nil
+			for _, a := range strings.Fields(c.addresses) {
+				one.Addrs = append(one.Addrs, netip.MustParseAddr(a))
+			}
+			f, _ := testFinder(t, nil, announces(map[string][]mdns.Found{mdns.HomeAssistant: {one}}, nil))
+			f.networks = func() []netip.Prefix { return networks }
+			got := ""
+			for _, s := range f.find(t.Context()).HomeAssistant {
+				got += s.URL
+			}
+			if got != c.want {
+				t.Errorf("%s: it is offered at %q, want %q", c.name, got, c.want)
+			}
+		})
+	}
 }
 
 // TestNothingFound: none is lists without anything, and a server that hangs, one that
