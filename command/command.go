@@ -178,8 +178,32 @@ func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 
 // WriteJSON writes a value as people and programs read it.
 func WriteJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(value)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, escapeControls(text.String()))
+	return err
 }
+
+// escapeControls escapes the control characters of JSON that encoding/json leaves as they
+// are, and that a terminal obeys. They are within strings.
+func escapeControls(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isControl(r rune) bool { return r >= 0x7f && r < 0xa0 }

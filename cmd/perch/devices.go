@@ -37,7 +37,7 @@ func listCommand() *cobra.Command {
 			if err := r.do(c, http.MethodGet, "/api/v1/refused", nil, &list.Refused); err != nil {
 				return err
 			}
-			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(out, os.Getenv)) })
+			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(c.OutOrStdout(), os.Getenv)) })
 		},
 	})
 }

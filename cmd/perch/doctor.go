@@ -70,7 +70,8 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 	var report strings.Builder
 	faults := d.Report(&report)
 	printed := f.print(c, map[string]any{"faults": faults, "findings": d.Findings}, func(out io.Writer) {
-		_, _ = io.WriteString(out, coloured(report.String(), command.ScreenOf(out, os.Getenv)))
+		screen := c.OutOrStdout()
+		_, _ = io.WriteString(screen, coloured(plainLines(report.String()), command.ScreenOf(screen, os.Getenv)))
 		if f.secrets {
 			d.ShowSecrets(out)
 		}

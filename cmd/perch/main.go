@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
+	"perch/device"
 )
 
 func main() {
@@ -97,10 +98,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // printError prints why a command has failed: one line, or one for each fault of
 // a configuration. In the journal, each line has the priority of an error.
 func printError(stderr io.Writer, name string, err error) {
-	text := command.OneLine(err)
+	text := device.Plain(command.OneLine(err))
 	var wrong config.Faults
 	if errors.As(err, &wrong) {
-		text = err.Error()
+		text = plainLines(err.Error())
 	}
 	if f, is := stderr.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
 		for line := range strings.Lines(text) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -30,20 +31,27 @@ terminal it is also drawn as a QR code, for a phone; where this machine has a sc
 		RunE: func(c *cobra.Command, _ []string) error {
 			var l linkAnswer
 			return r.ask(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
-				f, is := out.(*os.File)
+				f, is := c.OutOrStdout().(*os.File)
 				terminal := is && isTerminal(f)
 				fmt.Fprintln(out, strings.Join(l.URLs, "\n"))
 				if terminal {
-					fmt.Fprint(out, drawQR(l.QR))
+					fmt.Fprint(f, drawQR(l.QR))
 				}
 				fmt.Fprintf(out, "It works once, until %s.\n", l.Until.Local().Format("15:04"))
-				if terminal && onScreen() && len(l.URLs) > 0 {
+				if last := len(l.URLs) - 1; terminal && onScreen() && last >= 0 && isPage(l.URLs[last]) {
 					// Without a browser there is still the link.
-					_ = exec.CommandContext(c.Context(), "xdg-open", l.URLs[len(l.URLs)-1]).Run()
+					_ = exec.CommandContext(c.Context(), "xdg-open", l.URLs[last]).Run()
 				}
 			})
 		},
 	})
+}
+
+// isPage reports whether an address is one for a browser. Any other may be opened by any
+// program of this machine.
+func isPage(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // isTerminal reports whether somebody reads what is printed.

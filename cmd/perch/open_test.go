@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/gateway/door/doortest"
@@ -40,6 +46,80 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie, "X-Perch-Page", "1") // the bridge is not the owner's
 	h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", own...)
 	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
+}
+
+// answersWith serves one answer to every request, and returns its address.
+func answersWith(t *testing.T, status int, body any) string {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestAnswersMoveNoTerminal: what a server answers is printed without what would be an
+// order to the terminal, whatever the command, also as JSON and as an error.
+func TestAnswersMoveNoTerminal(t *testing.T) {
+	const nasty = "\x1b]0;owned\x07\x1b[2J\u009b2J\u202e\r"
+	link := answersWith(t, http.StatusCreated, map[string]any{"urls": []string{"http://h/" + nasty + "#/in/X"}, "until": time.Now(), "qr": []string{"1" + nasty}})
+	memory := answersWith(t, http.StatusOK, map[string]any{"stats": nasty, "url": nasty, "id": nasty, "name": nasty, "version": nasty, "next": nasty})
+	wrong := answersWith(t, http.StatusConflict, map[string]any{"error": map[string]string{"message": "no " + nasty + "\nperch: forged"}})
+	for _, args := range [][]string{
+		{"open", "--url", link}, {"open", "--json", "--url", link}, {"open", "--url", wrong}, {"status", "--url", wrong},
+		{"status", "--url", memory}, {"status", "--json", "--url", memory}, {"notification", "send", "x", "--url", memory},
+		{"status", "--url", "http://127.0.0.1:1/" + nasty},
+	} {
+		_, out, errs := commandLine(t, args...)
+		if strings.ContainsAny(out+errs, "\x1b\x07\r\u009b") || strings.Count(errs, "\n") > 1 || !slices.Contains(args, "--json") && strings.Contains(out+errs, "\u202e") {
+			t.Errorf("%q prints %q and %q", args, out, errs)
+		}
+		if out+errs == "" {
+			t.Errorf("%q prints nothing", args)
+		}
+	}
+}
+
+// TestOpenOpensPagesAlone: of what a server answers, a browser is told to open an address
+// of HTTP and nothing else, which could be a file or a program of this machine.
+func TestOpenOpensPagesAlone(t *testing.T) {
+	bin := t.TempDir()
+	opened := filepath.Join(bin, "opened")
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf '%s' \"$1\" >"+opened+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("DISPLAY", ":0")
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a device, as a terminal is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	for link, want := range map[string]string{
+		"http://127.0.0.1:8004/#/in/X": "http://127.0.0.1:8004/#/in/X",
+		"https://perch.local/#/in/X":   "https://perch.local/#/in/X",
+		"file:///etc/passwd":           "",
+		"javascript:alert(1)":          "",
+		"vscode://x/y":                 "",
+		"--help":                       "",
+		"/bin/sh":                      "",
+		"http:":                        "",
+		"http://h/\x1b[2J":             "",
+	} {
+		_ = os.Remove(opened)
+		at := answersWith(t, http.StatusCreated, map[string]any{"urls": []string{"http://first/", link}, "until": time.Now()})
+		if code := run(t.Context(), []string{"open", "--url", at}, terminal, terminal); code != exitDone {
+			t.Errorf("%q: it exits with %d", link, code)
+		}
+		if got, _ := os.ReadFile(opened); string(got) != want {
+			t.Errorf("of %q it opens %q, want %q", link, got, want)
+		}
+	}
 }
 
 // TestAQRCodeIsDrawn with its margin: each character is two modules, one above the other.

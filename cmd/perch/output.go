@@ -2,10 +2,12 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"perch/command"
+	"perch/device"
 )
 
 // output is how a command prints its result.
@@ -22,6 +24,35 @@ func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) er
 	if o.json {
 		return command.WriteJSON(c.OutOrStdout(), value)
 	}
-	show(c.OutOrStdout())
+	show(plainOutput{c.OutOrStdout()})
 	return nil
+}
+
+// plainOutput is an output on which nothing but text, lines and tabs is printed: an
+// answer may be anybody's, and holds no orders for the terminal.
+type plainOutput struct{ io.Writer }
+
+// Write implements io.Writer. What it leaves out counts as written.
+func (o plainOutput) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(o.Writer, plainLines(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// plainLines is device.Plain for a text of several lines and columns.
+func plainLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for i, column := range strings.Split(strings.TrimSuffix(line, "\n"), "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(device.Plain(column))
+		}
+		if strings.HasSuffix(line, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
