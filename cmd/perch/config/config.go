@@ -248,6 +248,8 @@ type checker struct {
 	unread []string
 	// choices are what a key may be, as far as it was looked at.
 	choices map[string][]string
+	// hidden is what keys and faults do not show, once it is known.
+	hidden secretTexts
 }
 
 // section is the part of the configuration that a key belongs to: one at the

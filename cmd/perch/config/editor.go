@@ -129,7 +129,7 @@ func (e *Editor) Show() (Shown, error) {
 	}
 	s := Shown{File: e.path(), Digest: digest(text), Writable: true, Restart: e.loaded != "" && e.loaded != digest(text)}
 	k, c, faults := e.judge(text)
-	s.Faults, s.Warnings, s.Keys = faults, e.warnings(&c), k.keys(&c, e.Fixed)
+	s.Faults, s.Warnings, s.Keys = faults, e.warnings(&c, k.hidden), k.keys(&c, e.Fixed)
 	at, err := e.place()
 	if err == nil {
 		err = at.writable()
@@ -170,12 +170,14 @@ func (e *Editor) judge(text string) (*checker, Config, []Fault) {
 	if err != nil && !errors.As(err, &wrong) {
 		wrong = Faults{fault(err)}
 	}
-	return k, c, wrong.shown()
+	k.hidden = textsIn(text, &c)
+	return k, c, k.hidden.faults(wrong.shown())
 }
 
-func (e *Editor) warnings(c *Config) []ShownWarning {
+func (e *Editor) warnings(c *Config, hidden secretTexts) []ShownWarning {
 	all := []ShownWarning{}
 	for _, w := range c.Warnings(e.path(), e.Data, e.Now()) {
+		w.What, w.Said = hidden.said(w.What, w.Said)
 		all = append(all, ShownWarning(w))
 	}
 	return all
@@ -214,8 +216,8 @@ func (e *Editor) check(before string, change Change) (Checked, error) {
 	if faults = append(faults, lost...); len(after) > mostConfig {
 		faults = append(faults, fault(language.Sayf("the text is larger than %d bytes", mostConfig)))
 	}
-	_, c, wrong := e.judge(after)
-	checked := Checked{Faults: append(faults, wrong...), Warnings: e.warnings(&c), real: after}
+	k, c, wrong := e.judge(after)
+	checked := Checked{Faults: append(k.hidden.faults(faults), wrong...), Warnings: e.warnings(&c, k.hidden), real: after}
 	// What cannot be shown is said where the configuration is read.
 	checked.Text, _ = masked(after)
 	return checked, nil

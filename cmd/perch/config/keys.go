@@ -101,7 +101,7 @@ func (l *keyLister) add(path []string, v, standard reflect.Value) {
 		one.Type = "choice"
 	}
 	one.Given, one.By = l.given(at)
-	if one.Value = plainValue(path, v); standard.IsValid() {
+	if one.Value = l.hidden.value(plainValue(path, v)); standard.IsValid() {
 		one.Default = plainValue(path, standard)
 	}
 	for kind, own := range kinds(at) {

@@ -50,13 +50,14 @@ type hiding struct{ from, to int }
 // masked is a text as it is shown.
 func masked(text string) (string, error) {
 	d, err := parse(text)
-	if err != nil {
-		return maskedLines(text), nil // it is no YAML: its owner is to see where not
+	if err != nil { // it is no YAML: its owner is to see where not
+		return newSecretTexts(textsOfLines(text)).without(maskedLines(text))
 	}
-	spans, err := d.secrets()
+	spans, all, err := d.secrets()
 	if err != nil {
 		return "", err
 	}
+	texts := newSecretTexts(all)
 	var shown strings.Builder
 	from := 0
 	for _, s := range spans {
@@ -67,14 +68,16 @@ func masked(text string) (string, error) {
 		shown.WriteString(Mask)
 		from = s.to
 	}
-	if from == 0 {
-		return d.maskedComments(), nil
-	}
 	shown.WriteString(text[from:])
-	if d, err = parse(shown.String()); err != nil {
-		return maskedLines(shown.String()), nil
+	if from > 0 {
+		if d, err = parse(shown.String()); err != nil {
+			return texts.without(maskedLines(shown.String()))
+		}
 	}
-	return d.maskedComments(), nil
+	if text = d.maskedComments(texts); texts.in(text) { // as a key, an anchor, or a part of several lines
+		return "", ErrHidden
+	}
+	return text, nil
 }
 
 // hidden is why a text is not shown; nil where it is.
@@ -83,10 +86,12 @@ func hidden(text string) error {
 	return err
 }
 
-// secrets are where the values are that are secret, in order.
-func (d *document) secrets() (all []hiding, err error) {
-	seen := map[*yaml.Node]bool{}
-	hide := func(n *yaml.Node) {
+// secrets are where the values are that are not shown, in order, and what is not to be
+// shown anywhere else either: those that are secret by their own names, and those that
+// have an anchor, by which they may stand at any other key.
+func (d *document) secrets() (all []hiding, texts []string, err error) {
+	seen, anchored := map[*yaml.Node]bool{}, d.anchored()
+	hide := func(n *yaml.Node, named bool) {
 		if n.Kind == yaml.AliasNode {
 			n = n.Alias
 		}
@@ -94,6 +99,9 @@ func (d *document) secrets() (all []hiding, err error) {
 			return
 		}
 		seen[n] = true
+		if named || anchored[n] {
+			texts = append(texts, textsOf(n.Value)...)
+		}
 		start, end, ok := d.span(n)
 		if !ok || strings.Contains(d.text[start:end], "\n") || !means(d.text[start:end], n.Value) {
 			err = ErrHidden
@@ -102,10 +110,30 @@ func (d *document) secrets() (all []hiding, err error) {
 		all = append(all, hiding{start, end})
 	}
 	if d.top != nil {
-		eachSecret(nil, d.top, false, hide)
+		eachSecret(nil, d.top, false, false, hide)
 	}
+	copied := newSecretTexts(texts)
+	walk(nil, d.top, func(_ []string, n *yaml.Node) {
+		if copied.hide(n.Value) != n.Value {
+			hide(n, false)
+		}
+	})
 	slices.SortFunc(all, func(a, b hiding) int { return a.from - b.from })
-	return all, err
+	return all, texts, err
+}
+
+// anchored are the values that an alias stands for, and all below them.
+func (d *document) anchored() map[*yaml.Node]bool {
+	all := map[*yaml.Node]bool{}
+	for _, n := range d.order {
+		if n.Kind == yaml.AliasNode && n.Alias != nil {
+			at := d.place[n.Alias]
+			for _, below := range d.order[at : at+d.size[n.Alias]] {
+				all[below] = true
+			}
+		}
+	}
+	return all
 }
 
 // means reports whether some bytes are the whole of a value.
@@ -114,28 +142,30 @@ func means(text, value string) bool {
 	return text == value || yaml.Unmarshal([]byte(text), &n) == nil && len(n.Content) == 1 && n.Content[0].Value == value
 }
 
-// eachSecret calls hide for every value that is secret.
-func eachSecret(path []string, n *yaml.Node, all bool, hide func(*yaml.Node)) {
+// eachSecret calls hide for every value that is secret. With all, every value is; named is
+// whether that is by a name, and not for being in the environment of a program.
+func eachSecret(path []string, n *yaml.Node, all, named bool, hide func(n *yaml.Node, named bool)) {
 	below := func(key string) []string { return append(slices.Clone(path), key) }
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			at := below(n.Content[i].Value)
-			eachSecret(at, n.Content[i+1], all || isSecret(at) || n.Content[i].Value == "env", hide)
+			is := isSecret(at)
+			eachSecret(at, n.Content[i+1], all || is || n.Content[i].Value == "env", named || is, hide)
 		}
 	case yaml.SequenceNode:
 		for i, one := range n.Content {
 			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
 			own := strings.Contains(one.Value, "=") && secretFlag().MatchString(one.Value)
-			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, hide)
+			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, named || flag || own, hide)
 		}
 	case yaml.AliasNode:
 		if all {
-			eachSecretScalar(n.Alias, map[*yaml.Node]bool{}, hide)
+			eachSecretScalar(n.Alias, map[*yaml.Node]bool{}, func(n *yaml.Node) { hide(n, named) })
 		}
 	case yaml.ScalarNode:
-		if all || addressed(path, n.Value) {
-			hide(n)
+		if in := addressed(path, n.Value); all || in {
+			hide(n, named || in)
 		}
 	}
 }
@@ -175,7 +205,7 @@ func addressed(path []string, value string) bool {
 
 // maskedComments hides what looks like a secret in the comments of a text whose values
 // are hidden: a key that was commented out is one still.
-func (d *document) maskedComments() string {
+func (d *document) maskedComments(texts secretTexts) string {
 	shown := d.text
 	inside := d.values()
 	var out strings.Builder
@@ -187,13 +217,13 @@ func (d *document) maskedComments() string {
 		}
 		out.WriteString(shown[from:at])
 		from = d.lineEnd(at)
-		out.WriteString(maskedWords(shown[at:from]))
+		out.WriteString(maskedWords(shown[at:from], texts))
 	}
 	out.WriteString(shown[from:])
 	return out.String()
 }
 
-func maskedWords(line string) string {
+func maskedWords(line string, texts secretTexts) string {
 	line = inComment().ReplaceAllStringFunc(line, func(found string) string {
 		m := inComment().FindStringSubmatch(found)
 		if !secretName(m[1]) {
@@ -201,7 +231,7 @@ func maskedWords(line string) string {
 		}
 		return m[1] + m[2] + Mask
 	})
-	return inAddress().ReplaceAllString(line, "://"+Mask+"@")
+	return texts.hide(inAddress().ReplaceAllString(line, "://"+Mask+"@"))
 }
 
 // values are the bytes of all scalars, in order.
@@ -289,8 +319,11 @@ func restored(text, before string) (string, []Fault) {
 func restoredLines(text, before string) string {
 	d, err := parse(before)
 	var inside []hiding
+	var texts secretTexts
 	if err == nil {
 		inside = d.values()
+		_, all, _ := d.secrets() // where they cannot be hidden, nothing was shown
+		texts = newSecretTexts(all)
 	}
 	shown, err2 := masked(before)
 	if err2 != nil || strings.Count(shown, "\n") != strings.Count(before, "\n") {
@@ -308,7 +341,7 @@ func restoredLines(text, before string) string {
 				continue
 			}
 			real[i] = real[i][at-d.lines[i]:]
-			begins := strings.LastIndex(line, maskedWords(real[i]))
+			begins := strings.LastIndex(line, maskedWords(real[i], texts))
 			if begins < 0 {
 				continue
 			}

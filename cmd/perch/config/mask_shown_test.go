@@ -1,0 +1,93 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
+// nowhere: not at another key that has it by an alias, by a merge or as a copy, not in a
+// comment, and not in what is wrong with it. The text comes back whole.
+func TestAMaskedSecretIsShownNowhere(t *testing.T) {
+	const secret = "geheim-geheim-1"
+	for name, text := range map[string]string{
+		"an alias":                  "skins: {key: &k geheim-geheim-1}\nname: *k\n",
+		"an alias of what comes":    "name: &k geheim-geheim-1\nskins: {key: *k}\n",
+		"an alias in a list":        "bridge: {key: &k geheim-geheim-1}\nallowed_hosts: [*k]\n",
+		"an alias of a section":     "brains: [{kind: openai, env: &e {ANY: geheim-geheim-1}, extra: *e}]\n",
+		"a merge":                   "brains: [{kind: openai, env: &e {ANY: geheim-geheim-1}, extra: {<<: *e, x: 1}}]\n",
+		"an alias as a key":         "skins: {key: &k geheim-geheim-1}\nbrains: [{kind: openai, extra: {*k : 1}}]\n",
+		"a copy":                    "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n",
+		"a copy in quotes":          "skins: {key: \"geheim\\x2dgeheim-1\"}\nname: 'geheim-geheim-1'\n",
+		"a part of another":         "skins: {key: geheim-geheim-1}\npublic_url: http://geheim-geheim-1.local\n",
+		"a copy in a comment":       "skins: {key: geheim-geheim-1} # geheim-geheim-1, as on the other Pi\n# was geheim-geheim-1\nname: x\n",
+		"an alias at a wrong place": "skins: {key: &k geheim-geheim-1}\nadoption: *k\nlisten: [*k]\nlanguage: [*k]\nrobots: {idle: *k}\n",
+		"an alias at no key":        "skins: {key: &k geheim-geheim-1}\nnothing: *k\n*k : 1\n",
+		"a copy as a key":           "skins: {key: geheim-geheim-1}\ngeheim-geheim-1: 1\n",
+		"an anchor of its name":     "skins: {key: &geheim-geheim-1 geheim-geheim-1}\nname: *geheim-geheim-1\n",
+		"no YAML":                   "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n [\n",
+		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
+	} {
+		e := editing(t, text)
+		shown, err := e.Show()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := json.Marshal(shown)
+		if err != nil || strings.Contains(string(all), secret) {
+			at := strings.Index(string(all), secret)
+			t.Errorf("%s: shown is %s (%v)", name, string(all)[max(0, at-200):min(len(all), at+200)], err)
+		}
+		checked, err := e.Check(Change{Text: &shown.Text})
+		if err != nil {
+			if shown.Text == "" { // it is not shown
+				continue
+			}
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if all, _ := json.Marshal(checked); strings.Contains(string(all), secret) {
+			t.Errorf("%s: checked is %s", name, all)
+		}
+		if checked.real != text {
+			t.Errorf("%s: %q comes back as %q from %q", name, text, checked.real, shown.Text)
+		}
+	}
+}
+
+// TestASecretOfTheEnvironmentIsShownNowhere: one that a variable sets is hidden at keys of
+// the file that have the same.
+func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
+	e := editing(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
+		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
+	shown, err := e.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
+		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
+			t.Errorf("shown is %s", all)
+		}
+	}
+}
+
+// TestAShortSecretHidesNoWords: what is secret by its name and a part of many words is
+// hidden where it is the whole value, and the rest of the text is shown.
+func TestAShortSecretHidesNoWords(t *testing.T) {
+	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
+	e := editing(t, text)
+	shown, err := e.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
+	if shown.Text != want {
+		t.Errorf("shown is %q, want %q", shown.Text, want)
+	}
+	// A form sends back what it was shown.
+	checked, err := e.Check(Change{Set: map[string]any{"name": Mask, "memory.most": 100}})
+	if err != nil || !strings.Contains(checked.real, "name: hall") {
+		t.Errorf("%q %v", checked.real, err)
+	}
+}
