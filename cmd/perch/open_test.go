@@ -43,7 +43,8 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 		h.Expect(http.StatusForbidden, "foreign_origin", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`,
 			"Cookie", cookie, "Origin", foreign)
 	}
-	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie, "X-Perch-Page", "1") // the bridge is not the owner's
+	// The bridge is not the owner's.
+	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie, "X-Perch-Page", "1")
 	h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", own...)
 	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
 }
@@ -67,7 +68,8 @@ func answersWith(t *testing.T, status int, body any) string {
 // order to the terminal, whatever the command, also as JSON and as an error.
 func TestAnswersMoveNoTerminal(t *testing.T) {
 	const nasty = "\x1b]0;owned\x07\x1b[2J\u009b2J\u202e\r"
-	link := answersWith(t, http.StatusCreated, map[string]any{"urls": []string{"http://h/" + nasty + "#/in/X"}, "until": time.Now(), "qr": []string{"1" + nasty}})
+	link := answersWith(t, http.StatusCreated, map[string]any{"urls": []string{"http://h/" + nasty + "#/in/X"}, "until": time.Now(),
+		"qr": []string{"1" + nasty}})
 	memory := answersWith(t, http.StatusOK, map[string]any{"stats": nasty, "url": nasty, "id": nasty, "name": nasty, "version": nasty, "next": nasty})
 	wrong := answersWith(t, http.StatusConflict, map[string]any{"error": map[string]string{"message": "no " + nasty + "\nperch: forged"}})
 	for _, args := range [][]string{
@@ -76,7 +78,8 @@ func TestAnswersMoveNoTerminal(t *testing.T) {
 		{"status", "--url", "http://127.0.0.1:1/" + nasty},
 	} {
 		_, out, errs := commandLine(t, args...)
-		if strings.ContainsAny(out+errs, "\x1b\x07\r\u009b") || strings.Count(errs, "\n") > 1 || !slices.Contains(args, "--json") && strings.Contains(out+errs, "\u202e") {
+		if strings.ContainsAny(out+errs, "\x1b\x07\r\u009b") || strings.Count(errs, "\n") > 1 ||
+			!slices.Contains(args, "--json") && strings.Contains(out+errs, "\u202e") {
 			t.Errorf("%q prints %q and %q", args, out, errs)
 		}
 		if out+errs == "" {

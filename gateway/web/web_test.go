@@ -44,7 +44,8 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	t.Helper()
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
-	d := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Epoch: kept.last(), KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
+	d := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Epoch: kept.last(),
+		KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})

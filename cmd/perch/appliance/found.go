@@ -143,8 +143,8 @@ func shownName(f mdns.Found) string {
 func homeAssistantURL(f mdns.Found, at netip.AddrPort) string {
 	for _, key := range []string{"internal_url", "base_url"} {
 		u, err := url.Parse(f.TXT[key])
-		if err == nil && announcedHost(f, u.Hostname()) && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" &&
-			len(u.String()) <= mostFoundURL {
+		if err == nil && announcedHost(f, u.Hostname()) && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil && u.RawQuery == "" &&
+			u.Fragment == "" && len(u.String()) <= mostFoundURL {
 			return strings.TrimRight(u.String(), "/")
 		}
 	}

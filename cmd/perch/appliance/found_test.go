@@ -67,7 +67,8 @@ func testFinder(t *testing.T, servers map[string]http.HandlerFunc, search func(c
 		defer mu.Unlock()
 		return slices.Sorted(slices.Values(all))
 	}
-	return finder{search: search, networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: slog.New(slog.DiscardHandler)}, asked
+	return finder{search: search, networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport),
+		log: slog.New(slog.DiscardHandler)}, asked
 }
 
 // TestFound: what announces itself, and models on this machine and on those found, which

@@ -170,7 +170,7 @@ func (e *Editor) judge(text string) (*checker, Config, []Fault) {
 	if err != nil && !errors.As(err, &wrong) {
 		wrong = Faults{fault(err)}
 	}
-	k.hidden = textsIn(text, &c)
+	k.hidden = textsIn(text, len(k.lines) > 0, &c)
 	return k, c, k.hidden.faults(wrong.shown())
 }
 

@@ -51,7 +51,8 @@ type hiding struct{ from, to int }
 func masked(text string) (string, error) {
 	d, err := parse(text)
 	if err != nil { // it is no YAML: its owner is to see where not
-		return newSecretTexts(textsOfLines(text)).without(maskedLines(text))
+		shown := maskedLines(text)
+		return newSecretTexts(textsOfLines(text, shown)).without(shown)
 	}
 	spans, all, err := d.secrets()
 	if err != nil {

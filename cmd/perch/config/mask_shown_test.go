@@ -26,7 +26,8 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 		"an alias at no key":        "skins: {key: &k geheim-geheim-1}\nnothing: *k\n*k : 1\n",
 		"a copy as a key":           "skins: {key: geheim-geheim-1}\ngeheim-geheim-1: 1\n",
 		"an anchor of its name":     "skins: {key: &geheim-geheim-1 geheim-geheim-1}\nname: *geheim-geheim-1\n",
-		"no YAML":                   "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n [\n",
+		"a copy over lines":         "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n [\n",
+		"no YAML":                   "skins: {key: geheim-geheim-1\nname: geheim-geheim-1\n",
 		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
 	} {
 		e := editing(t, text)

@@ -120,24 +120,31 @@ func textsOf(value string) []string {
 	return all
 }
 
-// textsOfLines are the secrets of a text that is no YAML, as far as they have names.
-func textsOfLines(text string) (all []string) {
-	for _, m := range inComment().FindAllStringSubmatch(text, -1) {
-		if value := strings.Trim(m[3], `"'`); secretName(m[1]) && value != "" {
-			all = append(all, value)
+// textsOfLines are the secrets of a text that is no YAML, as far as they have names. They
+// are in the lines that maskedLines shows otherwise.
+func textsOfLines(text, shown string) (all []string) {
+	lines := strings.Split(shown, "\n")
+	for i, line := range strings.Split(text, "\n") {
+		if i >= len(lines) || line == lines[i] {
+			continue
+		}
+		for _, m := range inComment().FindAllStringSubmatch(line, -1) {
+			if value := strings.Trim(m[3], `"'`); secretName(m[1]) && value != "" {
+				all = append(all, value)
+			}
 		}
 	}
 	return all
 }
 
 // textsIn are the secrets of a text, and of the configuration that was read of it and of
-// the environment.
-func textsIn(text string, c *Config) secretTexts {
+// the environment. known is whether the text is YAML that could be read.
+func textsIn(text string, known bool, c *Config) secretTexts {
 	var all []string
-	if d, err := parse(text); err != nil {
-		all = textsOfLines(text)
-	} else {
-		_, all, _ = d.secrets() // one that cannot be hidden in its place is hidden elsewhere
+	if known { // nothing is read of any other
+		if d, err := parse(text); err == nil {
+			_, all, _ = d.secrets() // one that cannot be hidden in its place is hidden elsewhere
+		}
 	}
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
 		if value != "" && (isSecret(path) || addressed(path, value)) {
