@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,7 +35,8 @@ type link struct {
 	robot   device.Robot
 	client  device.Client
 	conn    *control.Conn
-	host    string // by which the robot reaches this machine
+	host    string     // by which the robot reaches this machine
+	peer    netip.Addr // of the robot; its sound comes from there as well
 	toolbox *toolbox
 	teller  *teller
 	log     *slog.Logger
@@ -166,10 +168,11 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	defer leave()
 	s.options.Robots.Seen(robot.ID, time.Now())
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // never fails for TCP
 	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {
 		host = base.Hostname() // this machine may have another address inside a container
 	}
-	k := &link{server: s, robot: robot, client: client, conn: c, host: host, log: s.logOf(robot.ID).With("robot", robot.ID),
+	k := &link{server: s, robot: robot, client: client, conn: c, host: host, peer: peer.Addr(), log: s.logOf(robot.ID).With("robot", robot.ID),
 		done: make(chan struct{})}
 	k.toolbox = newToolbox(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
 	k.teller = newTeller(k)
@@ -430,7 +433,7 @@ const textsAhead = 16
 
 func newMQTTTalk(k *link, sound *udp.Socket, a xiaozhi.AudioParams) *mqttTalk {
 	packet := cmp.Or(time.Duration(a.FrameDuration)*time.Millisecond, voice.FrameDuration)
-	return &mqttTalk{link: k, sound: sound.Open(k.host, packet), texts: make(chan []byte, textsAhead), over: make(chan struct{})}
+	return &mqttTalk{link: k, sound: sound.Open(k.host, k.peer, packet), texts: make(chan []byte, textsAhead), over: make(chan struct{})}
 }
 
 // Begin implements transport.

@@ -50,7 +50,8 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	}
 	sound := newFakeUDP()
 	socket := udp.NewSocket(sound)
-	l := &link{server: k.server, robot: robot, conn: <-conn, host: "127.0.0.1", log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
+	l := &link{server: k.server, robot: robot, conn: <-conn, host: "127.0.0.1", peer: netip.MustParseAddr("127.0.0.1"),
+		log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
 	l.toolbox, l.teller = newToolbox(robot.KnownTools(), k.server.toolLimitOf(robot.ID), l.sendRPC), newTeller(l)
 	talk := newMQTTTalk(l, socket, xiaozhi.AudioParams{})
 	l.set(talk)

@@ -114,6 +114,7 @@ type Talk struct {
 	socket *Socket
 	ssrc   [4]byte
 	secret xiaozhi.UDP
+	robot  netip.Addr    // the only address from which its datagrams come
 	packet time.Duration // of sound in each of the robot's
 
 	arrived chan Arrived
@@ -153,9 +154,10 @@ const maxOpus = 1275
 
 // Open begins the sound of a talk, with a key of its own. The host is the address
 // or name by which the robot reaches this machine, and packet how much sound each of
-// the robot's packets holds.
-func (s *Socket) Open(host string, packet time.Duration) *Talk {
-	t := &Talk{socket: s, packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
+// the robot's packets holds. Datagrams from any address but robot are dropped, since
+// nothing else in them shows who has sent them.
+func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Talk {
+	t := &Talk{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
 		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
@@ -188,6 +190,9 @@ func (t *Talk) Close() {
 
 // take takes a datagram of the talk.
 func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
+	if from.Addr().Unmap() != t.robot {
+		return false
+	}
 	p, err := t.in.Parse(datagram)
 	if err != nil || len(p.Opus) > maxOpus {
 		return false

@@ -19,6 +19,9 @@ const (
 	toc        = "\x18"
 )
 
+// robotIP is where the robot's control connection comes from in tests without a network.
+var robotIP = netip.MustParseAddr("192.0.2.1")
+
 // robotEnd is a robot's end of a talk.
 type robotEnd struct {
 	*net.UDPConn
@@ -41,7 +44,7 @@ func opened(t *testing.T) (*Talk, *robotEnd) {
 			t.Error(err)
 		}
 	})
-	talk := s.Open("127.0.0.1", voiceFrame)
+	talk := s.Open("127.0.0.1", netip.MustParseAddr("127.0.0.1"), voiceFrame)
 	return talk, end(t, talk)
 }
 
@@ -113,10 +116,10 @@ func TestSoundBothWays(t *testing.T) {
 // TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
 // goes.
 func TestWhatIsNotTheRobots(t *testing.T) {
-	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
+	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
 	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
 	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	from := netip.MustParseAddrPort("192.0.2.1:1000")
+	from := netip.AddrPortFrom(robotIP, 1000)
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	datagram := func(d *xiaozhi.Datagrams, sequence uint32, opus []byte) []byte {
 		return d.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: opus}})
@@ -126,7 +129,7 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 		t.Fatal("the robot's own are not taken")
 	}
 	good := datagram(robot, 3, sound)
-	thief := netip.MustParseAddrPort("192.0.2.66:666")
+	thief := netip.AddrPortFrom(robotIP, 666) // with a forged sender
 	for name, d := range map[string][]byte{
 		"replayed":      datagram(robot, 2, sound),
 		"number 0":      datagram(robot, 0, sound),
@@ -157,11 +160,11 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 
 // TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
 func TestAfterALongLoss(t *testing.T) {
-	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
+	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
 	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
 	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	from := netip.MustParseAddrPort("192.0.2.1:1000")
+	from := netip.AddrPortFrom(robotIP, 1000)
 	var got []bool
 	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
 		got = append(got, talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
@@ -174,11 +177,11 @@ func TestAfterALongLoss(t *testing.T) {
 // TestForgedDatagrams: of those that somebody has made without the key, few are taken,
 // and none moves where sound goes or makes the robot's own old.
 func TestForgedDatagrams(t *testing.T) {
-	talk := &Talk{packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 1)}
+	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 1)}
 	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
 	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	from, thief := netip.MustParseAddrPort("192.0.2.1:1000"), netip.MustParseAddrPort("192.0.2.66:666")
+	from, thief := netip.AddrPortFrom(robotIP, 1000), netip.AddrPortFrom(robotIP, 666) // with a forged sender
 	random := rand.New(rand.NewPCG(1, 2))
 	taken, mine := 0, uint32(0)
 	for range 20_000 {
@@ -204,12 +207,50 @@ func TestForgedDatagrams(t *testing.T) {
 	t.Logf("of 20000 forged datagrams %d were taken", taken)
 }
 
+// TestDatagramsOfAnotherHostAreDropped: whoever listens can make datagrams that pass for the
+// robot's. From another address than that of its control connection they neither begin a
+// talk's sound, nor move it, nor make the robot's own numbers old.
+func TestDatagramsOfAnotherHostAreDropped(t *testing.T) {
+	for name, first := range map[string]uint32{"before the robot's first": 0, "after it": 1} {
+		t.Run(name, func(t *testing.T) {
+			talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 300)}
+			secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
+			talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+			made := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+			datagram := func(sequence uint32) []byte {
+				return made.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}})
+			}
+			// A socket of both families has IPv4 addresses in their mapped form.
+			from := netip.MustParseAddrPort("[::ffff:192.0.2.1]:1000")
+			if first > 0 && !talk.take(datagram(first), from) {
+				t.Fatal("the robot's first datagram is not taken")
+			}
+			thief := netip.MustParseAddrPort("192.0.2.66:666")
+			for sequence := first + 1; sequence <= 200; sequence++ {
+				if talk.take(datagram(sequence), thief) {
+					t.Fatalf("number %d of another host is taken", sequence)
+				}
+			}
+			for sequence := uint32(1 << 20); sequence <= 1<<20+10; sequence++ {
+				talk.take(datagram(sequence), thief)
+			}
+			if !talk.take(datagram(first+1), from) {
+				t.Error("the robot's own next number is not taken any more")
+			}
+			if peer := talk.peer.Load(); peer == nil || *peer != from {
+				t.Errorf("sound goes to %v", peer)
+			}
+		})
+	}
+}
+
 func TestAClosedTalkTakesNothing(t *testing.T) {
 	talk, robot := opened(t)
 	robot.send(t, 1, "one")
 	arrives(t, talk, "one")
 	talk.Close()
-	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}), netip.AddrPort{}) {
+	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}),
+		netip.AddrPortFrom(talk.robot, 1)) {
 		t.Error("a closed talk takes a datagram")
 	}
 }
@@ -220,11 +261,11 @@ func FuzzTalk(f *testing.F) {
 	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte(toc + "sound")}}))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		s := &Socket{talks: map[[4]byte]*Talk{}}
-		talk := &Talk{socket: s, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
+		talk := &Talk{socket: s, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
 			in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
 		s.talks[[4]byte{1}] = talk
-		first := s.take(bytes.Clone(datagram), netip.AddrPort{})
-		if again := s.take(bytes.Clone(datagram), netip.AddrPort{}); again {
+		first := s.take(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1))
+		if again := s.take(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1)); again {
 			t.Errorf("%x is taken twice (first %v)", datagram, first)
 		}
 	})
