@@ -242,3 +242,35 @@ var udpOfHello = regexp.MustCompile(`,"udp":\{[^}]*\}`)
 func likeWebSocket(text string) string {
 	return strings.Replace(udpOfHello.ReplaceAllString(text, ""), `"transport":"udp"`, `"transport":"websocket"`, 1)
 }
+
+// TestCatchUpOverUDPSpreads: after a stall more sound is due than the robot's mailbox for
+// datagrams holds. No more than five of them leave within ten milliseconds.
+func TestCatchUpOverUDPSpreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("This is a sentence of some length, which takes a while."), byMQTT, func(k *talk) {
+			k.synthesizer.delay = 2 * time.Second // for each second of sound: the robot runs dry
+		})
+		k.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
+		k.hears(xiaozhi.Auto, "hello")
+		k.pass(time.Minute)
+		sent := k.channel.packets()
+		if len(sent) < 50 {
+			t.Fatalf("%d packets were sent", len(sent))
+		}
+		most := 0
+		for i := range sent {
+			n := 1
+			for j := i + 1; j < len(sent) && sent[j].Sub(sent[i]) < 10*time.Millisecond; j++ {
+				n++
+			}
+			most = max(most, n)
+		}
+		if most > 5 {
+			t.Errorf("%d datagrams leave within ten milliseconds", most)
+		}
+		if most < 5 {
+			t.Errorf("%d at most leave together: nothing was caught up", most)
+		}
+		k.close()
+	})
+}

@@ -26,6 +26,11 @@ const (
 	// playTail is for what the robot still has in its codec when the clock
 	// shows that the last packet was played. Up to v2.1.0 tts stop cuts it off.
 	playTail = 120 * time.Millisecond
+	// mostAtOnce packets leave within burstTime, however many are due: a robot's
+	// mailbox for datagrams holds six, and what comes while it is full is lost. Over a
+	// WebSocket, which loses nothing, the delay is too short to be noticed.
+	mostAtOnce = 5
+	burstTime  = 10 * time.Millisecond
 )
 
 // writer is the only one that sends on a channel, and the one that owns time.
@@ -42,12 +47,13 @@ type writer struct {
 	queue     int // packets that the robot holds
 	tap       *tap
 	buf       []byte
-	stamp     uint32        // of the latest packet, milliseconds
-	shown     agent.Emotion // the face the robot wears, as far as we know; zero is unknown
-	free      time.Time     // when speech that was cut off has run out in the robot
-	audible   bool          // the echo canceller does not know of that yet
-	heard     bool          // sound reaches the robot
-	unheard   time.Time     // since when speech has waited for that; zero where it has not
+	stamp     uint32                // of the latest packet, milliseconds
+	left      [mostAtOnce]time.Time // when the latest packets were sent, the oldest first
+	shown     agent.Emotion         // the face the robot wears, as far as we know; zero is unknown
+	free      time.Time             // when speech that was cut off has run out in the robot
+	audible   bool                  // the echo canceller does not know of that yet
+	heard     bool                  // sound reaches the robot
+	unheard   time.Time             // since when speech has waited for that; zero where it has not
 	playing   playing
 	loudness  *voice.Loudness
 	robot     device.ID
@@ -235,11 +241,15 @@ func (w *writer) due(it item) time.Time {
 		return w.free
 	case it.packet != nil:
 		due := w.playing.pacer.Due()
+		least := w.playing.since.Add(restGap)
 		if due.IsZero() {
-			return w.playing.since.Add(startGap)
+			least = w.playing.since.Add(startGap)
 		}
-		if rest := w.playing.since.Add(restGap); due.Before(rest) {
-			return rest
+		if spread := w.left[0].Add(burstTime); least.Before(spread) {
+			least = spread
+		}
+		if due.Before(least) {
+			return least
 		}
 		return due
 	case it.pause != nil || it.end:
@@ -355,6 +365,8 @@ func (w *writer) packet(p *playback, it item, now time.Time) error {
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: it.packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
+	copy(w.left[:], w.left[1:])
+	w.left[mostAtOnce-1] = now
 	w.playing.pacer.Sent(now)
 	w.mouth.Will(it.levels[:], w.playing.pacer.Played())
 	return nil
