@@ -75,8 +75,21 @@ func parseWire(text []byte) (wire, error) {
 	return w, nil
 }
 
+// SessionOf returns the id of the session that a text message of a robot names. It
+// is empty where the message names none or is no JSON. The firmware names its last
+// session in all messages but hello, also after the session's end.
+func SessionOf(text []byte) string {
+	var w struct {
+		Session string `json:"session_id"`
+	}
+	if json.Unmarshal(text, &w) != nil {
+		return ""
+	}
+	return w.Session
+}
+
 // ParseFromRobot reads a text message of a robot. The session id in it is
-// dropped: the firmware neither checks it nor always has one.
+// dropped, see SessionOf.
 func ParseFromRobot(text []byte) (FromRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {

@@ -47,6 +47,7 @@ type link struct {
 	mu       sync.Mutex
 	talk     *mqttTalk // under way; nil between talks
 	replaced bool      // by another connection of the robot
+	ended    string    // the session that has ended latest on this connection, or was said goodbye to
 }
 
 // tendEvery is how often a robot that does not talk is asked for its condition, and
@@ -268,6 +269,9 @@ func (k *link) call(ctx context.Context, tool string, arguments map[string]any) 
 func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 	m, err := xiaozhi.ParseFromRobot(text)
 	talk := k.current()
+	if k.dismiss(m, xiaozhi.SessionOf(text), talk) {
+		return
+	}
 	switch m := m.(type) {
 	case xiaozhi.Hello:
 		k.hellos.wait(mostHellos)
@@ -313,6 +317,33 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 	case talk.texts <- text:
 	case <-talk.over:
 	}
+}
+
+// dismiss says goodbye to a robot that names a session which is not open, and reports
+// whether its message is to be dropped. A robot that has lost its connection in a talk
+// stays in that talk until then. Answers of tools and events come from idle robots as
+// well, and are used; they get one goodbye in a session, since it would cut off a
+// notification that an idle robot plays. A goodbye gets none: firmware up to 2.2.4
+// answers it with another.
+func (k *link) dismiss(m xiaozhi.FromRobot, session string, talk *mqttTalk) bool {
+	idle := false
+	switch m.(type) {
+	case xiaozhi.Hello, xiaozhi.Goodbye:
+		return false
+	case xiaozhi.FromMCP, xiaozhi.Event:
+		idle = true
+	}
+	if session == "" || talk != nil && session == talk.id() {
+		return false
+	}
+	k.mu.Lock()
+	told := k.ended == session
+	k.ended = session
+	k.mu.Unlock()
+	if !idle || !told {
+		_ = k.send(xiaozhi.Goodbye{Session: session}) // where it cannot be sent, the connection ends
+	}
+	return !idle
 }
 
 func (k *link) deliver(payload []byte) {
@@ -508,8 +539,10 @@ func (t *mqttTalk) end() {
 	t.once.Do(func() {
 		close(t.over)
 		t.sound.Close()
+		session := t.id()
 		t.link.mu.Lock()
 		defer t.link.mu.Unlock()
+		t.link.ended = session
 		if t.link.talk == t {
 			t.link.talk = nil
 		}

@@ -301,3 +301,72 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 		t.Errorf("alert: queued %t, %v", queued, err)
 	}
 }
+
+// TestAForgottenTalkIsEnded: a robot whose MQTT connection breaks in a talk stays in it, and
+// names its session in all that it sends, also in its answers to the requests that greet it.
+// It is told that this session is over. A talk that is open is not disturbed.
+func TestAForgottenTalkIsEnded(t *testing.T) {
+	_, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
+	r := dial(t, address)
+	forgotten := r.open()
+	_ = r.conn.Close()
+	awaitEvent[event.RobotDisconnected](t, events)
+
+	r = dial(t, address)
+	m := await[xiaozhi.ToMCP](r)
+	if !bytes.Contains(m.Payload, []byte("initialize")) {
+		t.Fatalf("the first request is %s", m.Payload)
+	}
+	r.say(forgotten, xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)})
+	if m := await[xiaozhi.Goodbye](r); m.Session != forgotten {
+		t.Errorf("goodbye to %q, want %q", m.Session, forgotten)
+	}
+	// Its tools are still taken; request 2 is tools/list.
+	r.say(forgotten, xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.light.on","inputSchema":{"type":"object","properties":{}}}]}}`)})
+	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
+		t.Errorf("%d tools are listed", listed.Count)
+	}
+	// An idle robot, which may play a notification, names its last session as well: what it
+	// answers and senses is no sign of a talk once it was told.
+	r.say(forgotten, xiaozhi.Event{Name: "touched", Data: []byte("{}")})
+	for _, m := range []xiaozhi.FromRobot{
+		xiaozhi.ListenStart{Mode: xiaozhi.Auto}, xiaozhi.ListenStop{}, xiaozhi.ListenDetect{Text: "hi"}, xiaozhi.Abort{},
+		xiaozhi.UnknownFromRobot{Type: "iot"},
+	} {
+		r.say(forgotten, m)
+		if bye := await[xiaozhi.Goodbye](r); bye.Session != forgotten {
+			t.Errorf("%T: goodbye to %q, want %q", m, bye.Session, forgotten)
+		}
+	}
+
+	// In another talk too, and that one goes on. A goodbye has no answer: builds up to 2.2.4
+	// answer one with another.
+	session := r.open()
+	r.say(session, xiaozhi.Goodbye{Session: forgotten})
+	r.say("", xiaozhi.ListenStop{})
+	r.say(forgotten, xiaozhi.Abort{})
+	if m := await[xiaozhi.Goodbye](r); m.Session != forgotten {
+		t.Errorf("goodbye to %q, want %q", m.Session, forgotten)
+	}
+	r.say(session, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
+	awaitEvent[event.ListeningStarted](t, events)
+	r.say(session, xiaozhi.Goodbye{Session: session})
+	awaitEvent[event.RobotOffline](t, events)
+	// The session has ended by its goodbye, and the robot's answers still name it.
+	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("initialize")); m = await[xiaozhi.ToMCP](r) {
+	}
+	r.say(session, xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":9,"result":{}}`)})
+	r.say(session, xiaozhi.Hello{Version: 3, Transport: "udp"})
+	await[xiaozhi.Welcome](r)
+	for {
+		select {
+		case m := <-r.texts:
+			if bye, is := m.(xiaozhi.Goodbye); is {
+				t.Errorf("goodbye to %q", bye.Session)
+			}
+			continue
+		default:
+		}
+		break
+	}
+}

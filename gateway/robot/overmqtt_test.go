@@ -1,7 +1,9 @@
 package robot
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -133,9 +135,10 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 					sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: f.audio})
 					continue
 				}
-				text := f.raw
-				if text == nil {
-					text = xiaozhi.AppendFromRobot(nil, "s", f.message)
+				// Transcripts have "S" for the session.
+				text := bytes.Replace(f.raw, []byte(`"session_id":"S"`), fmt.Appendf(nil, `"session_id":%q`, talk.id()), 1)
+				if f.raw == nil {
+					text = xiaozhi.AppendFromRobot(nil, talk.id(), f.message)
 				}
 				p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 				p.TopicName, p.Payload = MQTTTopic, text
