@@ -43,7 +43,7 @@ type Exchange struct {
 
 // Body is the robot that a turn may act through.
 type Body interface {
-	// Tools lists the robot's tools.
+	// Tools lists the robot's tools that a brain may use.
 	Tools() []device.Tool
 	// Call runs a tool and returns its result.
 	Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error)

@@ -86,7 +86,6 @@ func (*arm) Tools() []device.Tool {
 	return []device.Tool{
 		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Type: "object",
 			Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
-		{Name: "self.reboot", UserOnly: true},
 	}
 }
 

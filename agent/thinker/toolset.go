@@ -125,7 +125,7 @@ func plain(text string) string {
 // are left out if the brain has timers, which use them.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
-		if t.UserOnly || k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
+		if k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
 			continue
 		}
 		schema := t.Schema

@@ -115,7 +115,7 @@ type Tool struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
 	Schema      device.Schema `json:"schema"`    // of its arguments
-	UserOnly    bool          `json:"user_only"` // no brain is offered it
+	UserOnly    bool          `json:"user_only"` // brains are offered it with robots.user_tools alone
 }
 
 func (d *Door) tools(id device.ID) []Tool {

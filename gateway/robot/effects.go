@@ -178,7 +178,6 @@ func (e deliverMCP) perform(_ context.Context, l *loop) {
 	listed, err := l.toolbox.deliver(e.payload)
 	if err != nil {
 		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
-		return
 	}
 	if listed != nil {
 		if n := l.toolbox.omitted(); n > 0 {

@@ -348,10 +348,10 @@ func (k *link) dismiss(m xiaozhi.FromRobot, session string, talk *mqttTalk) bool
 
 func (k *link) deliver(payload []byte) {
 	listed, err := k.toolbox.deliver(payload)
-	switch {
-	case err != nil:
+	if err != nil {
 		k.log.Warn("the robot's MCP answer cannot be used", "err", err)
-	case listed != nil:
+	}
+	if listed != nil {
 		k.server.options.Robots.KeepTools(k.robot.ID, listed)
 		k.publish(event.ToolsListed{Count: len(listed)})
 	}

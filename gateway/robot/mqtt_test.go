@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -368,5 +369,47 @@ func TestAForgottenTalkIsEnded(t *testing.T) {
 		default:
 		}
 		break
+	}
+}
+
+// TestPagesOfToolsBeforeOneThatFitsNone: a robot answers the page that would begin with a
+// tool too large for any page with an error. The tools of the pages before are used, over
+// either transport.
+func TestPagesOfToolsBeforeOneThatFitsNone(t *testing.T) {
+	for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, byMQTT} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newTalkOn(t, answer("Yes."), framing, func(*talk) {})
+			k.say(xiaozhi.Hello{Version: 3, Features: xiaozhi.Features{MCP: true}})
+			for _, payload := range []string{
+				`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.a","inputSchema":{"type":"object","properties":{}}}],"nextCursor":"self.b"}}`,
+				`{"jsonrpc":"2.0","id":3,"error":{"message":"Failed to add tool self.b because of payload size limit"}}`,
+			} {
+				k.say(xiaozhi.FromMCP{Payload: []byte(payload)})
+			}
+			k.pass(time.Second)
+			if tools := k.server.Tools(robotID); len(tools) != 1 || tools[0].Name != "self.a" {
+				t.Errorf("framing %d: the robot's tools are %+v", framing, tools)
+			}
+			if known, _ := k.robots.Get(robotID); len(known.Tools) != 1 {
+				t.Errorf("framing %d: %d tools are kept", framing, len(known.Tools))
+			}
+			k.close()
+		})
+	}
+}
+
+// TestPagesOfToolsBetweenTalks: the same of a robot that is connected and does not talk.
+func TestPagesOfToolsBetweenTalks(t *testing.T) {
+	_, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
+	r := dial(t, address)
+	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("tools/list")); m = await[xiaozhi.ToMCP](r) {
+	}
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.a","inputSchema":{"type":"object","properties":{}}}],"nextCursor":"self.b"}}`)})
+	if m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("self.b")) {
+		t.Errorf("asked for %s", m.Payload)
+	}
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":3,"error":{"message":"Failed to add tool self.b because of payload size limit"}}`)})
+	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
+		t.Errorf("%d tools are listed", listed.Count)
 	}
 }

@@ -201,7 +201,8 @@ func (b *toolbox) page(cursor string) xiaozhi.Request {
 	return xiaozhi.Request{ID: b.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": true}}
 }
 
-// deliver takes a response. It reports the whole list once its last page is in.
+// deliver takes a response. It returns the tools once the last page of their list is in.
+// Where a later page cannot be had it returns those of the pages before, and the error.
 func (b *toolbox) deliver(payload json.RawMessage) (listed []device.Tool, err error) {
 	r, err := xiaozhi.ParseResponse(payload)
 	if err != nil {
@@ -240,15 +241,21 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 			b.endList()
 		}
 	}()
-	if r.Error != nil {
-		return nil, nil, fmt.Errorf("tools/list: %w", r.Error)
-	}
 	var page struct {
 		Tools      []listedTool `json:"tools"`
 		NextCursor string       `json:"nextCursor"`
 	}
-	if err := json.Unmarshal(r.Result, &page); err != nil {
-		return nil, nil, fmt.Errorf("tools/list: %w", err)
+	// The firmware answers with an error where the tool that a page begins with fits no page.
+	failed := error(r.Error)
+	if r.Error == nil {
+		failed = json.Unmarshal(r.Result, &page)
+	}
+	if failed != nil {
+		if len(b.fresh) > 0 {
+			b.replace()
+			listed = b.tools
+		}
+		return nil, listed, fmt.Errorf("tools/list, page %d: %w", b.pages, failed)
 	}
 	for _, t := range page.Tools {
 		t.Description = device.Clip(t.Description, mostData)
@@ -267,10 +274,15 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		request := b.page(page.NextCursor)
 		return &request, nil, nil
 	}
+	b.replace()
+	return nil, b.tools, nil
+}
+
+// replace has the list just read be the robot's tools. b.mu is held.
+func (b *toolbox) replace() {
 	b.limit.give(b.held)
 	b.tools, b.held = b.fresh, b.size
 	b.fresh, b.size = nil, 0
-	return nil, b.tools, nil
 }
 
 // omitted is how many tools of the list just read are not taken.

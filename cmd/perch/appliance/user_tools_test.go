@@ -1,0 +1,27 @@
+package appliance_test
+
+import (
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// TestModelsUseTheOwnersTools: a model runs a robot's tools for its owner where
+// robots.user_tools allows it, and not otherwise.
+func TestModelsUseTheOwnersTools(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{false, true} {
+		p := appliancetest.NewPeers(t)
+		p.Calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_screen_get_info","arguments":"{}"}}]`
+		c := appliancetest.Config()
+		p.Use(&c)
+		c.Robots.UserTools = allowed
+		h := appliancetest.Start(t, c, t.TempDir())
+		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+		_, called := r.When(func(o simrobot.Observation) bool { c, is := o.(simrobot.Called); return is && c.Name == "self.screen.get_info" })
+		if called != allowed {
+			t.Errorf("with user_tools %v: called %v", allowed, called)
+		}
+	}
+}
