@@ -3,9 +3,11 @@ package robot
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,8 +87,24 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, erro
 	return s.explain(r.Context(), from, u)
 }
 
+// upgradeAfter is how long after its request the WebSocket of a robot with old firmware
+// is opened.
+const upgradeAfter = 20 * time.Millisecond
+
+// losesEarlyAnswers reports whether a version of the firmware may lose the answer to an
+// upgrade: up to 2.4.2 it begins to look for the answer only after it has sent the request,
+// and gives up ten seconds later. An unknown version may.
+func losesEarlyAnswers(firmware string) bool {
+	var major, minor, patch int
+	if n, _ := fmt.Sscanf(firmware, "%d.%d.%d", &major, &minor, &patch); n < 2 {
+		return true
+	}
+	return slices.Compare([]int{major, minor, patch}, []int{2, 4, 2}) <= 0
+}
+
 // open admits a robot and holds its session.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	arrived := time.Now()
 	id, client, token := identity(r)
 	robotID, err := device.ParseID(id)
 	if err != nil {
@@ -117,6 +135,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
+	if losesEarlyAnswers(known.Firmware) {
+		time.Sleep(time.Until(arrived.Add(upgradeAfter)))
+	}
 	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: mostMessages})
 	if err != nil {
 		return nil // Accept has answered

@@ -32,7 +32,6 @@ type neck struct {
 func (*neck) Tools() []device.Tool {
 	return []device.Tool{
 		{Name: "self.robot.turn", Description: "Turn.", Schema: device.Schema{Properties: map[string]device.Argument{"yaw": {Type: "integer"}}}},
-		{Name: "self.reboot", UserOnly: true},
 	}
 }
 

@@ -1,0 +1,94 @@
+package robot
+
+import (
+	"bufio"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/device"
+)
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error { close(p.closed); return nil }
+func (pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8003} }
+
+// ofFirmware is a registry whose robots run a firmware.
+type ofFirmware struct {
+	*registry
+	version string
+}
+
+func (f ofFirmware) Admit(id device.ID, c device.Client, token string) (device.Robot, error) {
+	r, err := f.registry.Admit(id, c, token)
+	r.Firmware = f.version
+	return r, err
+}
+
+// TestOldFirmwareIsUpgradedLater: up to 2.4.2 the firmware loses a 101 that comes before it
+// looks for it, so that its answer leaves 20 ms after the request has come. Newer firmware
+// does not wait, and nobody waits for another's.
+func TestOldFirmwareIsUpgradedLater(t *testing.T) {
+	for version, want := range map[string]time.Duration{
+		"": 20 * time.Millisecond, "1.2.4": 20 * time.Millisecond, "2.2.4": 20 * time.Millisecond, "2.4.2": 20 * time.Millisecond,
+		"dotty": 20 * time.Millisecond, "2.4": 20 * time.Millisecond,
+		"2.4.3": 0, "2.5.0": 0, "2.5": 0, "3.0.0-beta": 0, "10.1.0": 0,
+	} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				robots := ofFirmware{&registry{}, version}
+				k := newTalkOn(t, answer("Yes."), 1, func(*talk) {}, func(o *Options) { o.Robots = robots })
+				listener := pipes{make(chan net.Conn), make(chan struct{})}
+				server := &http.Server{Handler: routesOf(t, k.server), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+				served := make(chan error, 1)
+				go func() { served <- server.Serve(listener) }()
+				took := make(chan time.Duration, 3)
+				var ends []net.Conn
+				for n := range cap(took) { // at the same time
+					ours, theirs := net.Pipe()
+					ends = append(ends, theirs)
+					listener.conns <- ours
+					go func() {
+						began := time.Now()
+						_, _ = fmt.Fprintf(theirs, "GET /xiaozhi/v1/ HTTP/1.1\r\nHost: perch:8003\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+							"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nDevice-Id: a0:b1:c2:d3:e4:%02x\r\n"+
+							"Client-Id: mine\r\nAuthorization: Bearer x\r\n\r\n", n)
+						answer, err := http.ReadResponse(bufio.NewReader(theirs), nil)
+						if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+							t.Errorf("%v %v", answer, err)
+						}
+						took <- time.Since(began)
+					}()
+				}
+				for range cap(took) {
+					if got := <-took; got != want {
+						t.Errorf("firmware %q: the 101 comes after %s, want %s", version, got, want)
+					}
+				}
+				for _, c := range ends {
+					_ = c.Close()
+				}
+				_ = server.Close()
+				<-served
+				k.close()
+			})
+		})
+	}
+}
