@@ -31,6 +31,7 @@ type doors struct {
 	certificate *certificate // nil where nothing is encrypted
 	once        sync.Once
 	Lingering   door.Lingering // what robots are to close first
+	downloads   door.Downloads // of robots
 	noIngress   error          // why the address for proxies alone is not open
 }
 
@@ -172,12 +173,22 @@ func (d *doors) serve() error {
 	return first
 }
 
-// stopWithin is how long requests under way may take to end.
-const stopWithin = 2 * time.Second
+// Limits of a stop. Together they are shorter than the service manager waits
+// (TimeoutStopSec in packaging/perch.service).
+const (
+	downloadsWithin = 14 * time.Second // may take to end: a robot crashes where one is broken off
+	stopWithin      = 2 * time.Second  // may other requests take after them
+)
 
-// stop closes the listeners, gives requests a moment, and closes them.
+// stop waits for robots' downloads, closes the listeners, gives requests a moment, and
+// closes them.
 func (d *doors) stop() {
 	d.once.Do(func() {
+		finishing, finished := context.WithTimeout(context.Background(), downloadsWithin)
+		defer finished()
+		if left := d.downloads.Finish(finishing); left > 0 {
+			d.log.Warn("downloads of robots are broken off by the stop; the robots keep what they have, and may restart", "downloads", left)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 		defer cancel()
 		var wg sync.WaitGroup

@@ -79,7 +79,7 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 		first = robots.Last()
 	}
 	if robots != nil || a.web != nil {
-		doors := open.Group("", first)
+		doors := open.Group("", first, a.Doors.downloads.Below("/xiaozhi/ota/firmware/", "/xiaozhi/ota/assets/", "/xiaozhi/notify/"))
 		a.ota.Routes(doors)
 		a.Talk.Routes(doors)
 	}

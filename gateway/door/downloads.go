@@ -1,0 +1,73 @@
+package door
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gin-gonic/gin"
+)
+
+// Downloads are the answers that robots read for seconds: images, assets and sounds. The
+// firmware may crash where the connection of one ends from our side, so that an appliance
+// that stops waits for them. The zero value is ready for use.
+type Downloads struct {
+	mu       sync.Mutex
+	running  int
+	finished chan struct{} // closed once none is running; nil until Finish
+}
+
+// Below returns a handler that counts requests whose path begins with one of the
+// prefixes. Once Finish was called it refuses them with status 503.
+func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
+			return
+		}
+		if !d.begin() {
+			_ = c.Error(&Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable})
+			c.Abort()
+			return
+		}
+		defer d.end()
+		c.Next()
+	}
+}
+
+func (d *Downloads) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.finished != nil {
+		return false
+	}
+	d.running++
+	return true
+}
+
+func (d *Downloads) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running--; d.running == 0 && d.finished != nil {
+		close(d.finished)
+	}
+}
+
+// Finish refuses further downloads, and waits until those under way have ended, or ctx
+// has. It returns how many have not. It is called once.
+func (d *Downloads) Finish(ctx context.Context) (left int) {
+	d.mu.Lock()
+	d.finished = make(chan struct{})
+	if d.running == 0 {
+		close(d.finished)
+	}
+	d.mu.Unlock()
+	select {
+	case <-d.finished:
+	case <-ctx.Done():
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running
+}
