@@ -39,14 +39,6 @@ type mqttRobot struct {
 // mqttServer is a server whose robots come by MQTT.
 func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
 	t.Helper()
-	bus := event.NewBus()
-	robots := &registry{}
-	s := NewServer(Options{
-		Robots: robots, Bus: bus, Senses: perception.NewIntake(bus, robots, slog.New(slog.DiscardHandler)), Mind: mind,
-		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
-		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: recognizer, Synthesizer: &beepSynthesizer{hurry: 2},
-		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
-	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +47,21 @@ func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer
 	if err != nil {
 		t.Fatal(err)
 	}
+	s, events := mqttServerOn(t, mind, recognizer, l, sound)
+	return s, events, l.Addr().String()
+}
+
+// mqttServerOn is the same on sockets of the test's.
+func mqttServerOn(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer, l net.Listener, sound *udp.Socket) (*Server, *event.Reader) {
+	t.Helper()
+	bus := event.NewBus()
+	robots := &registry{}
+	s := NewServer(Options{
+		Robots: robots, Bus: bus, Senses: perception.NewIntake(bus, robots, slog.New(slog.DiscardHandler)), Mind: mind,
+		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
+		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: recognizer, Synthesizer: &beepSynthesizer{hurry: 2},
+		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -69,7 +76,7 @@ func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer
 		s.Close()
 		bus.Close()
 	})
-	return s, events, l.Addr().String()
+	return s, events
 }
 
 // dial connects a robot.
@@ -79,6 +86,12 @@ func dial(t *testing.T, address string) *mqttRobot {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return login(t, conn)
+}
+
+// login has a robot log in on a connection.
+func login(t *testing.T, conn net.Conn) *mqttRobot {
+	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
 	r := &mqttRobot{t: t, conn: conn, texts: make(chan xiaozhi.ToRobot, 100)}
 	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
@@ -138,18 +151,27 @@ func await[M xiaozhi.ToRobot](r *mqttRobot) M {
 // open begins a talk, and returns the id of its session.
 func (r *mqttRobot) open() string {
 	r.t.Helper()
+	return r.openFrom(func(to *net.UDPAddr) *net.UDPConn {
+		r.t.Helper()
+		conn, err := net.DialUDP("udp", nil, to)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	})
+}
+
+// openFrom is open with a socket of the test's.
+func (r *mqttRobot) openFrom(socket func(to *net.UDPAddr) *net.UDPConn) string {
+	r.t.Helper()
 	r.say("", xiaozhi.Hello{Version: 3, Transport: "udp", Features: xiaozhi.Features{MCP: true},
 		Audio: xiaozhi.AudioParams{SampleRate: 16000, FrameDuration: 60}})
 	welcome := await[xiaozhi.Welcome](r)
 	if welcome.UDP == nil || welcome.Session == "" {
 		r.t.Fatalf("welcomed by %+v", welcome)
 	}
-	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.ParseIP(welcome.UDP.Server), Port: welcome.UDP.Port})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { _ = conn.Close() })
-	r.sound, r.sequence = conn, 0
+	r.sound, r.sequence = socket(&net.UDPAddr{IP: net.ParseIP(welcome.UDP.Server), Port: welcome.UDP.Port}), 0
 	r.out = xiaozhi.NewDatagrams(welcome.UDP.Key, welcome.UDP.Nonce, false)
 	r.in = xiaozhi.NewDatagrams(welcome.UDP.Key, welcome.UDP.Nonce, true)
 	return welcome.Session
