@@ -2,12 +2,7 @@ package door
 
 import (
 	"context"
-	"net/http"
-	"slices"
-	"strings"
 	"sync"
-
-	"github.com/gin-gonic/gin"
 )
 
 // Downloads are the answers that robots read for seconds: images, assets and sounds. The
@@ -17,23 +12,6 @@ type Downloads struct {
 	mu       sync.Mutex
 	running  int
 	finished chan struct{} // closed once none is running; nil until Finish
-}
-
-// Below returns a handler that counts requests whose path begins with one of the
-// prefixes. Once Finish was called it refuses them with status 503.
-func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
-			return
-		}
-		if !d.begin() {
-			_ = c.Error(&Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable})
-			c.Abort()
-			return
-		}
-		defer d.end()
-		c.Next()
-	}
 }
 
 func (d *Downloads) begin() bool {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +138,23 @@ func (l *Lingering) Last() gin.HandlerFunc {
 // a tag or without CORS, such as <img> (Fetch standard, section 3.7): such a page may be
 // served by another port of this host, to which a browser sends the same cookies.
 func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
+
+// Below returns a handler that counts requests whose path begins with one of the
+// prefixes. Once Finish was called it refuses them with status 503.
+func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
+			return
+		}
+		if !d.begin() {
+			_ = c.Error(&Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable})
+			c.Abort()
+			return
+		}
+		defer d.end()
+		c.Next()
+	}
+}
 
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second

@@ -9,10 +9,9 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"perch/device/xiaozhi"
 	"perch/event"
@@ -70,12 +69,15 @@ func (h *home) ip(ns, args string) {
 // on opens sockets on a host: they stay in the namespace of the thread that has made them.
 func (h *home) on(ns string, open func() error) {
 	h.t.Helper()
+	setns := map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH] // package syscall does not have it everywhere
 	failed := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine, and its namespace with it
 		there, err := os.Open("/run/netns/" + ns)
 		if err == nil {
-			err = unix.Setns(int(there.Fd()), unix.CLONE_NEWNET)
+			if _, _, errno := syscall.RawSyscall(setns, there.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
+				err = fmt.Errorf("enter the network namespace %s: %w", ns, errno)
+			}
 			_ = there.Close()
 		}
 		if err == nil {
