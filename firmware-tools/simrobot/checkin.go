@@ -29,7 +29,7 @@ func newHTTPClient() *http.Client {
 
 // Boot checks in. A robot without an owner asks again until it is adopted.
 func (r *Robot) Boot(ctx context.Context) error {
-	r.wakeOff = false
+	r.wakeOff, r.talked = false, ""
 	r.rollBack()
 	if url := r.wanted; url != "" && r.o.Upgrades {
 		r.wanted = ""

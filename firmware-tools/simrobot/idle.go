@@ -65,7 +65,7 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ctx, s.ch, s.state, s.inbox, r.left = ctx, newTalkChannel(c, r), Idle, r.left, nil
+	s.ctx, s.ch, s.state, s.id, s.inbox, r.left = ctx, newTalkChannel(c, r), Idle, r.talked, r.left, nil
 	defer func() {
 		s.stopNotification()
 		if s.busy {

@@ -152,6 +152,7 @@ func (s *session) leave(why error) {
 	if s.talk == nil {
 		return
 	}
+	s.r.talked = s.id
 	for {
 		select {
 		case a := <-s.in:

@@ -108,6 +108,7 @@ type Robot struct {
 	byMQTT      bool      // the last bootstrap had an mqtt section
 	control     *control  // nil while it is not connected by MQTT
 	left        []arrival // that a talk has not looked at
+	talked      string    // id of the latest talk by MQTT, which it names until the next
 	reconnectAt time.Time // when it connects again, if it is idle then
 }
 
