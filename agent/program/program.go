@@ -15,10 +15,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"perch/child"
 )
 
 // How a process is treated.
@@ -31,8 +32,7 @@ const (
 type Options struct {
 	Command []string // the program and its arguments
 	Dir     string   // the folder it works in; the current one
-	// Env is added to our own environment, of which nothing that begins with
-	// PERCH_ or comes from the service manager is passed on.
+	// Env is added to what child.Environ passes on of our own environment.
 	Env []string
 }
 
@@ -67,7 +67,7 @@ func Start(o Options) (*Program, error) {
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
 	cmd.Dir = o.Dir
 	mark := markName + "=" + rand.Text()
-	cmd.Env = append(append(inherited(os.Environ()), o.Env...), mark)
+	cmd.Env = append(append(child.Environ(os.Environ()), o.Env...), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), gone: make(chan struct{})}
 	p.ending = sync.OnceFunc(func() { close(p.ended) })
@@ -96,23 +96,6 @@ func bare(err error) error {
 		return f.Err
 	}
 	return err
-}
-
-// inherited leaves out of an environment what is not the program's business:
-// our keys may be in it, and the service manager's sockets.
-func inherited(environ []string) []string {
-	var kept []string
-	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		switch {
-		case strings.HasPrefix(name, "PERCH_"), strings.HasPrefix(name, "LISTEN_"), strings.HasPrefix(name, "WATCHDOG_"):
-		case name == "NOTIFY_SOCKET", name == "CREDENTIALS_DIRECTORY", name == "INVOCATION_ID", name == "JOURNAL_STREAM":
-		case name == "VTUBER_AUTH_KEY": // skins' own name for our key
-		default:
-			kept = append(kept, entry)
-		}
-	}
-	return kept
 }
 
 // pipes makes the three, and returns the child's ends. They are made here

@@ -181,7 +181,7 @@ func TestATalk(t *testing.T) {
 
 func TestTheEnvironment(t *testing.T) {
 	ours := []string{"PERCH_KEY", "PERCH_", "LISTEN_FDS", "WATCHDOG_USEC", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID",
-		"JOURNAL_STREAM", "VTUBER_AUTH_KEY"}
+		"JOURNAL_STREAM", "VTUBER_AUTH_KEY", "SUPERVISOR_TOKEN", "SUPERVISOR_API", "HASSIO_TOKEN"}
 	for _, name := range ours {
 		t.Setenv(name, "canary")
 	}

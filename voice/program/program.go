@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
+	"perch/child"
 	"perch/voice"
 )
 
@@ -54,6 +56,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	limit := time.AfterFunc(longest, cancel)
 	defer limit.Stop()
 	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
+	cmd.Env = child.Environ(os.Environ())
 	cmd.Stdin = strings.NewReader(c.Text)
 	cmd.WaitDelay = time.Second
 	var complaint Complaint

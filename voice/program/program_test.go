@@ -33,6 +33,17 @@ func TestItsSoundIsPassedOn(t *testing.T) {
 	}
 }
 
+// TestASpeakingProgramGetsNoTokens: the app's token of Home Assistant and our own keys stay here.
+func TestASpeakingProgramGetsNoTokens(t *testing.T) {
+	for _, name := range []string{"PERCH_SPEECH_KEY", "SUPERVISOR_TOKEN", "HASSIO_TOKEN"} {
+		t.Setenv(name, "canary")
+	}
+	err := shell("env | grep -e canary -e ^PATH= | cut -c1-40 >&2; exit 1", "hi").Speak(t.Context(), func([]int16) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "PATH=") || strings.Contains(err.Error(), "canary") {
+		t.Errorf("its environment is %v", err)
+	}
+}
+
 // TestOneThatDoesNotStop is cut off and ended, and so is one that nobody listens to.
 func TestOneThatDoesNotStop(t *testing.T) {
 	samples := 0
