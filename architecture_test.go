@@ -15,6 +15,7 @@ import (
 // captions say in a few words what the boxes of the drawing own. A box without
 // a caption shows its name alone.
 var captions = map[string]string{
+	"child":          "the environment of programs that are started",
 	"cmd":            "the program",
 	"firmware-tools": "the tools",
 	"gateway/*":      "doors",

@@ -34,6 +34,7 @@ var arrows = map[string][]string{
 	"socket":                {},
 	"gateway/door":          {"language"},
 	"gateway/door/doortest": {},
+	"child":                 {},
 	"command":               {},
 	"remote":                {"socket"},
 	"remote/*":              {"language", "remote", "socket"},
@@ -48,7 +49,7 @@ var arrows = map[string][]string{
 	"agent/assist":  {"agent", "agent/thinker", "device", "event", "language", "remote", "remote/hass", "socket"},
 	"agent/acp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
 	"agent/mcp":     {"agent", "agent/thinker", "agent/program", "device", "event", "language", "remote", "socket"},
-	"agent/program": {},
+	"agent/program": {"child"},
 	// A character: what it feels, does, is told to be, knows how to do and has done.
 	"agent/mood":     {"agent", "device", "event", "language"},
 	"agent/action":   {"agent", "agent/mood", "device", "event"},
@@ -63,7 +64,7 @@ var arrows = map[string][]string{
 	// What becomes of a program that speaks is said alike.
 	"voice/espeak":     {"language", "voice", "voice/program"},
 	"voice/openjtalk":  {"language", "voice", "voice/program"},
-	"voice/program":    {"voice"},
+	"voice/program":    {"child", "voice"},
 	"voice/openai":     {"language", "voice", "voice/media", "remote", "socket"},
 	"voice/elevenlabs": {"language", "voice", "voice/media", "remote", "socket"},
 	"voice/assist":     {"language", "voice", "voice/media", "remote", "remote/hass", "socket"},
@@ -98,8 +99,8 @@ var arrows = map[string][]string{
 	"command/commandtest": {"command"},
 	"firmware-tools":      {"command", "firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
 	"firmware-tools/*":    {"firmware-tools/*", "device", "device/xiaozhi", "ota/espimage", "voice", "voice/*", "socket", "gateway/mdns"},
-	"cmd/*": {"command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote", "remote/*", "socket",
-		"store", "store/*", "voice", "voice/*", "cmd/perch/config", "cmd/perch/appliance", "cmd/perch/doctor"},
+	"cmd/*": {"child", "command", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "ota", "ota/*", "perception", "remote",
+		"remote/*", "socket", "store", "store/*", "voice", "voice/*", "cmd/perch/config", "cmd/perch/appliance", "cmd/perch/doctor"},
 	// The parts of the program: the configuration knows no door, the appliance
 	// nothing of the doctor and the commands.
 	// The sample has what is said of the configuration's keys.
@@ -109,7 +110,7 @@ var arrows = map[string][]string{
 	"cmd/perch/appliance": {"cmd/perch/config", "agent", "agent/*", "device", "device/*", "event", "gateway/*", "language", "ota", "ota/*",
 		"perception",
 		"remote", "remote/*", "socket", "store", "store/*", "voice", "voice/*"},
-	"cmd/perch/doctor": {"cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "language", "remote", "gateway/*", "store",
+	"cmd/perch/doctor": {"child", "cmd/perch/appliance", "cmd/perch/config", "agent", "agent/*", "device", "language", "remote", "gateway/*", "store",
 		"store/*", "voice"},
 	"packaging/image/board":     {},
 	"packaging/image/firstboot": {"packaging/image/board"},             // a program of the card's own
@@ -191,6 +192,46 @@ func TestImports(t *testing.T) {
 	}
 	if seen < 50 {
 		t.Errorf("only %d Go files were found; the test does not see the repository", seen)
+	}
+}
+
+// startedOtherwise are the files whose programs do not get child.Environ, and why.
+var startedOtherwise = map[string]string{
+	"voice/espeak/speaker.go":                  "it passes on two variables, by their names",
+	"cmd/perch/appliance/broker.go":            "it passes on one variable, by its name",
+	"packaging/image/portal/networkmanager.go": "it passes on none",
+	"packaging/image/board/board.go":           "it is no part of the appliance",
+	"command/arguments.go":                     "it runs perch itself, for the completion of a shell",
+	"firmware-tools/nmcli.go":                  "a person runs it in a shell",
+	"firmware-tools/loudspeaker.go":            "a person runs it in a shell",
+	"firmware-tools/simrobot/speak.go":         "a person runs it in a shell",
+	"firmware-tools/bench/main.go":             "a developer runs it",
+	"firmware-tools/bench/tests.go":            "a developer runs it",
+}
+
+// TestProgramsGetNoTokens: one function decides what every program that is started gets of
+// the environment, which may hold our keys and the token of Home Assistant's Supervisor.
+func TestProgramsGetNoTokens(t *testing.T) {
+	seen := 0
+	for _, name := range goFiles(t, "") {
+		if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(filepath.ToSlash(name)), "test") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts := strings.Count(string(text), "exec.Command(") + strings.Count(string(text), "exec.CommandContext(")
+		if starts == 0 || startedOtherwise[filepath.ToSlash(name)] != "" {
+			continue
+		}
+		seen++
+		if strings.Count(string(text), ".Env = ") < starts || !strings.Contains(string(text), "child.Environ(") {
+			t.Errorf("%s starts a program that inherits our whole environment; give it child.Environ(os.Environ())", name)
+		}
+	}
+	if seen < 4 {
+		t.Errorf("only %d files start programs; the test does not see them", seen)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"perch/child"
 )
 
 // linkAnswer is a link that lets a browser in once.
@@ -39,8 +41,9 @@ terminal it is also drawn as a QR code, for a phone; where this machine has a sc
 				}
 				fmt.Fprintf(out, "It works once, until %s.\n", l.Until.Local().Format("15:04"))
 				if last := len(l.URLs) - 1; terminal && onScreen() && last >= 0 && isPage(l.URLs[last]) {
-					// Without a browser there is still the link.
-					_ = exec.CommandContext(c.Context(), "xdg-open", l.URLs[last]).Run()
+					browser := exec.CommandContext(c.Context(), "xdg-open", l.URLs[last])
+					browser.Env = child.Environ(os.Environ())
+					_ = browser.Run() // without a browser there is still the link
 				}
 			})
 		},

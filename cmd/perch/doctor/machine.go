@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/child"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/language"
@@ -200,8 +201,10 @@ func (d *Examination) unit(ctx context.Context) {
 func AskSystemd(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
-		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState").Output()
+	systemctl := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
+		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState")
+	systemctl.Env = child.Environ(os.Environ())
+	out, err := systemctl.Output()
 	return string(out), err
 }
 
