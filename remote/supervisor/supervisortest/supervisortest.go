@@ -44,6 +44,8 @@ type Supervisor struct {
 	announced map[string]Announcement // by uuid
 	deleted   []string
 	last      int
+	accounts  []Account
+	listed    int
 }
 
 // New starts one.

@@ -1,0 +1,49 @@
+package hass
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestUsers reads the answer of Home Assistant's config/auth/list. An inactive owner cannot
+// log in, and is no administrator here.
+func TestUsers(t *testing.T) {
+	c := serve(t, func(p *peer) {
+		p.greet()
+		m := p.command()
+		if m["type"] != "config/auth/list" {
+			p.t.Errorf("%v", m)
+		}
+		p.text(`{"id":%v,"type":"result","success":true,"result":[`+
+			`{"id":"0a","username":"olga","name":"Olga","is_owner":true,"is_active":true,"local_only":false,"system_generated":false,"group_ids":[],`+
+			`"credentials":[{"type":"homeassistant"}]},`+
+			`{"id":"1f","username":null,"name":"Ada","is_owner":false,"is_active":true,"group_ids":["system-users","system-admin"]},`+
+			`{"id":"2b","name":"Bob","is_owner":false,"is_active":true,"group_ids":["system-users"]},`+
+			`{"id":"3e","name":"Eve","is_owner":true,"is_active":false,"group_ids":["system-admin"]},`+
+			`{"id":"4c","name":"Cid","is_owner":false,"is_active":true,"group_ids":null}]}`, m["id"])
+		p.hangUp()
+	})
+	all, err := c.Users(t.Context())
+	var admins []string
+	for _, u := range all {
+		if u.Administrator() {
+			admins = append(admins, u.ID)
+		}
+	}
+	if err != nil || len(all) != 5 || !slices.Equal(admins, []string{"0a", "1f"}) {
+		t.Errorf("%v %v, %v", all, admins, err)
+	}
+}
+
+// TestUsersAreForAdministrators: a token of somebody else is refused.
+func TestUsersAreForAdministrators(t *testing.T) {
+	c := serve(t, func(p *peer) {
+		p.greet()
+		p.text(`{"id":%v,"type":"result","success":false,"error":{"code":"unauthorized","message":"Unauthorized"}}`, p.command()["id"])
+		p.hangUp()
+	})
+	if all, err := c.Users(t.Context()); err == nil || !strings.Contains(err.Error(), "token of another user") {
+		t.Errorf("%v %v", all, err)
+	}
+}
