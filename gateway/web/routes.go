@@ -2,6 +2,9 @@ package web
 
 import (
 	"bufio"
+	"context"
+	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"net/netip"
@@ -17,33 +20,69 @@ const mostBody = 4 << 10
 
 // Recognize is a handler before all others: it finds out whether the owner sends a
 // request, for Or and Unless. Once all sessions end, so do the requests of theirs
-// that are being answered, such as streams of events, and their WebSockets.
+// that are being answered, such as streams of events, and their WebSockets. Somebody who
+// comes through a proxy and is not the owner is refused.
 func (d *Door) Recognize() gin.HandlerFunc {
-	return func(c *gin.Context) {
-		known, stop := d.recognize(c.Request)
-		defer stop()
-		c.Request = known
-		if e := entryOf(known); e.how == ByCookie {
-			c.Writer = &sessionWriter{c.Writer, d, e.ended}
-		}
-		c.Next()
+	return func(c *gin.Context) { serveOwner(c, d.recognize) }
+}
+
+// serveOwner serves a request by whoever let finds to send it.
+func serveOwner(c *gin.Context, let func(*http.Request) (known *http.Request, stop func(), err error)) {
+	known, stop, err := let(c.Request)
+	if err != nil {
+		turnAway(c, err)
+		return
 	}
+	defer stop()
+	c.Request = known
+	if wait := entryOf(known).wait; wait != nil {
+		c.Writer = &ownedWriter{c.Writer, wait}
+	}
+	c.Next()
 }
 
-// sessionWriter answers a request of a session.
-type sessionWriter struct {
+// ownedWriter answers a request of an owner whose access may end.
+type ownedWriter struct {
 	gin.ResponseWriter
-	door  *Door
-	ended <-chan struct{}
+	wait func(context.Context)
 }
 
-// Hijack implements http.Hijacker: the connection is a WebSocket of the session.
-func (w *sessionWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+// Hijack implements http.Hijacker: the connection is a WebSocket of the owner.
+func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.ResponseWriter.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.door.hold(conn, w.ended), buffered, nil
+	return hold(conn, w.wait), buffered, nil
+}
+
+// turnAway answers somebody whom admit has refused: a browser with a page, and a program as
+// every door does.
+func turnAway(c *gin.Context, err error) {
+	c.Abort()
+	refusal, known := err.(*door.Fault) //nolint:errorlint // it is check's own, and nothing is wrapped around it
+	if !known || c.Request.Method != http.MethodGet || !strings.Contains(c.GetHeader("Accept"), "text/html") {
+		_ = c.Error(err)
+		return
+	}
+	title := "Perch is for administrators"
+	if refusal.HTTP != http.StatusForbidden {
+		title = "Perch cannot be shown yet"
+	}
+	c.Header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Header("Cache-Control", "no-store")
+	c.Data(refusal.HTTP, "text/html; charset=utf-8", fmt.Appendf(nil, `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Perch</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+</head>
+<body><main><h1>%s</h1><p>%s.</p></main></body>
+</html>
+`, title, html.EscapeString(refusal.Sentence)))
 }
 
 // Here is a handler before those of programs and browsers of this machine, who are
@@ -51,7 +90,8 @@ func (w *sessionWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func Here(c *gin.Context) { c.Request = by(c.Request, entry{how: ByLocal}) }
 
 // Through is a handler before all others of a listener that is for proxies alone, which let
-// in owners only. It refuses everybody else, whatever they say of themselves.
+// in owners only. It refuses everybody else, whatever they say of themselves, and users of
+// Home Assistant who are not its administrators.
 func (d *Door) Through(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !byProxy(c.Request, proxies) {
@@ -60,8 +100,7 @@ func (d *Door) Through(proxies []netip.Addr) gin.HandlerFunc {
 			c.Abort()
 			return
 		}
-		d.visits.note(c.Request, d.o.Now(), d.o.Log)
-		c.Request = by(c.Request, entry{how: ByIngress})
+		serveOwner(c, d.admit)
 	}
 }
 

@@ -43,8 +43,10 @@ const (
 
 // entry is an owner who has come in.
 type entry struct {
-	how   How
-	ended <-chan struct{} // of a session: is closed when it ends
+	how How
+	// wait returns when the owner has access no more, or ctx ends; nil is that this does
+	// not happen.
+	wait func(ctx context.Context)
 }
 
 type entryKey struct{}
@@ -113,44 +115,56 @@ func (d *Door) endAll() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.epoch = rand.Text()
-	close(d.ended)
+	close(d.ended) // and with it all that is answered, and all WebSockets
 	d.ended = make(chan struct{})
-	for c := range d.conns {
-		_ = c.Conn.Close() // its owner's next read or write fails
-	}
-	clear(d.conns)
 	if err := d.o.KeepEpoch(d.epoch); err != nil {
 		return fmt.Errorf("end the sessions for good: %w", err)
 	}
 	return nil
 }
 
-// sessionConn is a WebSocket's connection, which ends with the session.
-type sessionConn struct {
+// ownedConn is a WebSocket's connection, which ends with its owner's access.
+type ownedConn struct {
 	net.Conn
-	door *Door
+	stop func()
 }
 
-// hold has a connection closed when its session ends, which may have happened since
-// the request came.
-func (d *Door) hold(conn net.Conn, ended <-chan struct{}) net.Conn {
-	c := &sessionConn{conn, d}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if ended != d.ended {
-		_ = conn.Close()
-		return c
-	}
-	d.conns[c] = true
-	return c
+// hold has a connection closed when wait returns.
+func hold(conn net.Conn, wait func(context.Context)) net.Conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		wait(ctx)
+		_ = conn.Close() // its owner's next read or write fails
+	}()
+	return &ownedConn{conn, func() {
+		cancel()
+		<-watched
+	}}
 }
 
 // Close implements net.Conn.
-func (c *sessionConn) Close() error {
-	c.door.mu.Lock()
-	delete(c.door.conns, c)
-	c.door.mu.Unlock()
-	return c.Conn.Close()
+func (c *ownedConn) Close() error {
+	err := c.Conn.Close()
+	c.stop()
+	return err
+}
+
+// until returns a request that is cancelled when wait returns. stop is to be called once it
+// has been answered.
+func until(r *http.Request, wait func(context.Context)) (known *http.Request, stop func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		wait(ctx)
+		cancel()
+	}()
+	return r.WithContext(ctx), func() {
+		cancel()
+		<-watched
+	}
 }
 
 // link is a link that lets in once, for a time by the clock that only runs: one that was
@@ -189,35 +203,27 @@ func (d *Door) redeem(code string) bool {
 }
 
 // recognize returns a request with how its owner has come in, where its sender is
-// the owner. stop is to be called once it has been answered.
-func (d *Door) recognize(r *http.Request) (known *http.Request, stop func()) {
+// the owner. stop is to be called once it has been answered. The error is that its sender
+// comes through a proxy and is not the owner.
+func (d *Door) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
 	if HowOf(r) != "" { // the listener is for nobody else
-		return r, func() {}
+		return r, func() {}, nil
 	}
 	if byProxy(r, d.o.Ingress) {
-		d.visits.note(r, d.o.Now(), d.o.Log)
-		return by(r, entry{how: ByIngress}), func() {}
+		return d.admit(r)
 	}
 	ended, ok := d.session(r)
 	if !ok || !ofThisPage(r) {
-		return r, func() {}
+		return r, func() {}, nil
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
+	wait := func(ctx context.Context) {
 		select {
 		case <-ended:
-			cancel()
-		case <-done:
+		case <-ctx.Done():
 		}
-	}()
-	return by(r.WithContext(ctx), entry{ByCookie, ended}), func() {
-		close(done)
-		<-watched
-		cancel()
 	}
+	known, stop = until(r, wait)
+	return by(known, entry{ByCookie, wait}), stop, nil
 }
 
 func by(r *http.Request, e entry) *http.Request {

@@ -4,6 +4,7 @@
 package web
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"log/slog"
@@ -34,6 +35,10 @@ type Options struct {
 	// Ingress are the addresses of proxies that let in owners only, such as Home
 	// Assistant's.
 	Ingress []netip.Addr
+	// Administrators lists the ids of Home Assistant's administrators, where its ingress is
+	// such a proxy: that lets in every user of Home Assistant, and says who it is. nil is
+	// that the proxies let in owners only.
+	Administrators func(context.Context) ([]string, error)
 	// Addresses are where this appliance is found on the network, the best first:
 	// "http://perch.local:8003".
 	Addresses func() []string
@@ -53,8 +58,8 @@ type Door struct {
 	ended chan struct{} // is closed when all sessions end
 	links []link        // the oldest first
 
-	visits visits // by a proxy
-	conns  map[*sessionConn]bool
+	visits         visits          // by a proxy
+	administrators *administrators // nil where a proxy lets in owners only
 }
 
 // Bundled reports whether this program was built with its page.
@@ -68,6 +73,9 @@ func New(o Options) *Door {
 	// Another token, and no cookie is good any more.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	return &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{}),
-		conns: map[*sessionConn]bool{}}
+	d := &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
+	if o.Administrators != nil {
+		d.administrators = newAdministrators(o.Administrators, o.Now)
+	}
+	return d
 }

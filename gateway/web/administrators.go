@@ -1,0 +1,109 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"perch/gateway/door"
+)
+
+const (
+	// administratorsLast is how long a list of administrators is used before Home
+	// Assistant is asked again. Somebody who is an administrator no more has access for
+	// that long.
+	administratorsLast = 30 * time.Second
+	// askAgainAfter is how long the error is the answer where Home Assistant could not be
+	// asked. A page sends many requests at once.
+	askAgainAfter = 3 * time.Second
+)
+
+// administrators are Home Assistant's. They are safe for concurrent use.
+type administrators struct {
+	list func(context.Context) ([]string, error)
+	now  func() time.Time
+
+	turn  chan struct{} // holds one while Home Assistant is asked, or the rest is read
+	until time.Time     // when ids and err are too old
+	ids   []string
+	err   error
+}
+
+func newAdministrators(list func(context.Context) ([]string, error), now func() time.Time) *administrators {
+	return &administrators{list: list, now: now, turn: make(chan struct{}, 1)}
+}
+
+// check refuses everybody whom Home Assistant does not list as an administrator, and
+// everybody while it cannot be asked. id is a user's; empty is a user who is not known.
+func (a *administrators) check(ctx context.Context, id string) error {
+	if id == "" {
+		return &door.Fault{Word: "no_user", HTTP: http.StatusForbidden,
+			Sentence: "Home Assistant does not say who you are; reload its page, and update its Supervisor if that does not help"}
+	}
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-a.turn }()
+	if !a.now().Before(a.until) {
+		ids, err := a.list(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // which says nothing about Home Assistant
+		}
+		a.ids, a.err, a.until = ids, err, a.now().Add(administratorsLast)
+		if err != nil {
+			a.until = a.now().Add(askAgainAfter)
+		}
+	}
+	switch {
+	case a.err != nil:
+		return &door.Fault{Word: "role_unknown", HTTP: http.StatusServiceUnavailable, Err: a.err,
+			Sentence: "Home Assistant cannot be asked whether you are an administrator (" + a.err.Error() + "); try again in a moment"}
+	case !slices.Contains(a.ids, id):
+		return &door.Fault{Word: "not_administrator", HTTP: http.StatusForbidden,
+			Sentence: "Perch can be used by administrators of Home Assistant only, and your user is none; an administrator can change that in " +
+				"Home Assistant, under Settings, People, Users"}
+	}
+	return nil
+}
+
+// wait returns when a user is an administrator no more, or ctx ends.
+func (a *administrators) wait(ctx context.Context, id string) {
+	for {
+		select {
+		case <-time.After(administratorsLast):
+		case <-ctx.Done():
+			return
+		}
+		if a.check(ctx, id) != nil {
+			return
+		}
+	}
+}
+
+// userOf is the id of the user of Home Assistant who sends a request through its ingress,
+// which lets nobody else set the header. Empty is that it does not say.
+func userOf(r *http.Request) string {
+	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
+		return ids[0]
+	}
+	return ""
+}
+
+// admit lets somebody in who comes through a proxy, as recognize does.
+func (d *Door) admit(r *http.Request) (known *http.Request, stop func(), err error) {
+	if d.administrators == nil {
+		d.visits.note(r, d.o.Now(), d.o.Log)
+		return by(r, entry{how: ByIngress}), func() {}, nil
+	}
+	user := userOf(r)
+	if err := d.administrators.check(r.Context(), user); err != nil {
+		return nil, nil, err
+	}
+	d.visits.note(r, d.o.Now(), d.o.Log)
+	wait := func(ctx context.Context) { d.administrators.wait(ctx, user) }
+	known, stop = until(r, wait)
+	return by(known, entry{ByIngress, wait}), stop, nil
+}

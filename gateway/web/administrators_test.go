@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/gateway/door"
+	"perch/gateway/web"
+)
+
+// throughIngress is a page that is shown by Home Assistant's ingress.
+type throughIngress struct {
+	http.Handler
+	admins []string
+	err    error
+	asked  int
+}
+
+func newThroughIngress(t *testing.T) *throughIngress {
+	t.Helper()
+	h := &throughIngress{}
+	log := slog.New(slog.DiscardHandler)
+	d, err := web.New(web.Options{Secret: adminToken, Kept: texts{}, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
+		Administrators: func(context.Context) ([]string, error) { h.asked++; return h.admins, h.err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := door.NewEngine(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(d.Through([]netip.Addr{netip.MustParseAddr("172.30.32.2")}))
+	d.Routes(e, e)
+	serveOwned(e.Group("", door.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
+	h.Handler = e
+	return h
+}
+
+// from is a request of a user; empty is one of whom Home Assistant does not say who it is.
+func from(user, path string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.RemoteAddr = "172.30.32.2:4000"
+	r.Header.Set("X-Ingress-Path", "/api/hassio_ingress/x")
+	if user != "" {
+		r.Header.Set("X-Remote-User-Id", user)
+	}
+	return r
+}
+
+func (h *throughIngress) answer(r *http.Request) (status int, text string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// hijackable is an answer that can become a WebSocket.
+type hijackable struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
+
+// TestWhoIsAnAdministratorIsAskedAgain after half a minute. Somebody who is one no more has no
+// access then, and neither have his streams and WebSockets. Nobody has while Home Assistant
+// cannot be asked.
+func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f", "0a"}
+		expect := func(user string, want int, code string, asked int) {
+			t.Helper()
+			if status, text := h.answer(from(user, "/owned")); status != want || !strings.Contains(text, code) || h.asked != asked {
+				t.Errorf("user %q: %d %s, want %d %s; asked %d times, not %d", user, status, text, want, code, h.asked, asked)
+			}
+		}
+		expect("", 403, `"no_user"`, 0)
+		for range 3 {
+			expect("1f", 200, "", 1)
+			expect("2b", 403, `"not_administrator"`, 1)
+		}
+		two := from("2b", "/owned")
+		two.Header.Add("X-Remote-User-Id", "1f")
+		if status, text := h.answer(two); status != 403 {
+			t.Errorf("two users at once: %d %s", status, text)
+		}
+		var streams sync.WaitGroup
+		streams.Go(func() { h.answer(from("1f", "/stream")) })
+		ours, theirs := net.Pipe()
+		streams.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
+		lines := bufio.NewReader(ours)
+		if line, err := lines.ReadString('\n'); line != "open\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		asked := h.asked
+		h.admins = []string{"0a"}
+		expect("1f", 200, "", asked) // what was said last holds for half a minute
+		began := time.Now()
+		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("the WebSocket: %v", err)
+		}
+		streams.Wait()
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the streams ended after %v", took)
+		}
+		expect("1f", 403, `"not_administrator"`, h.asked)
+
+		h.err = errors.New("Home Assistant is away")
+		time.Sleep(30 * time.Second)
+		asked = h.asked
+		for range 3 {
+			expect("0a", 503, "Home Assistant is away", asked+1)
+		}
+		h.err = nil
+		time.Sleep(3 * time.Second)
+		expect("0a", 200, "", asked+2)
+	})
+}
+
+// TestWhoIsNoAdministratorIsTold by a page without scripts. A program gets what every door
+// answers.
+func TestWhoIsNoAdministratorIsTold(t *testing.T) {
+	h := newThroughIngress(t)
+	browser := from("2b", "/robot")
+	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	if status, text := h.answer(browser); status != 403 || !strings.Contains(text, "administrators of Home Assistant only") ||
+		strings.Contains(text, "<script") {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, path := range []string{"/", "/session", "/owned", "/assets/icon.svg", "/nothing"} {
+		if status, text := h.answer(from("2b", path)); status != 403 || !strings.Contains(text, `"code":"not_administrator"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
