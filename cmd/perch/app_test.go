@@ -28,6 +28,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/gateway/broker"
+	"perch/gateway/door/doortest"
 	"perch/remote/supervisor/supervisortest"
 	"perch/socket"
 )
@@ -77,7 +78,7 @@ func (p *process) eventually(name string, is func(partOf) bool) {
 }
 
 // core is Home Assistant behind the Supervisor: its conversation, over both of its doors.
-func core(t *testing.T) http.Handler {
+func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/conversation/process" {
 			_, _ = io.WriteString(w, `{"response":{"speech":{"plain":{"speech":"By REST."}},"response_type":"action_done","data":{}},"conversation_id":"1"}`)
@@ -112,6 +113,8 @@ func core(t *testing.T) http.Handler {
 				say(`{"type":"auth_ok","ha_version":"2026.11.0"}`)
 			case m.Type == "ping":
 				say(`{"id":%d,"type":"pong"}`, m.ID)
+			case m.Type == "config/auth/list":
+				_ = c.SendText(s.AuthList(m.ID))
 			case m.Type == "assist_pipeline/run":
 				say(`{"id":%d,"type":"result","success":true,"result":null}`, m.ID)
 				for _, e := range []string{
@@ -134,7 +137,8 @@ func core(t *testing.T) http.Handler {
 func TestAnAppOfHomeAssistant(t *testing.T) {
 	t.Parallel()
 	s := supervisortest.New(t)
-	s.Core = core(t)
+	s.Core = core(t, s)
+	s.SetAccounts(supervisortest.Account{ID: "1f", Name: "ada", Groups: []string{supervisortest.Administrators}})
 	data := t.TempDir()
 	mqtt := appliancetest.FreeAddress(t)
 	p, ingress := app(t, s, data, map[string]any{
@@ -278,6 +282,61 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		if answer.StatusCode != http.StatusForbidden {
 			t.Errorf("another machine gets %d for %s at the ingress", answer.StatusCode, path)
 		}
+	}
+}
+
+// TestOnlyAdministratorsComeThroughIngress: Home Assistant opens an ingress session for every
+// user who is logged in, whatever panel_admin hides.
+func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	s.Core = s.Home()
+	s.SetAccounts(supervisortest.Account{ID: "0a", Name: "olga", Owner: true}, supervisortest.Account{ID: "1f", Name: "ada",
+		Groups: []string{supervisortest.OrdinaryUsers, supervisortest.Administrators}}, supervisortest.Account{ID: "2b", Name: "bob",
+		Groups: []string{supervisortest.OrdinaryUsers}}, supervisortest.Account{ID: "3e", Name: "eve", Inactive: true,
+		Groups: []string{supervisortest.Administrators}})
+	p, at := app(t, s, t.TempDir(), map[string]any{"mqtt": map[string]any{"broker": "none"}})
+	defer p.stop()
+	as := func(id string) (ask func(method, path string, header ...string) (int, string)) {
+		ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: id, Name: id}})
+		t.Cleanup(ha.Close)
+		return func(method, path string, header ...string) (int, string) {
+			answer, text := doortest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`, header...)
+			return answer.StatusCode, text
+		}
+	}
+	for _, id := range []string{"0a", "1f"} {
+		if status, text := as(id)(http.MethodGet, "/api/v1/status"); status != http.StatusOK {
+			t.Errorf("the administrator %s: %d %s", id, status, text)
+		}
+	}
+	if asked := s.AuthListed(); asked != 1 {
+		t.Errorf("Home Assistant was asked %d times for its users", asked)
+	}
+	bob := as("2b")
+	if status, text := bob(http.MethodPut, "/api/v1/config"); status != http.StatusForbidden {
+		t.Fatalf("somebody who is no administrator changes the configuration: %d %.200s", status, text)
+	}
+	for _, routes := range doorLocks {
+		for _, route := range routes {
+			method, path, _ := strings.Cut(route, " ")
+			if status, text := bob(method, path, "X-Remote-User-Id", "1f"); status != http.StatusForbidden ||
+				method != http.MethodHead && !strings.Contains(text, `"not_administrator"`) {
+				t.Errorf("%s of somebody who is no administrator: %d %.200s", route, status, text)
+			}
+		}
+	}
+	status, text := bob(http.MethodGet, "/", "Accept", "text/html,application/xhtml+xml")
+	if status != http.StatusForbidden || !strings.Contains(text, "<h1>Perch is for administrators</h1>") || strings.Contains(text, "<script") {
+		t.Errorf("he sees %d %s", status, text)
+	}
+	for id, code := range map[string]string{"3e": "not_administrator", "404": "not_administrator", "": "no_user"} {
+		if status, text := as(id)(http.MethodGet, "/api/v1/status"); status != http.StatusForbidden || !strings.Contains(text, `"`+code+`"`) {
+			t.Errorf("user %q: %d %s", id, status, text)
+		}
+	}
+	if log := p.log.String(); strings.Contains(log, supervisortest.Token) || strings.Contains(log, `name=2b`) {
+		t.Errorf("the log has a token, or names an owner who is none\n%s", log)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/language"
+	"perch/remote/hass"
 	hassio "perch/remote/supervisor" // another supervisor is of this package
 	"perch/store/archive"
 )
@@ -27,7 +28,8 @@ import (
 // broker there is, and tells Home Assistant what this appliance offers.
 type homeAssistant struct {
 	client *hassio.Client
-	kept   names // of announcements, by service
+	core   *hass.Client // Home Assistant itself, behind the Supervisor
+	kept   names        // of announcements, by service
 
 	mu    sync.Mutex
 	cause error // why Home Assistant does not know what it should
@@ -57,8 +59,27 @@ func (a *Appliance) openHomeAssistant() error {
 	if err != nil {
 		return err
 	}
-	a.homeAssistant = &homeAssistant{client: client, kept: a.identity, since: a.Started}
+	core, err := hass.New(hass.Options{URL: o.Core(), Token: o.Token})
+	if err != nil {
+		client.Close()
+		return err
+	}
+	a.homeAssistant = &homeAssistant{client: client, core: core, kept: a.identity, since: a.Started}
 	return nil
+}
+
+// administrators lists the ids of Home Assistant's administrators.
+func (h *homeAssistant) administrators(ctx context.Context) (ids []string, err error) {
+	all, err := h.core.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range all {
+		if u.Administrator() {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids, nil
 }
 
 // broker is Home Assistant's MQTT broker, and an empty address where it has none.

@@ -127,7 +127,7 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	}
 	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
 	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAvatars,
-		a.newRelays, a.newCharacterDoor, a.openGateways, a.openWyoming, a.openHomeAssistant, a.newMirror, a.openAnnouncer} {
+		a.newRelays, a.newCharacterDoor, a.openHomeAssistant, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
 			a.Close()
 			return nil, err
@@ -263,6 +263,7 @@ func (a *Appliance) Close() {
 	}
 	if a.gateways != nil && a.homeAssistant != nil {
 		a.homeAssistant.client.Close()
+		a.homeAssistant.core.Close()
 	}
 	if a.Talk != nil {
 		a.Talk.Close()

@@ -24,9 +24,13 @@ func (a *Appliance) openPage(l *locks) error {
 	if a.Config.Web.IngressListen != "" {
 		proxies = nil // they have an address of their own
 	}
-	a.web = web.New(web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token,
+	o := web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token,
 		Epoch: a.sessions, KeepEpoch: func(epoch string) error { return writeSecret(filepath.Join(a.Data, sessionsFile), epoch) },
-		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log})
+		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log}
+	if a.homeAssistant != nil {
+		o.Administrators = a.homeAssistant.administrators
+	}
+	a.web = web.New(o)
 	return nil
 }
 
