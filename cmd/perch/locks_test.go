@@ -25,6 +25,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/gateway/door/doortest"
 )
 
 // lock is what a door wants to see.
@@ -84,6 +85,18 @@ var doorLocks = map[lock][]string{
 		"GET /state", "POST /state", "POST /permission", "POST /v1/chat/completions", "POST /v1/responses", "GET /v1/models", "GET /v1/models/*id",
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
+
+// keylessHere are the owner's doors that need no key on the addresses in local: they change
+// nothing and show no secret, or are those of bridge clients. A proxy on this machine that
+// says nothing of itself opens them to everybody behind it.
+var keylessHere = append(bridgesAdmin("/admin", "/xiaozhi/admin"),
+	"GET /metrics", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/diary",
+	"GET /api/v1/diary/verify", "GET /api/v1/notifications", "GET /api/v1/permissions", "GET /api/v1/memory", "GET /api/v1/memory/stats",
+	"GET /api/v1/devices", "GET /api/v1/devices/:id", "GET /api/v1/devices/:id/firmware", "GET /api/v1/devices/:id/picture",
+	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
+	"GET /api/v1/gestures", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
+	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
+	"GET /api/v1/logs")
 
 // sockets are the doors that a WebSocket is opened at.
 var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",
@@ -260,9 +273,13 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 			case "listen", "tls.listen":
 				k.fromTheNetwork(s, route, l, keys)
 			case "local":
-				k.fromThisMachine(s, route, l)
+				key := ""
+				if l == ownersToken && !slices.Contains(keylessHere, route) {
+					key = keys[l]
+				}
+				k.fromThisMachine(s, route, l, key)
 			case "skins.openclaw": // GET / is not the page here
-				k.fromThisMachine(s, route, keyOfSkins)
+				k.fromThisMachine(s, route, keyOfSkins, "")
 			default:
 				if l != ownersToken && l != anyone {
 					t.Errorf("%s is on the socket of the commands", route)
@@ -367,9 +384,20 @@ var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto
 	"Via",
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
-// fromThisMachine tries one door where no key is needed.
-func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock) {
+// fromThisMachine tries one door on an address of this machine alone. An empty key is that
+// none is needed there.
+func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock, key string) {
 	k.t.Helper()
+	var right []string
+	if key != "" {
+		right = bearer(key)
+		for what, header := range map[string][]string{"no key": nil, "a wrong key": bearer("a-wrong-one"), "an empty key": bearer(""),
+			"a cookie of another's": {"Cookie", "perch_session=" + strings.Repeat("A", 75)}} {
+			if status, code := k.at(s, probe{route: route, header: header}); status != 401 {
+				k.t.Errorf("%s of a program here with %s: %d %s", route, what, status, code)
+			}
+		}
+	}
 	method, path, _ := strings.Cut(route, " ")
 	if method == http.MethodHead {
 		return // its answers do not say why; the door is that of GET
@@ -387,17 +415,17 @@ func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock) {
 	case anyone, pages:
 		here = func(status int, code string) bool { return passed(status, code) || code == "bad_robot_id" }
 	}
-	if status, code := k.at(s, probe{route: route}); !here(status, code) {
+	if status, code := k.at(s, probe{route: route, header: right}); !here(status, code) {
 		k.t.Errorf("%s of a program here: %d %s", route, status, code)
 	}
 	refused := func(what string, n probe) {
 		k.t.Helper()
-		n.route = route
+		n.route, n.header = route, append(n.header, right...)
 		if status, code := k.at(s, n); status != 403 || code != "not_local" && !strings.HasPrefix(n.route[strings.Index(n.route, "/"):], "/v1/") {
 			k.t.Errorf("%s, %s: %d %s", route, what, status, code)
 		}
 	}
-	if status, code := k.at(s, probe{route: route, host: "localhost:8004"}); !here(status, code) {
+	if status, code := k.at(s, probe{route: route, host: "localhost:8004", header: right}); !here(status, code) {
 		k.t.Errorf("%s of a program here that asks for localhost: %d %s", route, status, code)
 	}
 	for _, host := range []string{"evil.example:8004", "evil.localhost:8004", "perch.local:8004", "192.168.1.2:8004", "[fe80::1]:8004"} {
@@ -406,12 +434,12 @@ func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock) {
 	for _, origin := range []string{"https://evil.example", "null", "http://127.0.0.1:8123"} {
 		refused("a page of "+origin, probe{header: []string{"Origin", origin}})
 	}
-	status, code := k.at(s, probe{route: route, header: []string{"Origin", allowedPage}})
+	status, code := k.at(s, probe{route: route, header: append([]string{"Origin", allowedPage}, right...)})
 	if may := l != ownersToken && l != pages && !strings.HasPrefix(path, "/xiaozhi/"); here(status, code) != may {
 		k.t.Errorf("%s of an allowed page: %d %s, want let in %t", route, status, code, may)
 	}
 	own := "http://" + s.Listener.Addr().String()
-	if status, code := k.at(s, probe{route: route, header: []string{"Origin", own, "Sec-Fetch-Site", "same-origin"}}); !here(status, code) {
+	if status, code := k.at(s, probe{route: route, header: append([]string{"Origin", own, "Sec-Fetch-Site", "same-origin"}, right...)}); !here(status, code) {
 		k.t.Errorf("%s of the page itself: %d %s", route, status, code)
 	}
 	refused("a tag of a page", probe{header: []string{"Sec-Fetch-Site", "cross-site"}})
@@ -520,6 +548,69 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestAProxyThatSaysNothing is a program of this machine to Perch, as nginx is since 1.29.7,
+// which speaks HTTP/1.1 and adds nothing. What is behind it reads, and has the rights of the
+// skins' and the bridge's key, but is not the owner.
+func TestAProxyThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	h, _, keys := locked(t, nil)
+	target := strings.TrimSuffix(h.Here(), "/")
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme, p.Out.URL.Host = "http", strings.TrimPrefix(target, "http://")
+			p.Out.Host = p.Out.URL.Host
+		},
+		Transport: &http.Transport{DisableKeepAlives: true},
+	})
+	defer proxy.Close()
+	for _, route := range doorLocks[ownersToken] {
+		if slices.Contains(keylessHere, route) {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if answer, text := doortest.Ask(t, method, proxy.URL+path, "{"); answer.StatusCode != http.StatusUnauthorized ||
+			!strings.Contains(text, "perch open") {
+			t.Errorf("%s through a proxy: %d %.200s", route, answer.StatusCode, text)
+		}
+	}
+	if answer, _ := doortest.Ask(t, http.MethodGet, proxy.URL+"/api/v1/config", "", bearer(keys[ownersToken])...); answer.StatusCode == 401 {
+		t.Error("the owner's own key is refused")
+	}
+}
+
+// TestThePageOfThisMachineComesIn: it reads without a session. By a link it has one, and may do
+// all.
+func TestThePageOfThisMachineComesIn(t *testing.T) {
+	t.Parallel()
+	h, _, _ := locked(t, nil)
+	here := strings.TrimSuffix(h.Here(), "/")
+	remember := func(cookie string) int {
+		answer, _ := doortest.Ask(t, http.MethodPost, here+"/api/v1/memory", `{"text":"The cat is called Miso."}`, "Origin", here,
+			"Sec-Fetch-Site", "same-origin", "Cookie", cookie)
+		return answer.StatusCode
+	}
+	if _, text := doortest.Ask(t, http.MethodGet, here+"/session", ""); !strings.Contains(text, `"how":"local","in":true`) {
+		t.Errorf("without a session it is %s", text)
+	}
+	if status := remember("other=1"); status != http.StatusUnauthorized {
+		t.Errorf("without a session it changes something: %d", status)
+	}
+	var link struct{ URLs []string }
+	h.Admin(http.MethodPost, "/api/v1/link", "", &link)
+	_, code, _ := strings.Cut(link.URLs[len(link.URLs)-1], here+"/#/in/")
+	entered, text := doortest.Ask(t, http.MethodPost, here+"/session", `{"code":"`+code+`"}`, "Origin", here, "Sec-Fetch-Site", "same-origin")
+	if entered.StatusCode != http.StatusNoContent || len(entered.Cookies()) != 1 {
+		t.Fatalf("%v by %q: %d %s", link.URLs, code, entered.StatusCode, text)
+	}
+	cookie := entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value
+	if _, text := doortest.Ask(t, http.MethodGet, here+"/session", "", "Cookie", cookie); !strings.Contains(text, `"how":"cookie","in":true`) {
+		t.Errorf("with a session it is %s", text)
+	}
+	if status := remember(cookie); status != http.StatusCreated {
+		t.Errorf("with a session it is refused: %d", status)
+	}
 }
 
 // uploads are the doors with bodies larger than those of all others.

@@ -85,9 +85,13 @@ func turnAway(c *gin.Context, err error) {
 `, title, html.EscapeString(refusal.Sentence)))
 }
 
-// Here is a handler before those of programs and browsers of this machine, who are
-// its owner.
-func Here(c *gin.Context) { c.Request = by(c.Request, entry{how: ByLocal}) }
+// Here is a handler before those of programs and browsers of this machine, who may see
+// what its owner does. Recognize may have found the owner's session.
+func Here(c *gin.Context) {
+	if HowOf(c.Request) == "" {
+		c.Request = by(c.Request, entry{how: ByLocal})
+	}
+}
 
 // Through is a handler before all others of a listener that is for proxies alone, which let
 // in owners only. It refuses everybody else, whatever they say of themselves, and users of

@@ -31,12 +31,12 @@ const (
 	mostLinks = 16
 )
 
-// How an owner has come in.
+// How is how an owner has come in.
 type How string
 
 // Ways in.
 const (
-	ByLocal   How = "local"   // a program or browser of this machine
+	ByLocal   How = "local"   // a program or browser of this machine, which may only read
 	ByCookie  How = "cookie"  // a session
 	ByIngress How = "ingress" // a proxy that knows the owner
 )

@@ -61,7 +61,7 @@ func (d *doors) open(a *Appliance) error {
 		a.listenOpenClaw(d, l),
 		a.listenIngress(d, l),
 		a.listenDebug(d),
-		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l.origins) }),
+		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l) }),
 		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -106,19 +107,43 @@ func nothingThere(handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
+// showsSecrets reports whether reading what lies at a path shows secrets, or where they are.
+func showsSecrets(path string) bool { return path == "/api/v1/config" || path == "/api/v1/backup" }
+
+// here is a handler before the owner's doors on the addresses in local. Reading needs no key
+// there. What changes something or shows secrets needs the admin token or a session, for a
+// proxy on this machine that says nothing of itself looks like a program of it.
+func (l *locks) here(c *gin.Context) {
+	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	door.Guard(door.Local, func(r *http.Request) error {
+		if reads && !showsSecrets(c.FullPath()) || web.HowOf(r) == web.ByCookie {
+			return nil
+		}
+		err := l.owner.Check(r)
+		if wrong, is := errors.AsType[*door.Fault](err); is && wrong.Word == "wrong_key" {
+			return &door.Fault{Word: wrong.Word, HTTP: wrong.HTTP, Sentence: "changes and secrets need the owner on this machine, too: " +
+				"perch open prints a link that lets a browser in, and programs send the admin token or use the socket of the commands"}
+		}
+		return err
+	})(c)
+}
+
 // localRoutes serve programs on this machine, and pages of allowed_origins that
-// are open on it; the owner's doors, which have no key here, programs alone.
-func (a *Appliance) localRoutes(e *gin.Engine, origins door.Origins) {
-	e.Use(door.Guard(origins.Local), origins.Admit())
+// are open on it; the owner's doors programs alone.
+func (a *Appliance) localRoutes(e *gin.Engine, l *locks) {
+	e.Use(door.Guard(l.origins.Local), l.origins.Admit())
+	if a.web != nil {
+		e.Use(a.web.Recognize())
+	}
 	a.admin.Open(e)
-	owner := e.Group("", door.Guard(door.Local))
+	a.bridge.Admin(e.Group("", door.Guard(door.Local)))
+	owner := e.Group("", l.here)
 	a.admin.Routes(owner)
 	a.metrics.Routes(owner)
 	a.pageOwned(owner)
 	a.relays.Routes(owner)
 	a.character.Owned(owner)
 	a.pageHere(e)
-	a.bridge.Admin(owner)
 	a.bridge.Routes(e)
 	a.talks.Routes(e)
 	a.skinRoutes(e)
