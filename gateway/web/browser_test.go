@@ -3,15 +3,19 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/gateway/door/doortest"
 )
 
 // chromium is a browser for a group of tests, for starting one takes a second.
@@ -109,5 +113,20 @@ func startAppliance(t *testing.T) *appliancetest.Appliance {
 	return appliancetest.Start(t, c, t.TempDir())
 }
 
-// local is an appliance's address for browsers of this machine, who need no key.
+// comeIn opens a tab with a session at an appliance's address for browsers of this machine.
+func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
+	t.Helper()
+	b := c.browse(t)
+	here := strings.TrimSuffix(h.Here(), "/")
+	answer, text := doortest.Ask(t, http.MethodPost, here+"/session", `{"token":"`+h.OwnerToken()+`"}`, "Origin", here)
+	if answer.StatusCode != http.StatusNoContent {
+		t.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	cookie := answer.Cookies()[0]
+	call(b, network.SetCookie, network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, URL: here, HTTPOnly: new(true),
+		SameSite: network.CookieSameSiteStrict})
+	return b
+}
+
+// local is an appliance's address for browsers of this machine, who read without a key.
 func local(h *appliancetest.Appliance) string { return h.Here() }

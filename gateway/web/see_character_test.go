@@ -27,7 +27,7 @@ func seeCharacter(t *testing.T, c *chromium) {
 		h.Admin(http.MethodPost, "/api/v1/characters?id="+id, `{"spec":"agent-manifest/0.2","name":`+quote(name)+`}`, nil)
 	}
 	imported("leo", "Leo <b>")
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/robots/" + kitchen)
 	const choice = "p-robot-settings >>> [data-test=persona]"
 	offers := func(what string) {
@@ -52,7 +52,7 @@ func seeCharacter(t *testing.T, c *chromium) {
 func seeDiary(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/memory")
 	b.says("p-diary", "Nothing is written yet.")
 	b.says("[data-test=diary-result]", "there are no entries")
@@ -77,7 +77,7 @@ func seeRankedMemory(t *testing.T, c *chromium) {
 		`{"text":"Ann plays the cello.","type":"user","tags":["music"]}`} {
 		h.Admin(http.MethodPost, "/api/v1/memory", fact, nil)
 	}
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/memory")
 	b.says("#count", "3")
 	first := func() string { return b.text("[data-test=memory]") }

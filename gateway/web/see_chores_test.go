@@ -18,7 +18,7 @@ import (
 // is shown at once.
 func seeMemory(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
 	b.click("[data-test=memory-add]")
@@ -48,7 +48,7 @@ func seeMemory(t *testing.T, c *chromium) {
 func seeTwoOwners(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
-	first, second := c.browse(t), c.browse(t)
+	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
 		b.open(local(h) + "#/memory")
 		b.click("[data-test=edit]")
@@ -64,7 +64,7 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 // seeNotifications: one is sent, shown to all, and ends when it is acknowledged.
 func seeNotifications(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	home, b := c.browse(t), c.browse(t)
+	home, b := c.comeIn(t, h), c.comeIn(t, h)
 	home.open(local(h))
 	b.open(local(h) + "#/notifications")
 	b.fill("[data-test=notification-text]", "The washing is done.")
@@ -81,7 +81,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
 	h := startAppliance(t)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	for command, does := range map[string]struct{ where, click, says string }{
 		"make test":    {"", "[data-test=question] [data-test=allow]", `"allow"`},
@@ -103,7 +103,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/timers")
 	b.sees("main >>> p-empty")
 	h.Companion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
@@ -141,7 +141,7 @@ func (b *tab) upload(file string) {
 func seeRollouts(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/firmware")
 	b.upload(written(t, "app.bin", simrobot.Image("1.5.0", 64<<10)))
 	b.says("[data-test=image]", "1.5.0")
@@ -172,7 +172,7 @@ func seeRollouts(t *testing.T, c *chromium) {
 // seeRefusedUploads: each with a sentence, and nothing of it stays.
 func seeRefusedUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.allow("status of 4")
 	b.open(local(h) + "#/firmware")
 	image := simrobot.Image("1.5.0", 64<<10)
@@ -204,7 +204,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 func seeBrokenUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	r, at := relayTo(t, local(h))
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
 	b.open(at + "#/firmware")
 	b.until("see.one('p-shell')?.link === 'fine' && see.has('#upload')")
@@ -229,7 +229,7 @@ func seeBrokenUploads(t *testing.T, c *chromium) {
 func seeBackup(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Miso."}`, nil)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/backup")
 	b.click("#download")
 	b.sees("#made")

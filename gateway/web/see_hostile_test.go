@@ -72,7 +72,7 @@ func seeHostile(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	evil := hostile()
 	h.Adopt(kitchenMAC)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.allow("status of 4") // a robot of such a name is looked for, and there is none
 	b.open(local(h))
 	attack(h)

@@ -56,7 +56,7 @@ func seeLanguages(t *testing.T, c *chromium) {
 	for _, tag := range language.All()[1:] {
 		left[tag] = english(tag)
 	}
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.at(360, 800)
 	b.open(local(h))
 	for _, v := range views(kitchen) {

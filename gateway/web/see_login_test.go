@@ -58,6 +58,36 @@ func seeComingIn(t *testing.T, c *chromium) {
 	b.sees("main > p-memory")
 }
 
+// seeThisMachine: a browser of this machine sees everything without a key. What would change
+// something says how to come in, and works then.
+func seeThisMachine(t *testing.T, c *chromium) {
+	h := startAppliance(t)
+	b := c.browse(t)
+	b.allow(notIn)
+	b.open(local(h) + "#/memory")
+	b.fill("[data-test=memory-text]", "The cat is called Miso.")
+	b.click("[data-test=memory-add]")
+	b.says("main", "perch open prints a link")
+	b.sees("main > p-memory")
+	b.click("[data-test=come-in]")
+	b.fill("#token", h.OwnerToken())
+	b.press(kb.Enter)
+	b.sees("main > p-home")
+	b.lacks("[data-test=come-in]")
+	b.open(local(h) + "#/memory")
+	b.fill("[data-test=memory-text]", "The cat is called Miso.")
+	b.click("[data-test=memory-add]")
+	b.says("[data-test=memory]", "Miso")
+
+	var made struct{ URLs []string }
+	h.Admin(http.MethodPost, "/api/v1/link", "", &made)
+	second := c.browse(t)
+	second.open(made.URLs[len(made.URLs)-1]) // which perch open opens on a screen of this machine
+	second.sees("main > p-home")
+	second.lacks("[data-test=come-in]")
+	second.sees("[data-test=logout]")
+}
+
 // seeLink: a link lets in once.
 func seeLink(t *testing.T, c *chromium) {
 	h := startAppliance(t)

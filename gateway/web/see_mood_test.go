@@ -26,7 +26,7 @@ func seeMood(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}} {
 		b.view(v.hash, v.element)
@@ -37,7 +37,7 @@ func seeMood(t *testing.T, c *chromium) {
 		b.says("[data-test=mood]", "glad")
 		b.until(`see.one("stack-chan-face").dataset.feels === "celebration" && ` + mouth + ` !== ` + quote(calm))
 		b.axe("a mood in #/" + v.hash)
-		opened := c.browse(t) // it has missed the event
+		opened := c.comeIn(t, h) // it has missed the event
 		opened.open(local(h) + "#/" + v.hash)
 		opened.says("[data-test=mood]", "glad")
 		opened.until(`see.one("stack-chan-face").dataset.feels === "celebration"`)

@@ -21,7 +21,7 @@ func TestMoodPictures(t *testing.T) {
 	c := startChromium(t)
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "face?robot=" + kitchen + "&background=white")
 	b.at(320, 288)
 	b.sees("stack-chan-face")

@@ -26,7 +26,7 @@ func TestPictures(t *testing.T) {
 	for _, q := range asked {
 		h.Admin(http.MethodPost, "/api/v1/permissions/"+q.ID, `{"allow":true}`, nil)
 	}
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	for _, v := range []struct{ name, hash, element, shown, top string }{
 		{"home", "", "p-home", "[data-test=robot-" + kitchen + "]", "p-shell"},

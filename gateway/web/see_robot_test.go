@@ -18,7 +18,7 @@ func seeAdoption(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption = "code"
 	h := appliancetest.Start(t, cfg, t.TempDir())
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	b.sees("[data-test=no-robot]")
 	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
@@ -69,7 +69,7 @@ func seeRobot(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/robots/" + kitchen)
 	b.fill("[data-test=say]", "Dinner is ready.")
 	b.press(kb.Enter)
@@ -115,7 +115,7 @@ func seeRobot(t *testing.T, c *chromium) {
 func seeTwoSettings(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	first, second := c.browse(t), c.browse(t)
+	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
 		b.open(local(h) + "#/robots/" + kitchen)
 	}

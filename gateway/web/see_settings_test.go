@@ -39,7 +39,7 @@ func (b *tab) set(key, to string) {
 func seeSettings(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house # by mDNS\n")
 	before := file(h)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.allow("status of 422")
 	b.open(local(h) + "#/settings")
 	b.set("name", "my house")
@@ -83,7 +83,7 @@ func seeSettings(t *testing.T, c *chromium) {
 // and loses nothing.
 func seeTwoConfigurations(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house\n")
-	first, second := c.browse(t), c.browse(t)
+	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
 		b.allow("status of 409")
 		b.open(local(h) + "#/settings")
@@ -108,7 +108,7 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 func seeFirstSteps(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "language: [en, de]\n")
 	const language = "main >>> [data-test=language]"
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h) + "#/first")
 	b.says(language, "English")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "de"`)

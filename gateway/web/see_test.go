@@ -12,6 +12,7 @@ func TestPage(t *testing.T) {
 		"other pages":           seePages,
 		"coming in":             seeComingIn,
 		"a link":                seeLink,
+		"this machine":          seeThisMachine,
 		"lockout":               seeLockout,
 		"logging out":           seeLoggingOut,
 		"a robot is adopted":    seeAdoption,

@@ -49,7 +49,7 @@ func (b *tab) everyView(all []aView) {
 
 func seeEmpty(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	b.everyView(views(""))
 	b.inLight("dark")
@@ -60,7 +60,7 @@ func seeEmpty(t *testing.T, c *chromium) {
 
 func seeLivedIn(t *testing.T, c *chromium) {
 	h, talked := livedIn(t)
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	b.says("main", "Kitchen")
 	showTalk := func(v aView) bool {
@@ -85,7 +85,7 @@ func seePages(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
 		"face?robot=" + kitchen: `see.has("stack-chan-face")`} {
-		b := c.browse(t)
+		b := c.comeIn(t, h)
 		b.open(local(h) + path)
 		b.until(shown)
 		for _, width := range []int64{1400, 360} {

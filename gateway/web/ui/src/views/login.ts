@@ -51,7 +51,7 @@ export class Login extends View {
     if (code === "") return;
     this.code = "";
     history.replaceState(null, "", "#/");
-    if (this.session?.in) {
+    if (this.session?.in && this.session.how !== "local") {
       window.dispatchEvent(new Event(sessionChanged)); // one who is in needs no link
       return;
     }
@@ -66,7 +66,10 @@ export class Login extends View {
     await send("POST", "session", by);
     const next = new URLSearchParams(location.search).get("next") ?? "";
     if (pages.includes(next)) location.replace(new URL(next, document.baseURI));
-    else window.dispatchEvent(new Event(sessionChanged));
+    else {
+      if (location.hash.startsWith("#/in")) history.replaceState(null, "", "#/");
+      window.dispatchEvent(new Event(sessionChanged));
+    }
   }
 
   private async submit(e: Event): Promise<void> {

@@ -14,6 +14,7 @@ import { sessionChanged, type Session } from "./login.js";
 import { styles } from "./shell.styles.js";
 
 const say = catalogue("shell");
+const come = catalogue("login");
 
 export interface Route {
   element: string;
@@ -76,7 +77,7 @@ export class Shell extends Spoken {
     super.connectedCallback();
     const signal = (this.ends = new AbortController()).signal;
     window.addEventListener("hashchange", () => void this.go(), { signal });
-    window.addEventListener(outOfSession, () => this.session?.in && void this.start(), { signal });
+    window.addEventListener(outOfSession, () => this.session?.in && this.session.how !== "local" && void this.start(), { signal });
     window.addEventListener(sessionChanged, () => void this.start(), { signal });
     this.addEventListener("perch-title", (e) => this.entitle((e as CustomEvent<string>).detail), { signal });
     feed.addEventListener("lost", () => (this.link = "lost"), { signal });
@@ -206,7 +207,8 @@ export class Shell extends Spoken {
         ${(["auto", "light", "dark"] as const).map((t) => html`<option value=${t} ?selected=${t === theme()}>${say(t)}</option>`)}</select></label>
       ${this.session?.in && this.session.how === "cookie"
         ? html`<p-button data-test="logout" @click=${() => void this.leave()}>${icon("out")}${say("out")}</p-button>`
-        : nothing}</div>`;
+        : nothing}
+      ${this.session?.how === "local" ? html`<a href="#/in" data-test="come-in">${come("enter")}</a>` : nothing}</div>`;
   }
 
   private async leave(): Promise<void> {
