@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,8 +22,33 @@ import (
 	"perch/device"
 )
 
-// keyless is the address for programs on the appliance's own machine: no token.
+// keyless is the address for programs on the appliance's own machine: no token is needed
+// to read.
 const keyless = "http://127.0.0.1:8004"
+
+// socketHost stands for the socket of the commands in the address of a request.
+const socketHost = "perch.sock"
+
+// commandsSocket is the socket of the appliance on this machine, whose owner is whoever may
+// open it; empty is that there is none for this user.
+func commandsSocket() string {
+	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
+		if c, err := net.Dial("unix", path); err == nil {
+			_ = c.Close() // it was only to see
+			return path
+		}
+	}
+	return ""
+}
+
+// dial connects to the appliance that a request is for.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	if address == socketHost+":80" {
+		network, address = "unix", commandsSocket()
+	}
+	return d.DialContext(ctx, network, address)
+}
 
 // reach is the appliance that a command asks, and the proof that its owner asks.
 type reach struct {
@@ -37,7 +63,11 @@ func (r *reach) register(c *cobra.Command) {
 
 // request returns a request to the admin API, for a path below /api/v1.
 func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
-	u, err := url.Parse(strings.TrimSuffix(r.url, "/"))
+	at := r.url
+	if at == keyless && commandsSocket() != "" {
+		at = "http://" + socketHost
+	}
+	u, err := url.Parse(strings.TrimSuffix(at, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, command.Usagef("--url %q is not an address such as http://perch.local:8003", r.url)
 	}
@@ -108,7 +138,7 @@ func send(request *http.Request) error {
 // begin sends a request, and returns the beginning of the answer, or its error.
 func begin(request *http.Request, within time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
-		DisableKeepAlives: true}}
+		DisableKeepAlives: true, DialContext: dial}}
 	answer, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))

@@ -26,7 +26,8 @@ echo "robot $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
 perch adopt 020000000002 # that is on the disk when it returns
 change="{\"set\":{\"persona.name\":\"Bo\"},\"digest\":\"$(sha256sum </etc/perch/perch.yaml | cut -c 1-64)\"}"
 bash -c 'exec 3<>/dev/tcp/127.0.0.1/8004
-printf "PUT /api/v1/config HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" "${#1}" "$1" >&3
+printf "PUT /api/v1/config HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nX-Admin-Token: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" \
+	"$(cat /var/lib/perch/admin-token)" "${#1}" "$1" >&3
 head -n 1 <&3 | tr -d "\r"' - "$change"
 echo "configured $(grep -c 'name: Bo' /etc/perch/perch.yaml) $(stat -c '%U %G %a' /etc/perch/perch.yaml) $(ls /etc/perch | tr '\n' ' ')"
 kill -STOP "$first" # it hangs

@@ -216,6 +216,9 @@ func (h *soakAppliance) tail() string {
 
 // request asks the program at one of its addresses.
 func (h *soakAppliance) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
+	if token, err := os.ReadFile(filepath.Join(h.data, "admin-token")); err == nil && at == h.local { // the owner is on this machine
+		header = append(header, "X-Admin-Token", strings.TrimSpace(string(token)))
+	}
 	return soakRequest(ctx, "", method, "http://"+at+path, body, header...)
 }
 

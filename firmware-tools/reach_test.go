@@ -1,0 +1,40 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+)
+
+// TestToolsUseTheSocket of the appliance on this machine, where the owner needs no token; an
+// appliance that is named is asked by its address.
+func TestToolsUseTheSocket(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if commandsSocket() != "" {
+		t.Skip("an appliance runs on this machine")
+	}
+	if err := os.Mkdir("data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", "data/perch.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	serve := func(w http.ResponseWriter, r *http.Request) { asked = append(asked, r.Host+" "+r.URL.Path) }
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(serve)}}
+	s.Start()
+	defer s.Close()
+	named := httptest.NewServer(http.HandlerFunc(serve))
+	defer named.Close()
+	for _, url := range []string{keyless, named.URL} {
+		if err := (&reach{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(asked) != 2 || asked[0] != "perch.sock /api/v1/devices/kitchen/reboot" || asked[1] == asked[0] {
+		t.Errorf("asked were %q", asked)
+	}
+}
