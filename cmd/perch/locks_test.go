@@ -439,7 +439,8 @@ func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock, key 
 		k.t.Errorf("%s of an allowed page: %d %s, want let in %t", route, status, code, may)
 	}
 	own := "http://" + s.Listener.Addr().String()
-	if status, code := k.at(s, probe{route: route, header: append([]string{"Origin", own, "Sec-Fetch-Site", "same-origin"}, right...)}); !here(status, code) {
+	page := append([]string{"Origin", own, "Sec-Fetch-Site", "same-origin"}, right...)
+	if status, code := k.at(s, probe{route: route, header: page}); !here(status, code) {
 		k.t.Errorf("%s of the page itself: %d %s", route, status, code)
 	}
 	refused("a tag of a page", probe{header: []string{"Sec-Fetch-Site", "cross-site"}})
