@@ -32,11 +32,8 @@ func newThroughIngress(t *testing.T) *throughIngress {
 	t.Helper()
 	h := &throughIngress{}
 	log := slog.New(slog.DiscardHandler)
-	d, err := web.New(web.Options{Secret: adminToken, Kept: texts{}, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
+	d := web.New(web.Options{Secret: adminToken, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
 		Administrators: func(context.Context) ([]string, error) { h.asked++; return h.admins, h.err }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	e, err := door.NewEngine(log)
 	if err != nil {
 		t.Fatal(err)
