@@ -91,7 +91,7 @@ func (s *Notifier) publishExpired(expired ...Notification) {
 	}
 }
 
-// Acknowledge ends a notification that was noted. It may return ErrNotFound.
+// Acknowledge ends a notification that was noted, durably. It may return ErrNotFound.
 func (s *Notifier) Acknowledge(id string) error {
 	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {

@@ -69,11 +69,12 @@ func (s *Store) Waits(id string) bool {
 	return err != nil || there && !n.announced()
 }
 
-// table stores notifications by id. Put is durable when it returns.
+// table stores notifications by id. Put and Delete are durable when they return.
 type table interface {
 	Get(key string) (Notification, bool, error)
 	Put(key string, n Notification) error
 	PutSoon(key string, n Notification)
+	Delete(key string) error
 	DeleteSoon(key string)
 	All() iter.Seq2[string, Notification]
 }
@@ -162,7 +163,8 @@ func (s *Store) keep(n Notification, now time.Time) (dropped []Notification, err
 	s.thisRun[n.ID] = true
 	dropped = s.tooMany(n, now)
 	for _, g := range dropped {
-		s.drop(g.ID)
+		delete(s.thisRun, g.ID)
+		s.kept.DeleteSoon(g.ID)
 	}
 	return dropped, nil
 }
@@ -193,14 +195,10 @@ func least(list []Notification) Notification {
 	return list[0]
 }
 
-func (s *Store) drop(id string) {
-	delete(s.thisRun, id)
-	s.kept.DeleteSoon(id)
-}
-
 // Change moves a notification to a later state and returns it. It ignores an
 // earlier state: a notification that one robot has spoken stays spoken when
-// another has only shown it. Change deletes an ended notification.
+// another has only shown it. Change deletes an ended notification: durably when it
+// was acknowledged, because that is answered to whoever did so.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,9 +210,16 @@ func (s *Store) Change(id, state string) (Notification, error) {
 		return Notification{}, ErrNotFound
 	}
 	switch {
-	case state == Acknowledged || state == Expired:
+	case state == Acknowledged:
+		if err := s.kept.Delete(id); err != nil {
+			return Notification{}, fmt.Errorf("acknowledge a notification: %w", err)
+		}
 		n.State = state
-		s.drop(id)
+		delete(s.thisRun, id)
+	case state == Expired: // a start after a power cut sees that, too
+		n.State = state
+		delete(s.thisRun, id)
+		s.kept.DeleteSoon(id)
 	case step(state) > step(n.State):
 		n.State = state
 		s.kept.PutSoon(id, n)

@@ -55,6 +55,25 @@ func TestTheLifeOfANotification(t *testing.T) {
 	}
 }
 
+// TestAnAcknowledgementIsDurable: the answer to an acknowledgement waits for the disk. If
+// that fails, the notification is still open and whoever acknowledged it is told.
+func TestAnAcknowledgementIsDurable(t *testing.T) {
+	table := &storetest.Table[notice.Notification]{}
+	s := notice.NewStore(table)
+	if _, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open."}, noon); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("disk full")
+	table.RefuseDurable(full)
+	if _, err := s.Change("door", notice.Acknowledged); !errors.Is(err, full) || len(s.Open(noon)) != 1 {
+		t.Errorf("on a disk that refuses: %v, open %v", err, s.Open(noon))
+	}
+	table.RefuseDurable(nil)
+	if n, err := s.Change("door", notice.Acknowledged); err != nil || n.State != notice.Acknowledged || len(s.Open(noon)) != 0 {
+		t.Errorf("%+v, %v, open %v", n, err, s.Open(noon))
+	}
+}
+
 // TestTooManyNotifications: 40 wait for one robot, and 500 are stored in all.
 func TestTooManyNotifications(t *testing.T) {
 	table := &storetest.Table[notice.Notification]{}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -14,10 +15,10 @@ type Turn struct {
 	Assistant string    `json:"assistant"`
 }
 
-// table is where turns are kept, in the order of their keys. What is put soon
-// may be lost in a power cut with the last few seconds.
+// table is where turns are kept, in the order of their keys. Put is durable when it
+// returns; DeleteSoon may be undone by a power cut.
 type table interface {
-	PutSoon(key string, t Turn)
+	Put(key string, t Turn) error
 	DeleteSoon(key string)
 	All() iter.Seq2[string, Turn]
 }
@@ -47,17 +48,20 @@ func NewLog(kept table, most int) *Log {
 	return l
 }
 
-// add keeps a turn, soon.
-func (l *Log) add(t Turn) {
+// add stores a turn durably.
+func (l *Log) add(t Turn) error {
 	if l.most == 0 {
-		return
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := l.key(t.At)
-	l.kept.PutSoon(key, t)
+	if err := l.kept.Put(key, t); err != nil {
+		return fmt.Errorf("store a turn: %w", err)
+	}
 	l.keys = append(l.keys, key)
 	l.trim()
+	return nil
 }
 
 const keyTime = "20060102T150405.000000000"

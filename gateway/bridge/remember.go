@@ -57,7 +57,8 @@ type turn struct {
 	SessionID string `json:"session_id"`
 }
 
-// memoryLog keeps a turn that a voice server elsewhere has taken.
+// memoryLog stores a turn of a voice server elsewhere. It is on the disk when memoryLog
+// returns.
 func (d *Door) memoryLog(body []byte) (done, error) {
 	var t turn
 	if err := door.Decode(body, &t); err != nil {
@@ -68,6 +69,6 @@ func (d *Door) memoryLog(body []byte) (done, error) {
 	if kept.User == "" && kept.Assistant == "" {
 		return done{}, door.BadBody("user or assistant is needed, a text that is not empty")
 	}
-	d.o.Log.add(kept)
-	return done{true}, nil
+	err := d.o.Log.add(kept)
+	return done{err == nil}, err
 }

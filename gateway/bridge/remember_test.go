@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -101,6 +102,21 @@ func TestTheTurnLog(t *testing.T) {
 	NewLog(memoryTable, 0).add(Turn{User: "x"})
 	if kept := again.all(); len(kept) != 0 {
 		t.Errorf("a log that keeps none keeps %.300v", kept)
+	}
+}
+
+// TestATurnIsKeptBeforeTheAnswer: a turn that the disk refuses is refused, and not found.
+func TestATurnIsKeptBeforeTheAnswer(t *testing.T) {
+	table := &storetest.Table[Turn]{}
+	h := newHarness(t, func(o *Options) { o.Log = NewLog(table, 3) })
+	server := h.local(t)
+	table.RefuseDurable(errors.New("disk full"))
+	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status < 500 || len(h.door.o.Log.all()) != 0 {
+		t.Errorf("%d %s, kept is %v", status, answer, h.door.o.Log.all())
+	}
+	table.RefuseDurable(nil)
+	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status != 200 || len(h.door.o.Log.all()) != 1 {
+		t.Errorf("%d %s, kept is %v", status, answer, h.door.o.Log.all())
 	}
 }
 

@@ -17,6 +17,7 @@ type Table[T any] struct {
 	Last   T            // the record written last
 	Puts   int          // how many were written
 	broken error
+	full   error
 }
 
 // Breaks has every call fail with an error and do nothing. Without one the table
@@ -25,6 +26,26 @@ func (t *Table[T]) Breaks(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = err
+}
+
+// RefuseDurable has every durable write fail with an error, as the store does on a full
+// disk: PutSoon and DeleteSoon still work, and nobody learns that they reach no disk.
+// Without an error all works again.
+func (t *Table[T]) RefuseDurable(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.full = err
+}
+
+// durably runs a durable write, unless the table is broken or refuses such writes.
+func (t *Table[T]) durably(call func()) error {
+	t.mu.Lock()
+	full := t.full
+	t.mu.Unlock()
+	if full != nil {
+		return full
+	}
+	return t.do(call)
 }
 
 // do runs a call, unless the table is broken.
@@ -42,19 +63,19 @@ func (t *Table[T]) Get(key string) (v T, there bool, err error) {
 	return v, there, err
 }
 
-func (t *Table[T]) Put(key string, v T) error {
-	return t.do(func() {
-		if t.Kept == nil {
-			t.Kept = map[string]T{}
-		}
-		t.Kept[key], t.Last = v, v
-		t.Puts++
-	})
+func (t *Table[T]) Put(key string, v T) error { return t.durably(func() { t.put(key, v) }) }
+
+func (t *Table[T]) put(key string, v T) {
+	if t.Kept == nil {
+		t.Kept = map[string]T{}
+	}
+	t.Kept[key], t.Last = v, v
+	t.Puts++
 }
 
 // Change puts and removes as the table of the store does. It counts as one Put.
 func (t *Table[T]) Change(put map[string]T, remove []string) error {
-	return t.do(func() {
+	return t.durably(func() {
 		if t.Kept == nil {
 			t.Kept = map[string]T{}
 		}
@@ -68,9 +89,9 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 	})
 }
 
-func (t *Table[T]) Delete(key string) error { return t.do(func() { delete(t.Kept, key) }) }
-func (t *Table[T]) PutSoon(key string, v T) { _ = t.Put(key, v) }
-func (t *Table[T]) DeleteSoon(key string)   { _ = t.Delete(key) }
+func (t *Table[T]) Delete(key string) error { return t.durably(func() { delete(t.Kept, key) }) }
+func (t *Table[T]) PutSoon(key string, v T) { _ = t.do(func() { t.put(key, v) }) }
+func (t *Table[T]) DeleteSoon(key string)   { _ = t.do(func() { delete(t.Kept, key) }) }
 func (t *Table[T]) Err() error              { return nil }
 
 // All are the records at the time of the call.
