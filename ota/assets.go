@@ -111,7 +111,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
 }
 
-// RemoveAsset removes an asset file. A download under way goes on to its end.
+// RemoveAsset removes an asset file, durably. A download under way goes on to its end.
 func (f *Firmware) RemoveAsset(name string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset
@@ -119,6 +119,9 @@ func (f *Firmware) RemoveAsset(name string) error {
 	err := os.Remove(f.assetPath(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoAsset
+	}
+	if err == nil {
+		err = syncFolder(f.assetPath(""))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the asset file: %w", err)

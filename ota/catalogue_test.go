@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -395,4 +396,46 @@ func FuzzRollout(f *testing.F) {
 			t.Errorf("%s is %+v", body, r)
 		}
 	})
+}
+
+// heldImages calls a function before it deletes a record.
+type heldImages struct {
+	*storetest.Table[ota.Record]
+	deletes func()
+}
+
+func (t heldImages) Delete(key string) error {
+	t.deletes()
+	return t.Table.Delete(key)
+}
+
+// TestRemovingAnImageIsDurable: what is known of an image on each robot is removed in the
+// write that removes the image, which takes with it all that was written soon before. If
+// that write fails, all is as it was.
+func TestRemovingAnImageIsDurable(t *testing.T) {
+	var before map[string]ota.Unit
+	images, units := &storetest.Table[ota.Record]{}, &storetest.Table[ota.Unit]{}
+	l := newAppliance(t, func(o *ota.FirmwareOptions) {
+		o.Images, o.Units = heldImages{images, func() { before = maps.Clone(units.Kept) }}, units
+	})
+	l.images, l.units = images, units
+	image := l.add(t, simrobot.Image("1.3.0", 0), board)
+	l.runs(t, mac, "1.2.4")
+	must(l.Install("a0b1c2d3e4f5", image.SHA256, time.Now()))(t)
+	tried := func(units map[string]ota.Unit) bool {
+		u := units["a0b1c2d3e4f5"]
+		return len(u.Trials) > 0 || u.Wanted != ""
+	}
+	if !tried(l.units.Kept) {
+		t.Fatalf("kept is %+v", l.units.Kept)
+	}
+	full := errors.New("disk full")
+	l.images.RefuseDurable(full)
+	if err := l.Remove(image.SHA256); !errors.Is(err, full) || !tried(l.units.Kept) || len(l.List()) != 1 || len(l.List()[0].Robots) != 1 {
+		t.Errorf("on a full disk: %v, kept is %+v", err, l.units.Kept)
+	}
+	l.images.RefuseDurable(nil)
+	if err := l.Remove(image.SHA256); err != nil || tried(before) {
+		t.Errorf("%v; when the record was deleted, of its robots was kept %+v", err, before)
+	}
 }

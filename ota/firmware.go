@@ -19,7 +19,7 @@ import (
 )
 
 // table is where records are kept. PutSoon may lose the last few seconds in a
-// power cut; Put and Delete may not.
+// power cut. Put and Delete may not, and store what PutSoon had waiting, too.
 type table[T any] interface {
 	Put(key string, v T) error
 	PutSoon(key string, v T)
@@ -260,13 +260,11 @@ func (f *Firmware) Remove(sha string) error {
 	if _, there := f.images[sha]; !there {
 		return errNoImage
 	}
-	if err := f.o.Images.Delete(sha); err != nil {
-		return fmt.Errorf("remove the image: %w", err)
-	}
-	delete(f.images, sha)
-	f.changed(sha)
+	// The records of robots are written soon, and so are on the disk once the image's is deleted.
+	before := map[device.ID]Unit{}
 	for id, u := range f.units {
 		if _, tried := u.Trials[sha]; tried || u.Wanted == sha {
+			before[id] = u
 			u.Trials = maps.Clone(u.Trials)
 			delete(u.Trials, sha)
 			if u.Wanted == sha {
@@ -275,6 +273,14 @@ func (f *Firmware) Remove(sha string) error {
 			f.keep(id, u)
 		}
 	}
+	if err := f.o.Images.Delete(sha); err != nil {
+		for id, u := range before {
+			f.keep(id, u)
+		}
+		return fmt.Errorf("remove the image: %w", err)
+	}
+	delete(f.images, sha)
+	f.changed(sha)
 	if err := os.Remove(f.path(sha)); err != nil {
 		f.o.Log.Warn("the file of an image that was removed is still there; the next start puts it aside", "err", err)
 	}

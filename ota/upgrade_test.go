@@ -34,8 +34,8 @@ type appliance struct {
 	news *event.Reader
 }
 
-func newAppliance(t *testing.T) *appliance {
-	s := newCatalogue(t)
+func newAppliance(t *testing.T, change ...func(*ota.FirmwareOptions)) *appliance {
+	s := newCatalogue(t, change...)
 	return &appliance{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
 }
 
