@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -26,6 +29,7 @@ type ledger struct {
 	changing   string // what is being changed; empty is nothing
 	then       string // what it makes of it; empty is nothing
 	acts, cuts int
+	removals   int // of acts: what was there is not there any more
 }
 
 // change sends a request that makes name be then.
@@ -36,6 +40,9 @@ func (l *ledger) change(name, then string, request func() error) error {
 		l.set(name, then)
 		l.changing = ""
 		l.acts++
+		if then == "" {
+			l.removals++
+		}
 	}
 	return err
 }
@@ -116,26 +123,48 @@ func (o *outage) facts() *chore {
 		}}
 }
 
-// notices are for robots that are not there, and take the place of earlier
-// ones.
-func (o *outage) notices() *chore {
-	return &chore{name: "notifications",
+// notices are for robots that are not there, and replace earlier ones. They are
+// posted to a path, and have ids that begin with the prefix.
+func (o *outage) notices(name, path, prefix string) *chore {
+	return &chore{name: name,
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
 			n := r.IntN(12)
-			id, text, robot := fmt.Sprint("n", n), fmt.Sprintf("note %x", r.Uint64()), fmt.Sprintf("A0:B1:C2:00:01:%02d", n)
+			id, text, robot := fmt.Sprint(prefix, n), fmt.Sprintf("note %x", r.Uint64()), fmt.Sprintf("A0:B1:C2:00:01:%02d", n)
 			if err := o.adopted(ctx, robot); err != nil {
 				return err
 			}
 			return c.change(id, text, func() error {
 				var accepted struct{ ID string }
-				return o.ask(ctx, http.MethodPost, "/api/v1/notifications", map[string]any{"id": id, "text": text, "robot": robot}, &accepted)
+				return o.ask(ctx, http.MethodPost, path, map[string]any{"id": id, "text": text, "robot": robot}, &accepted)
 			})
 		},
-		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx) }}
+		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx, prefix) }}
 }
 
-// open are the notifications that wait, as a screen is shown them.
-func (o *outage) open(ctx context.Context) (map[string]string, error) {
+// acknowledgements are notifications that are sent and then acknowledged. One that was
+// acknowledged never comes back.
+func (o *outage) acknowledgements() *chore {
+	const prefix = "ack"
+	return &chore{name: "acknowledgements",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			const robot = "A0:B1:C2:00:01:00"
+			if err := o.adopted(ctx, robot); err != nil {
+				return err
+			}
+			id, text := fmt.Sprint(prefix, r.IntN(3)), fmt.Sprintf("note %x", r.Uint64())
+			if c.kept[id] != "" {
+				return c.change(id, "", func() error { return o.ask(ctx, http.MethodPost, "/api/v1/notifications/"+id+"/ack", nil, nil) })
+			}
+			return c.change(id, text, func() error {
+				return o.ask(ctx, http.MethodPost, "/api/v1/notifications", map[string]any{"id": id, "text": text, "robot": robot}, nil)
+			})
+		},
+		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx, prefix) }}
+}
+
+// open are the notifications that wait, as a screen is shown them, and whose ids begin
+// with a prefix.
+func (o *outage) open(ctx context.Context, prefix string) (map[string]string, error) {
 	w := appliancetest.WatchAt(o.t, o.url, appliancetest.Everything)
 	defer w.Leave()
 	if err := w.SendText([]byte(`{"type":"ping"}`)); err != nil {
@@ -146,7 +175,9 @@ func (o *outage) open(ctx context.Context) (map[string]string, error) {
 		for _, f := range w.Frames() {
 			switch f["type"] {
 			case "notification":
-				there[fmt.Sprint(f["id"])] = fmt.Sprint(f["text"])
+				if id := fmt.Sprint(f["id"]); strings.HasPrefix(id, prefix) {
+					there[id] = fmt.Sprint(f["text"])
+				}
 			case "pong":
 				return there, nil
 			}
@@ -312,7 +343,7 @@ func (o *outage) strangers() *chore {
 		}}
 }
 
-// firmware is published, rolled out and removed.
+// firmware is published and removed.
 func (o *outage) firmware() *chore {
 	images := map[string][]byte{} // by SHA-256
 	for n := range 3 {
@@ -323,33 +354,68 @@ func (o *outage) firmware() *chore {
 	return &chore{name: "firmware",
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
 			sha := names[r.IntN(len(names))]
-			percent := 1 + r.IntN(100)
-			method, path, body, then := http.MethodPost, "/api/v1/firmware/"+sha, any(nil), ""
-			switch {
-			case c.kept[sha] == "":
-				path, body, then = "/api/v1/firmware?board=none", images[sha], "rolled out to 0"
-			case percent > 60:
-				method = http.MethodDelete
-			default:
-				path, body = path+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}
-				then = fmt.Sprint("rolled out to ", percent)
+			if c.kept[sha] != "" {
+				return c.change(sha, "", func() error { return o.ask(ctx, http.MethodDelete, "/api/v1/firmware/"+sha, nil, nil) })
 			}
-			return c.change(sha, then, func() error { return o.ask(ctx, method, path, body, nil) })
+			return c.change(sha, "published", func() error {
+				return o.ask(ctx, http.MethodPost, "/api/v1/firmware?board=none", images[sha], nil)
+			})
 		},
 		there: func(ctx context.Context) (map[string]string, error) {
-			var list []struct {
-				SHA256  string
-				Rollout struct{ Percent int }
+			there := map[string]string{}
+			list, err := o.catalogue(ctx)
+			for sha := range list {
+				if images[sha] != nil {
+					there[sha] = "published"
+				}
 			}
-			if err := o.ask(ctx, http.MethodGet, "/api/v1/firmware", nil, &list); err != nil {
+			if err != nil {
 				return nil, err
 			}
-			there := map[string]string{}
-			for _, i := range list {
-				there[i.SHA256] = fmt.Sprint("rolled out to ", i.Rollout.Percent)
-			}
-			return there, o.images(slices.Sorted(maps.Keys(there)))
+			return there, o.images(slices.Sorted(maps.Keys(list)))
 		}}
+}
+
+// rollouts of one image are set and changed.
+func (o *outage) rollouts() *chore {
+	image := simrobot.Image("9.1.0", 32<<10)
+	sha, published := hashOf(image), false
+	return &chore{name: "rollouts",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			if !published {
+				if err := o.ask(ctx, http.MethodPost, "/api/v1/firmware?board=none", image, nil); err != nil {
+					return err
+				}
+				published = true
+				c.set(sha, "0 %")
+			}
+			percent := 1 + r.IntN(100)
+			return c.change(sha, fmt.Sprint(percent, " %"), func() error {
+				return o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}, nil)
+			})
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			there := map[string]string{}
+			list, err := o.catalogue(ctx)
+			if percent, listed := list[sha]; listed && published { // else its publication was cut off
+				there[sha] = fmt.Sprint(percent, " %")
+			}
+			return there, err
+		}}
+}
+
+// catalogue is the percentage of each image's rollout, by SHA-256.
+func (o *outage) catalogue(ctx context.Context) (map[string]int, error) {
+	var list []struct {
+		SHA256  string
+		Rollout struct{ Percent int }
+	}
+	err := o.ask(ctx, http.MethodGet, "/api/v1/firmware", nil, &list)
+	all := map[string]int{}
+	for _, i := range list {
+		all[i.SHA256] = i.Rollout.Percent
+	}
+	return all, err
 }
 
 // images looks at the files of the catalogue: all that are in it are whole, and
@@ -361,7 +427,7 @@ func (o *outage) images(listed []string) error {
 	}
 	var there []string
 	for _, f := range files {
-		if f.Name() == "orphaned" { // what was cut off
+		if f.Name() == "orphaned" || f.Name() == "assets" { // what was cut off, and what assets looks at
 			continue
 		}
 		image, err := os.ReadFile(filepath.Join(o.data, "firmware", f.Name()))
@@ -377,6 +443,62 @@ func (o *outage) images(listed []string) error {
 		return fmt.Errorf("there are the files %v, and %v are listed", there, listed)
 	}
 	return nil
+}
+
+// assets are published, replaced and removed.
+func (o *outage) assets() *chore {
+	return &chore{name: "assets",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			name := fmt.Sprintf("font%d.bin", r.IntN(3))
+			path := "/api/v1/assets/" + name
+			if c.kept[name] != "" && r.IntN(3) == 0 {
+				return c.change(name, "", func() error { return o.ask(ctx, http.MethodDelete, path, nil, nil) })
+			}
+			file := assetFile(1000 + r.IntN(30_000))
+			return c.change(name, hashOf(file), func() error { return o.ask(ctx, http.MethodPost, path, file, nil) })
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var list []struct{ Name string }
+			if err := o.ask(ctx, http.MethodGet, "/api/v1/assets", nil, &list); err != nil {
+				return nil, err
+			}
+			there := map[string]string{}
+			for _, a := range list {
+				file, err := os.ReadFile(filepath.Join(o.data, "firmware", "assets", a.Name))
+				if err != nil {
+					return nil, err
+				}
+				there[a.Name] = hashOf(file)
+			}
+			files, err := os.ReadDir(filepath.Join(o.data, "firmware", "assets"))
+			switch {
+			case errors.Is(err, fs.ErrNotExist) && len(list) == 0:
+				return there, nil
+			case err == nil && len(files) != len(list):
+				err = fmt.Errorf("there are the files %v, and %v are listed", files, list)
+			}
+			return there, err
+		}}
+}
+
+// assetFile is a file of assets with one font of so many bytes.
+func assetFile(size int) []byte {
+	var table, data []byte
+	for _, f := range [][2]string{{"index.json", `{"version":1,"text_font":"font.bin"}`}, {"font.bin", strings.Repeat("f", size)}} {
+		entry := make([]byte, 44)
+		copy(entry, f[0])
+		binary.LittleEndian.PutUint32(entry[32:], uint32(len(f[1])))
+		binary.LittleEndian.PutUint32(entry[36:], uint32(len(data)))
+		table, data = append(table, entry...), append(append(data, "ZZ"...), f[1]...)
+	}
+	rest := append(table, data...)
+	sum := uint32(0)
+	for _, b := range rest {
+		sum += uint32(b)
+	}
+	head := binary.LittleEndian.AppendUint32(nil, 2)
+	head = binary.LittleEndian.AppendUint32(head, sum&0xFFFF)
+	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
 }
 
 func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
