@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent/notice"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -198,23 +199,23 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	appliancetest.Eventually(t, "the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
 }
 
-// published publishes sentences for a robot with QoS 1, one after the other,
-// until the broker goes, and returns those that were confirmed.
-func published(address, password string, round int, robot string, count *atomic.Int64) (confirmed []string) {
-	conn, err := mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), appliance.MQTTUser, password)
+// published publishes sentences with QoS 1, one after the other, until the broker goes,
+// and returns those that were confirmed. The payload is made of the sentence.
+func published(address, password, topic string, round int, payload func(text string) string, count *atomic.Int64) (confirmed []string) {
+	client := fmt.Sprintf("publisher-%d-%s", round, topic)
+	conn, err := mqttLogin(address, 4, client, appliance.MQTTUser, password)
 	for try := 0; err != nil && try < 300; try++ { // its process is there before its port
 		time.Sleep(20 * time.Millisecond)
-		conn, err = mqttLogin(address, 4, fmt.Sprintf("say-%d-%s", round, robot), appliance.MQTTUser, password)
+		conn, err = mqttLogin(address, 4, client, appliance.MQTTUser, password)
 	}
 	if err != nil {
 		return nil
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{})
-	topic := "perch/" + robot + "/say/set"
 	for n := uint16(1); ; n++ {
 		text := fmt.Sprintf("sentence %d of round %d", n, round)
-		body := slices.Concat([]byte{0, byte(len(topic))}, []byte(topic), []byte{byte(n >> 8), byte(n)}, []byte(text))
+		body := slices.Concat([]byte{0, byte(len(topic))}, []byte(topic), []byte{byte(n >> 8), byte(n)}, []byte(payload(text)))
 		if _, err := conn.Write(mqttPacket(0x32, body)); err != nil {
 			return confirmed
 		}
@@ -227,16 +228,17 @@ func published(address, password string, round int, robot string, count *atomic.
 	}
 }
 
-// TestConfirmedOverMQTTIsKept: what the broker has confirmed to who published
-// it is there when the power has gone, for a robot whose channel is closed.
-// PERCH_KILLS is how often the power goes.
+// TestConfirmedOverMQTTIsKept: sentences and notifications that the broker has
+// confirmed to who published them are there when the power has gone, for a robot
+// whose channel is closed. PERCH_KILLS is how often the power goes.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	t.Parallel()
 	kills := int(storetest.Number(t, "PERCH_KILLS", 4))
 	data := t.TempDir()
 	robots := []string{"a0b1c2000401", "a0b1c2000402", "a0b1c2000403"}
-	knownTo(t, data, robots)
-	total := 0
+	const notified = "a0b1c2000404"
+	knownTo(t, data, append(robots, notified))
+	total, notices := 0, 0
 	for round := range kills {
 		at := appliancetest.FreeAddress(t)
 		p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
@@ -248,8 +250,15 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 		var all sync.WaitGroup
 		var some atomic.Int64
 		for i, robot := range robots {
-			all.Go(func() { confirmed[i] = published(at, password, round, robot, &some) })
+			all.Go(func() {
+				confirmed[i] = published(at, password, "perch/"+robot+"/say/set", round, func(text string) string { return text }, &some)
+			})
 		}
+		var accepted []string
+		all.Go(func() {
+			accepted = published(at, password, "perch/bridge/request/notify", round,
+				func(text string) string { return fmt.Sprintf(`{"robot":%q,"text":%q}`, notified, text) }, &some)
+		})
 		appliancetest.Eventually(t, "some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
 		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power goes at any moment
 		p.cut()
@@ -258,13 +267,15 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 			total += len(confirmed[i])
 			missing(t, data, robot, confirmed[i])
 		}
+		notices += len(accepted)
+		missingNotices(t, data, accepted)
 		if t.Failed() {
 			break
 		}
 	}
-	t.Logf("%d sentences were confirmed in %d rounds", total, kills)
-	if total < kills {
-		t.Errorf("only %d sentences were confirmed in %d rounds", total, kills)
+	t.Logf("%d sentences and %d notifications were confirmed in %d rounds", total, notices, kills)
+	if total < kills || notices < kills/2 {
+		t.Errorf("only %d sentences and %d notifications were confirmed in %d rounds", total, notices, kills)
 	}
 }
 
@@ -320,6 +331,27 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 	for _, s := range sentences[max(0, len(sentences)-waits):] {
 		if !slices.ContainsFunc(list, func(c robot.Command) bool { return c.Text == s }) {
 			t.Errorf("%s: %q was confirmed, and is lost; %d wait", robotID, s, len(list))
+		}
+	}
+}
+
+// missingNotices looks for notifications by their texts, of which the newest forty wait
+// for one robot. One of these may not have been confirmed yet.
+func missingNotices(t *testing.T, data string, texts []string) {
+	t.Helper()
+	const waits = 39
+	db, err := store.Open(archive.DatabasePath(data), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	there := map[string]bool{}
+	for _, n := range store.NewTable[notice.Notification](db, "notifications").All() {
+		there[n.Text] = true
+	}
+	for _, text := range texts[max(0, len(texts)-waits):] {
+		if !there[text] {
+			t.Errorf("the notification %q was confirmed, and is lost; %d are there", text, len(there))
 		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -148,6 +150,68 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("the slowest of %d starts took %s", ends, longest)
 	if t.Failed() {
 		t.Logf("the program's log:\n%s", &o.log)
+	}
+}
+
+// TestPowerCutsOnAFullDisk kills the program PERCH_KILLS times, or eight, while facts are
+// remembered on a disk that fills up and is emptied. Those that were acknowledged are
+// there each time, and those that were refused are not.
+func TestPowerCutsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := storetest.SmallDisk(t, "8m")
+	o := &outage{t: t, data: filepath.Join(disk, "data")}
+	facts := &chore{name: "facts"}
+	refused, cuts := 0, int(storetest.Number(t, "PERCH_KILLS", 8))
+	there := func() map[string]string {
+		var list []struct{ Body string }
+		if err := o.ask(t.Context(), http.MethodGet, "/api/v1/memory", nil, &list); err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for _, e := range list {
+			found[e.Body] = "1"
+		}
+		return found
+	}
+	filler, full := "", false
+	for cut := range cuts + 1 {
+		o.begin()
+		o.up()
+		for _, fault := range facts.settle(there()) {
+			t.Errorf("after %d cuts, %.60s", cut, fault)
+		}
+		if cut == cuts || t.Failed() {
+			break
+		}
+		switch {
+		case !full && cut%3 == 1:
+			filler, full = fill(t, disk), true
+		case full && cut%3 == 0:
+			if err := os.Remove(filler); err != nil {
+				t.Fatal(err)
+			}
+			full = false
+		}
+		for n := range 1 + cut%5 {
+			fact := fmt.Sprintf("fact %d of round %d is true. %s", n, cut, strings.Repeat("x", 900))
+			err := facts.change(fact, "1", func() error {
+				return o.ask(t.Context(), http.MethodPost, "/api/voice/remember", map[string]string{"fact": fact}, nil)
+			})
+			var no *errRefused
+			switch {
+			case errors.As(err, &no) && no.status == http.StatusInsufficientStorage && full:
+				facts.changing = "" // it must never be there
+				refused++
+			case err != nil:
+				t.Errorf("in round %d: %v", cut, err)
+			}
+		}
+		o.cut()
+	}
+	o.stop()
+	t.Logf("%d cuts: %d facts acknowledged, %d refused on the full disk", cuts, facts.acts, refused)
+	if refused == 0 || facts.acts == 0 {
+		t.Error("the disk was never full, or always")
 	}
 }
 
