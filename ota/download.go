@@ -117,19 +117,22 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	if err != nil {
 		return err
 	}
-	if !f.has(sha) {
-		return errNoImage
+	if err := f.sendable(sha); err != nil {
+		return err
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
 	var progress func(sent int64)
+	var sum *sentHash
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
 		progress = func(sent int64) { f.progress(id, sha, sent) }
+		sum = f.newSentHash(sha)
 	}
-	return f.stream(w, r, id, f.path(sha), progress)
+	return f.stream(w, r, id, f.path(sha), progress, sum)
 }
 
-// stream sends a file when there is room for one more download. progress may be nil.
-func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64)) error {
+// stream sends a file when there is room for one more download. progress and sum may
+// be nil.
+func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64), sum *sentHash) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
 		return err
@@ -147,7 +150,7 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
 	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(),
-		progress: progress}
+		progress: progress, sum: sum}
 	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
 	return nil
@@ -163,12 +166,18 @@ type paced struct {
 	size     int64
 	began    time.Time
 	progress func(sent int64) // nil reports nothing
+	sum      *sentHash        // nil checks nothing
 
 	sent int64
 	last time.Time
 }
 
 func (p *paced) Write(b []byte) (int, error) {
+	if p.sum != nil {
+		if err := p.sum.add(b, p.sent+int64(len(b)) == p.size); err != nil {
+			return 0, err
+		}
+	}
 	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // every network connection has deadlines
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)

@@ -58,10 +58,11 @@ type Firmware struct {
 	uploads   chan struct{}        // room for one: it is checked against what else there is
 	downloads chan struct{}
 
-	mu     sync.Mutex
-	images map[string]Record
-	units  map[device.ID]Unit
-	busy   map[device.ID]int // downloads of each robot
+	mu      sync.Mutex
+	images  map[string]Record
+	checked map[string]checkedFile // the files of images, by SHA-256
+	units   map[device.ID]Unit
+	busy    map[device.ID]int // downloads of each robot
 }
 
 // Bounds of the catalogue.
@@ -79,7 +80,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
 		downloads: make(chan struct{}, mostDownloads),
-		images:    maps.Collect(o.Images.All()), units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
+		images:    maps.Collect(o.Images.All()), checked: map[string]checkedFile{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
 	}
@@ -94,9 +95,14 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
 
-// records are the images, the newest first. f.mu is held.
+// records are the images, the newest first, with the damage that was found so far.
+// f.mu is held.
 func (f *Firmware) records() []Record {
-	return slices.SortedFunc(maps.Values(f.images), newestFirst)
+	all := slices.SortedFunc(maps.Values(f.images), newestFirst)
+	for i := range all {
+		all[i].damage = f.checked[all[i].SHA256].damage
+	}
+	return all
 }
 
 // checkIn judges a robot's check-in and returns what it is to be offered.
@@ -109,6 +115,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 		return nil, false
 	}
 	unit, v := step(before, s, f.records())
+	for v.offer != nil && f.damage(v.offer.SHA256) != nil {
+		unit, v = step(before, s, f.records()) // which knows of that damage now
+	}
 	if v.force {
 		t := unit.Trials[v.offer.SHA256]
 		t.Offered = f.after(s.at)
@@ -197,7 +206,8 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 // Shown is an image as its owner sees it.
 type Shown struct {
 	Record
-	Robots map[device.ID]Trial `json:"robots"` // that it was offered to
+	Damaged string              `json:"damaged,omitempty"` // why it is offered to nobody, and the cure
+	Robots  map[device.ID]Trial `json:"robots"`            // that it was offered to
 }
 
 // List returns the catalogue, the newest image first.
@@ -212,7 +222,10 @@ func (f *Firmware) List() []Shown {
 }
 
 func (f *Firmware) show(r Record) Shown {
-	s := Shown{r, map[device.ID]Trial{}}
+	s := Shown{Record: r, Robots: map[device.ID]Trial{}}
+	if damage := f.checked[r.SHA256].damage; damage != nil {
+		s.Damaged = damage.Error()
+	}
 	for id, u := range f.units {
 		if t, tried := u.Trials[r.SHA256]; tried {
 			s.Robots[id] = t
@@ -280,6 +293,7 @@ func (f *Firmware) Remove(sha string) error {
 		return fmt.Errorf("remove the image: %w", err)
 	}
 	delete(f.images, sha)
+	delete(f.checked, sha)
 	f.changed(sha)
 	if err := os.Remove(f.path(sha)); err != nil {
 		f.o.Log.Warn("the file of an image that was removed is still there; the next start puts it aside", "err", err)
@@ -327,7 +341,7 @@ func (f *Firmware) Update(id device.ID) Update {
 func (f *Firmware) latest(u Unit) *Record {
 	records := f.records()
 	for i := range records {
-		if is, _ := newer(records[i].Version, u.Version); is && records[i].suits(u) == nil {
+		if is, _ := newer(records[i].Version, u.Version); is && records[i].damage == nil && records[i].suits(u) == nil {
 			return &records[i]
 		}
 	}
@@ -359,6 +373,9 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	}
 	if err := r.suits(u); err != nil {
 		return "", &fault{"wrong_board", http.StatusConflict, err}
+	}
+	if damage := f.damage(sha); damage != nil {
+		return "", &fault{"damaged_image", http.StatusConflict, fmt.Errorf("the image cannot be installed: %w", damage)}
 	}
 	u.try(sha, Trial{Chosen: true, Offered: f.after(now)})
 	u.Wanted = sha

@@ -37,6 +37,8 @@ type Record struct {
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped itself
 	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
 	Failed  int         `json:"failed,omitempty"`  // of these, where it has stopped
+
+	damage error // of the file, as far as it was read; it is not stored
 }
 
 // WhyStopped is Stopped as other languages have it.

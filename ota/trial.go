@@ -209,6 +209,8 @@ func (u Unit) refuses(r Record, s sighting) string {
 		return t.why()
 	case t.Forced:
 		return "it was forced once, which is not done again"
+	case r.damage != nil:
+		return r.damage.Error()
 	case u.Fixed:
 		return "it has no partitions for updates; it needs a cable"
 	case r.fits(u.target()) != nil:

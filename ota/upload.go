@@ -202,6 +202,7 @@ func (f *Firmware) record(i Image) (Shown, error) {
 		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
 	}
 	f.images[i.SHA256] = r
+	delete(f.checked, i.SHA256) // another file has its name now
 	f.changed(i.SHA256)
 	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
 	return f.show(r), nil

@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,7 +92,8 @@ func (d *doors) condition(data string) admin.Part {
 	return part.Saying(language.Sayf("listens on %s", strings.Join(d.Addresses(), ", ")))
 }
 
-// rolloutsPart is whether any rollout of firmware has stopped itself.
+// rolloutsPart is whether any rollout of firmware has stopped itself, and whether the
+// file of any image is known to be damaged.
 func rolloutsPart(images []ota.Shown) admin.Part {
 	part := admin.Part{Name: "firmware", OK: true}.Saying(language.Sayf("%d images", len(images)))
 	for _, i := range images {
@@ -100,6 +102,10 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 			part = part.Saying(
 				language.Sayf("the rollout of %s has stopped: %w; look at those robots, then set its rollout anew, or remove the image",
 					i.Version, i.WhyStopped()))
+		}
+		if i.Damaged != "" {
+			part.OK = false
+			part = part.Saying(fmt.Errorf("the image %s is offered to no robot: %s", i.Version, i.Damaged))
 		}
 	}
 	return part

@@ -24,4 +24,9 @@ func TestPartsOfTheMachine(t *testing.T) {
 		!strings.Contains(p.Note, "rollout anew") {
 		t.Errorf("a rollout that has stopped: %+v", p)
 	}
+	damaged := ota.Shown{Record: ota.Record{Image: ota.Image{Version: "2.3.0"}}, Damaged: "its file is damaged; publish it again, and check the disk"}
+	if p := rolloutsPart([]ota.Shown{damaged}); p.OK || p.Vital ||
+		p.Note != "the image 2.3.0 is offered to no robot: its file is damaged; publish it again, and check the disk" {
+		t.Errorf("a damaged image: %+v", p)
+	}
 }
