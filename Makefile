@@ -15,10 +15,11 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 FUZZTIME    ?= 30s
 FUZZ        ?=
 
-# How long make soak lasts, and the program it runs: one that is named, and else
-# that of this machine's package.
+# How long make soak lasts, and the program it runs: one that is named, one with the
+# race detector where RACE is set, and else that of this machine's package.
 SOAK          ?= 3m
 PERCH_PROGRAM ?=
+RACE          ?=
 
 .PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
@@ -118,7 +119,9 @@ release: deps ## makes release VERSION, signed, with an apt repository, in dist/
 
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb
-	program=$(abspath $(PERCH_PROGRAM)); if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
+	program=$(abspath $(PERCH_PROGRAM)); \
+	if [ -n "$(RACE)" ]; then gateway/web/bundle.sh && go build -race -o bin/perch-race ./cmd/perch || exit 1; program=$(CURDIR)/bin/perch-race; fi; \
+	if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
 	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
 
 clean: ## removes what was built

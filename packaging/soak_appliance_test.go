@@ -214,6 +214,18 @@ func (h *soakAppliance) tail() string {
 	return strings.Join(lines[max(len(lines)-40, 0):], "\n")
 }
 
+// races returns the reports of the race detector in a log, of a program that was built
+// with it.
+func races(log string) []string {
+	const begins = "WARNING: DATA RACE"
+	reports := strings.Split(log, begins)[1:]
+	for i, text := range reports {
+		text, _, _ = strings.Cut(text, "==================")
+		reports[i] = begins + text
+	}
+	return reports
+}
+
 // request asks the program at one of its addresses.
 func (h *soakAppliance) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
 	if token, err := os.ReadFile(filepath.Join(h.data, "admin-token")); err == nil && at == h.local { // the owner is on this machine

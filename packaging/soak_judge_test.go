@@ -94,3 +94,16 @@ func TestTheSoaksWatchdog(t *testing.T) {
 		}
 	}
 }
+
+// TestRacesInTheLogAreFound: what the race detector writes among the lines of the log.
+func TestRacesInTheLogAreFound(t *testing.T) {
+	const report = "WARNING: DATA RACE\nWrite at 0x00c0 by goroutine 7:\n  main.f()\n"
+	log := "level=INFO msg=one\n==================\n" + report + "==================\nlevel=INFO msg=two\n==================\n" + report +
+		"==================\nFound 2 data race(s)\n"
+	if found := races(log); len(found) != 2 || found[0] != report || found[1] != report {
+		t.Errorf("found %q", found)
+	}
+	if found := races("level=INFO msg=one\n"); len(found) != 0 {
+		t.Errorf("found %q", found)
+	}
+}

@@ -401,6 +401,11 @@ func (s *soak) close() {
 			s.fail("%v", err)
 		}
 	}
+	if log, err := os.ReadFile(s.appliance.log.Name()); err != nil {
+		s.fail("the log cannot be read: %v", err)
+	} else if found := races(string(log)); len(found) > 0 {
+		s.fail("the race detector reports %d races, the first of them:\n%s", len(found), found[0])
+	}
 	for _, r := range s.robots {
 		r.wire.close()
 	}
