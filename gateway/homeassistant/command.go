@@ -79,6 +79,7 @@ func (h *hub) enqueue(ctx context.Context, v *view, o *order) {
 	if !queued {
 		h.refuse(v, time.Now(), o.Thing, errors.New("too many commands came at once"))
 		o.from.kept()
+		h.kept.done(id, o.Waiting)
 	}
 }
 
@@ -98,8 +99,10 @@ func (h *hub) release(ctx context.Context, v *view) {
 		switch {
 		case !now.Before(w.Expires):
 			h.refuse(v, now, w.Thing, errors.New("it has waited too long"))
+			h.kept.done(v.robot.ID, w)
 		case err != nil:
 			h.refuse(v, now, w.Thing, err)
+			h.kept.done(v.robot.ID, w)
 		default:
 			h.enqueue(ctx, v, &order{Waiting: w, command: c, waited: true})
 		}
@@ -138,6 +141,7 @@ func (h *hub) done(ctx context.Context, v *view, r report, now time.Time) {
 		return // the broker has it still
 	}
 	o.from.kept()
+	h.kept.done(v.robot.ID, o.Waiting)
 	switch {
 	case r.err != nil:
 		h.refuse(v, now, o.Thing, r.err)

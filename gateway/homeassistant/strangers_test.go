@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,6 +234,48 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 					t.Error("that it cannot be kept is not published")
 				}
 			})
+		})
+	}
+}
+
+// TestAWaitingCommandIsStoredUntilItIsDone: one that was confirmed and waited for its robot
+// is not lost if the power goes while the robot carries it out, or while Perch ends.
+func TestAWaitingCommandIsStoredUntilItIsDone(t *testing.T) {
+	for name, answers := range map[string]bool{"the robot answers": true, "the power goes": false} {
+		t.Run(name, func(t *testing.T) {
+			kept := &storetest.Table[[]Waiting]{}
+			stored := func() (things []string) {
+				list, _, _ := kept.Get(string(chan1))
+				for _, w := range list {
+					things = append(things, w.Thing+" "+w.Payload)
+				}
+				return things
+			}
+			inBubble(t, func(h *harness, _ *script) { h.options.Kept = kept }, func(t *testing.T, h *harness, s *script) {
+				h.talk.open(chan1, false)
+				s.take(incoming{topic: "perch/a0b1c2d3e4f4/volume/set", payload: []byte("20"), confirm: func() {}})
+				synctest.Wait()
+				h.talk.open(chan1, true)
+				h.talk.mu.Lock()
+				h.talk.slow = !answers
+				h.talk.mu.Unlock()
+				h.hello(chan1, "s1")
+				synctest.Wait()
+				if answers {
+					time.Sleep(time.Second)
+					synctest.Wait()
+					if got := stored(); len(got) > 0 {
+						t.Errorf("done, and stored is %q", got)
+					}
+					return
+				}
+				if got := stored(); !slices.Equal(got, []string{"volume 20"}) {
+					t.Errorf("while the robot does it, stored is %q", got)
+				}
+			})
+			if got := stored(); !answers && len(got) != 1 {
+				t.Errorf("after the end, stored is %q", got)
+			}
 		})
 	}
 }
