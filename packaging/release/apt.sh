@@ -5,12 +5,13 @@
 #
 # KEY names the OpenPGP key, as gpg knows it (GNUPGHOME). The folder can be served by any
 # web server. It keeps older packages, so that owners can go back. The same packages, key
-# and SOURCE_DATE_EPOCH give the same bytes.
+# and SOURCE_DATE_EPOCH give the same bytes. The index is valid for two years from
+# SOURCE_DATE_EPOCH; without a package it is only signed anew.
 set -eu
 
 fail() { echo "apt: $*" >&2 && exit 1; }
 [ $# -ge 2 ] || { echo "usage: packaging/release/apt.sh FOLDER KEY [PACKAGE.deb...]" >&2 && exit 2; }
-for program in apt-ftparchive gpg dpkg-deb; do
+for program in apt-ftparchive gpg dpkg-deb python3; do
 	command -v "$program" >/dev/null || fail "$program is not installed; packaging/deps.sh release installs it"
 done
 [ -n "${SOURCE_DATE_EPOCH:-}" ] || fail "SOURCE_DATE_EPOCH is the time of the release, in seconds; it is not set"
@@ -34,6 +35,19 @@ for deb; do
 	cp "$deb" "$at"
 done
 
+# A time as apt writes it, from seconds since 1970.
+time_of() { LC_ALL=C date -u -d "@$1" '+%a, %d %b %Y %H:%M:%S UTC'; }
+# Exchanges two folders in one step: at no time is either of them missing.
+exchange() {
+	python3 - "$1" "$2" <<'END'
+import ctypes, os, sys
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.renameat2(AT_FDCWD, os.fsencode(sys.argv[1]), AT_FDCWD, os.fsencode(sys.argv[2]), RENAME_EXCHANGE) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+END
+}
+
 cd "$repository"
 new=dists/$suite.new
 rm -rf "$new"
@@ -46,14 +60,17 @@ done
 apt-ftparchive -o APT::FTPArchive::Release::Origin=Perch -o APT::FTPArchive::Release::Label=Perch \
 	-o APT::FTPArchive::Release::Suite=$suite -o APT::FTPArchive::Release::Codename=$suite \
 	-o APT::FTPArchive::Release::Architectures="amd64 arm64" -o APT::FTPArchive::Release::Components=main \
-	release "$new" | sed "s/^Date: .*/Date: $(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %H:%M:%S UTC')/" >Release.new
+	release "$new" |
+	sed "s/^Date: .*/Date: $(time_of "$SOURCE_DATE_EPOCH")\nValid-Until: $(time_of $((SOURCE_DATE_EPOCH + 730 * 86400)))/" >Release.new
 mv Release.new "$new/Release"
 sign() { gpg --batch --yes --quiet --pinentry-mode loopback --faked-system-time "$SOURCE_DATE_EPOCH!" --digest-algo SHA512 --local-user "$key" "$@"; }
 sign --clearsign --output "$new/InRelease" "$new/Release" || fail "gpg cannot sign with $key; is it younger than the release, or has it a passphrase that gpg-agent does not know?"
 sign --armor --detach-sign --output "$new/Release.gpg" "$new/Release"
 gpg --batch --export "$key" >perch-archive-keyring.gpg
-# In one step, so that nobody gets half of each.
-rm -rf "dists/$suite.old"
-if [ -d dists/$suite ]; then mv dists/$suite "dists/$suite.old"; fi
-mv "$new" dists/$suite
-rm -rf "dists/$suite.old"
+# The other folder is the old one then.
+if [ -d dists/$suite ]; then
+	exchange "$new" dists/$suite || fail "the new index cannot be exchanged with the old one in $repository/dists; do this on a file system of this machine, and copy it"
+	rm -rf "$new"
+else
+	mv "$new" dists/$suite
+fi

@@ -102,12 +102,19 @@ func newClient(t *testing.T, repository, keyring string) client {
 	return c
 }
 
+// apt is as apt-get was soon after the release, which is long ago.
 func (c client) apt(args ...string) (string, error) {
+	return c.real(append([]string{"-o", "Acquire::Check-Valid-Until=false"}, args...)...)
+}
+
+// real is apt-get now.
+func (c client) real(args ...string) (string, error) {
 	return command(c.dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", append([]string{
 		"-o", "Dir=" + c.dir, "-o", "Dir::State::status=" + c.dir + "/root/var/lib/dpkg/status", "-o", "Dir::Bin::methods=/usr/lib/apt/methods",
 		"-o", "Dir::Bin::dpkg=/usr/bin/dpkg", "-o", "APT::Architecture=amd64", "-o", "APT::Architectures=amd64", "-o", "APT::Sandbox::User=root",
 		"-o", "Dpkg::Options::=--root=" + c.dir + "/root", "-o", "Dpkg::Options::=--force-architecture",
-		"-o", "DPkg::Path=/usr/sbin:/usr/bin:/sbin:/bin", "-o", "Acquire::Languages=none", "-y", "-q"}, args...)...)
+		"-o", "DPkg::Path=/usr/sbin:/usr/bin:/sbin:/bin", "-o", "Acquire::Languages=none", "-y", "-q",
+		"-o", "Acquire::Check-Valid-Until=true", "-o", "Acquire::Check-Date=true"}, args...)...)
 }
 
 func (c client) must(args ...string) string {
@@ -149,6 +156,14 @@ func TestRepository(t *testing.T) {
 	c.must("install", "--allow-downgrades", "perch=1.0.0") // which is still there
 	installed("1.0.0")
 
+	t.Run("how long it is valid", func(t *testing.T) {
+		for _, file := range []string{"Release", "InRelease"} {
+			if text := read(t, repository+"/dists/stable/"+file); !strings.Contains(text, "\nDate: Tue, 14 Nov 2023 22:13:20 UTC\n") ||
+				!strings.Contains(text, "\nValid-Until: Thu, 13 Nov 2025 22:13:20 UTC\n") {
+				t.Errorf("%s says\n%s", file, text)
+			}
+		}
+	})
 	t.Run("the same bytes", func(t *testing.T) {
 		again := filepath.Join(t.TempDir(), "apt")
 		publish(again, two, foreign, one)
@@ -184,6 +199,14 @@ func TestRepository(t *testing.T) {
 			t.Errorf("it is believed: %s", out)
 		}
 	})
+	t.Run("an old repository that somebody serves", func(t *testing.T) {
+		old := filepath.Join(t.TempDir(), "apt")
+		must(t, ".", append(env, "SOURCE_DATE_EPOCH=1610000000"), "./apt.sh", old, "releases@perch.example", one)
+		if out, err := newClient(t, old, old+"/perch-archive-keyring.gpg").real("update"); err == nil || !strings.Contains(out, "expired") {
+			t.Errorf("it is believed: %v %s", err, out)
+		}
+	})
+	t.Run("always there", func(t *testing.T) { alwaysThere(t, env, one, two) })
 	t.Run("another's key", func(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "apt")
 		theirs := openpgp(t, "Somebody <somebody@perch.example>")
@@ -198,6 +221,38 @@ func TestRepository(t *testing.T) {
 			t.Errorf("it says %v %s", err, out)
 		}
 	})
+}
+
+// alwaysThere publishes again and again, and has somebody read the index meanwhile: it is
+// there whenever it is asked for, and whole.
+func alwaysThere(t *testing.T, env []string, one, two string) {
+	repository := filepath.Join(t.TempDir(), "apt")
+	must(t, ".", env, "./apt.sh", repository, "releases@perch.example", one)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	reads := 0
+	var missing error
+	go func() {
+		defer close(ended)
+		for ; missing == nil; reads++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, missing = os.Stat(repository + "/dists/stable/InRelease")
+			}
+		}
+	}()
+	for range 3 {
+		must(t, ".", env, "./apt.sh", repository, "releases@perch.example", two)
+	}
+	close(stop)
+	<-ended
+	if missing != nil || reads < 100 {
+		t.Errorf("after %d reads: %v", reads, missing)
+	}
+	if left, _ := filepath.Glob(repository + "/dists/*"); len(left) != 1 {
+		t.Errorf("there is %v", left)
+	}
 }
 
 // TestRefusals: what cannot be released is refused before anything is built, with the cure.
