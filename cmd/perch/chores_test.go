@@ -390,8 +390,9 @@ func (o *outage) rollouts() *chore {
 				c.set(sha, "0 %")
 			}
 			percent := 1 + r.IntN(100)
+			plan := map[string]any{"boards": []string{"none"}, "percent": percent}
 			return c.change(sha, fmt.Sprint(percent, " %"), func() error {
-				return o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", map[string]any{"boards": []string{"none"}, "percent": percent}, nil)
+				return o.ask(ctx, http.MethodPost, "/api/v1/firmware/"+sha+"/rollout", plan, nil)
 			})
 		},
 		there: func(ctx context.Context) (map[string]string, error) {
