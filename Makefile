@@ -21,7 +21,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build run demo test quick check fuzz golden bench soak deb test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build run demo test quick check fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -75,6 +75,9 @@ check: page ## formatting, vet, staticcheck, tidy modules, methods that are link
 
 fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"
+
+translations: ## prints what each language lacks, which is shown in English
+	@go test -count=1 -v -run '^TestTranslations$$' ./language ./cmd/perch/config | sed -n 's/^ *[a-z]*_test.go:[0-9]*: //p'
 
 golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what has changed in them
 	PERCH_GOLDEN=rewrite go test -count=1 -run '^Test(CheckIn)?Transcripts$$' ./gateway/robot ./ota

@@ -2,14 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // DefaultCharacter is the id of the character of robots and skins that have none of
@@ -48,7 +48,7 @@ const (
 )
 
 // ErrPersona is wrapped by the errors of an invalid persona.
-var ErrPersona error = language.Sayf("not a persona")
+var ErrPersona error = errors.New("not a persona")
 
 // DefaultPersona is the persona if none is configured.
 func DefaultPersona() Persona {
@@ -60,16 +60,16 @@ func DefaultPersona() Persona {
 func LoadPersona(file string) (Persona, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return Persona{}, language.Sayf("read the persona: %w", err)
+		return Persona{}, fmt.Errorf("read the persona: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, mostPersona+1))
 	if err != nil {
-		return Persona{}, language.Sayf("read the persona: %w", err)
+		return Persona{}, fmt.Errorf("read the persona: %w", err)
 	}
 	p, err := ParsePersona(data)
 	if err != nil {
-		return Persona{}, language.Sayf("%s: %w", file, err)
+		return Persona{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return p, nil
 }
@@ -82,16 +82,16 @@ func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	if len(data) > mostPersona {
-		return Persona{}, language.Sayf("%w: it has more than %d bytes", ErrPersona, mostPersona)
+		return Persona{}, fmt.Errorf("%w: it has more than %d bytes", ErrPersona, mostPersona)
 	}
 	if at := invalid(data); at > 0 {
-		return Persona{}, language.Sayf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
+		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
 	}
 	p := DefaultPersona()
 	body := string(data)
 	if front, rest, found := frontMatter(body); found {
 		if rest == "" {
-			return Persona{}, language.Sayf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
+			return Persona{}, fmt.Errorf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
 		}
 		if err := p.front(front); err != nil {
 			return Persona{}, err
@@ -136,18 +136,18 @@ func frontMatter(text string) (front, rest string, found bool) {
 func (p *Persona) front(text string) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return language.Sayf("%w: %s", ErrPersona, strings.TrimPrefix(err.Error(), "yaml: "))
+		return fmt.Errorf("%w: %s", ErrPersona, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 		return nil
 	}
-	return eachKey(doc.Content[0], language.Sayf("the front matter"), map[string]func(*yaml.Node) error{
+	return eachKey(doc.Content[0], errors.New("the front matter"), map[string]func(*yaml.Node) error{
 		"name": func(n *yaml.Node) error {
 			if err := word(n, &p.Name); err != nil {
 				return err
 			}
 			if l := utf8.RuneCountInString(p.Name); l < 1 || l > mostPersonaName {
-				return fault(n, language.Sayf("a name has 1 to %d letters", mostPersonaName))
+				return fault(n, fmt.Errorf("a name has 1 to %d letters", mostPersonaName))
 			}
 			return nil
 		},
@@ -163,14 +163,14 @@ func (o *BrainOptions) read(n *yaml.Node) error {
 		"temperature": func(n *yaml.Node) error {
 			var t float64
 			if err := n.Decode(&t); err != nil || !(t >= 0 && t <= 2) {
-				return fault(n, language.Sayf("temperature is a number from 0 to 2"))
+				return fault(n, errors.New("temperature is a number from 0 to 2"))
 			}
 			o.Temperature = &t
 			return nil
 		},
 		"max_tokens": func(n *yaml.Node) error {
 			if err := n.Decode(&o.MaxTokens); err != nil || o.MaxTokens < 1 || o.MaxTokens > mostMaxTokens {
-				return fault(n, language.Sayf("max_tokens is a whole number from 1 to %d", mostMaxTokens))
+				return fault(n, fmt.Errorf("max_tokens is a whole number from 1 to %d", mostMaxTokens))
 			}
 			return nil
 		},
@@ -180,7 +180,7 @@ func (o *BrainOptions) read(n *yaml.Node) error {
 // eachKey reads the keys of a map, each once. what is its name, or a sentence.
 func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
-		return fault(n, language.Sayf("%s is keys with values, such as name: Chan", what))
+		return fault(n, fmt.Errorf("%s is keys with values, such as name: Chan", what))
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -188,9 +188,9 @@ func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) err
 		read, known := keys[key.Value]
 		switch {
 		case !known:
-			return fault(key, language.Sayf("%s has no key %.40q", what, key.Value))
+			return fault(key, fmt.Errorf("%s has no key %.40q", what, key.Value))
 		case seen[key.Value]:
-			return fault(key, language.Sayf("%s has %s twice", what, key.Value))
+			return fault(key, fmt.Errorf("%s has %s twice", what, key.Value))
 		}
 		seen[key.Value] = true
 		if err := read(n.Content[i+1]); err != nil {
@@ -203,12 +203,12 @@ func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) err
 // word reads a short text in one line.
 func word(n *yaml.Node, into *string) error {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > mostPersonaWord || Speakable(n.Value) != strings.TrimSpace(n.Value) {
-		return fault(n, language.Sayf("this is one line of at most %d bytes", mostPersonaWord))
+		return fault(n, fmt.Errorf("this is one line of at most %d bytes", mostPersonaWord))
 	}
 	*into = strings.TrimSpace(n.Value)
 	return nil
 }
 
-func fault(n *yaml.Node, why *language.Said) error {
-	return language.Sayf("%w: line %d: %w", ErrPersona, n.Line, why)
+func fault(n *yaml.Node, why error) error {
+	return fmt.Errorf("%w: line %d: %w", ErrPersona, n.Line, why)
 }

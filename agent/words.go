@@ -2,12 +2,12 @@ package agent
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
-
-	"perch/language"
 )
 
 // Vocabulary names a set of words for faces. Each renderer knows one.
@@ -32,7 +32,7 @@ const (
 )
 
 // ErrWords is wrapped by NewWords for words that cannot be added.
-var ErrWords error = language.Sayf("not words for faces")
+var ErrWords error = errors.New("not words for faces")
 
 // Bounds of what may be added: vocabularies, and the bytes of a word.
 const (
@@ -129,7 +129,7 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
 	w.learn()
 	if len(added) > mostVocabularies {
-		return nil, language.Sayf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
+		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
 	}
 	for _, v := range slices.Sorted(maps.Keys(added)) {
 		if err := w.add(v, added[v]); err != nil {
@@ -160,22 +160,22 @@ func (w *Words) learn() {
 
 func (w *Words) add(v Vocabulary, words map[string]string) error {
 	if err := CheckWord(string(v)); err != nil {
-		return language.Sayf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
+		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
 	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
-		return language.Sayf("%w: %s is what the others are mapped from, and stays as it is", ErrWords, v)
+		return fmt.Errorf("%w: %s is what the others are mapped from, and stays as it is", ErrWords, v)
 	}
 	for name, word := range words {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
-			return language.Sayf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
+			return fmt.Errorf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
 		}
 		if err := CheckWord(strings.TrimPrefix(word, chatdollKitPrefix)); err != nil {
-			return language.Sayf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
+			return fmt.Errorf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
 		}
 	}
 	stock, known := w.written[v]
 	if !known && words[Neutral.Name] == "" {
-		return language.Sayf("%w: %s needs a word for neutral, which stands for all it leaves out", ErrWords, v)
+		return fmt.Errorf("%w: %s needs a word for neutral, which stands for all it leaves out", ErrWords, v)
 	}
 	written := map[string]string{}
 	for _, e := range Emotions() {
@@ -194,7 +194,7 @@ func CheckWord(word string) error {
 	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	}) {
-		return language.Sayf("a word has 1 to %d bytes, of letters, digits, - and _", mostWord)
+		return fmt.Errorf("a word has 1 to %d bytes, of letters, digits, - and _", mostWord)
 	}
 	return nil
 }

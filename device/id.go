@@ -4,22 +4,22 @@
 package device
 
 import (
+	"errors"
+	"fmt"
 	"strings"
-
-	"perch/language"
 )
 
 // ID is a robot's Wi-Fi MAC in lower-case hex, "a0b1c2d3e4f5".
 type ID string
 
 // ErrID is wrapped by ParseID.
-var ErrID error = language.Sayf("not a MAC address")
+var ErrID error = errors.New("not a MAC address")
 
 // ParseID accepts a MAC address in any common spelling. Group addresses are taken
 // too, because pages invent theirs. All zeros and all ones are refused.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
-		return "", language.Sayf("%w: %d characters", ErrID, len(s))
+		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
 	}
 	digits := make([]byte, 0, 12)
 	for i := range len(s) {
@@ -31,15 +31,15 @@ func ParseID(s string) (ID, error) {
 			digits = append(digits, c)
 		case s[i] == ':' || s[i] == '-' || s[i] == '.':
 		default:
-			return "", language.Sayf("%w: %q", ErrID, s)
+			return "", fmt.Errorf("%w: %q", ErrID, s)
 		}
 	}
 	if len(digits) != 12 {
-		return "", language.Sayf("%w: %q has %d hex digits, not 12", ErrID, s, len(digits))
+		return "", fmt.Errorf("%w: %q has %d hex digits, not 12", ErrID, s, len(digits))
 	}
 	id := ID(digits)
 	if id == "000000000000" || id == "ffffffffffff" {
-		return "", language.Sayf("%w: %q is nobody's address, or everybody's", ErrID, s)
+		return "", fmt.Errorf("%w: %q is nobody's address, or everybody's", ErrID, s)
 	}
 	return id, nil
 }

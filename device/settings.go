@@ -2,11 +2,10 @@ package device
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"perch/language"
 )
 
 // Settings are what an owner gives one robot of his. What is empty is as it is
@@ -45,15 +44,15 @@ type Change struct {
 // Errors of a robot's settings.
 var (
 	// ErrNotAdopted is wrapped for a robot that is a stranger.
-	ErrNotAdopted error = language.Sayf("nobody has adopted this robot")
+	ErrNotAdopted error = errors.New("nobody has adopted this robot")
 	// ErrName is wrapped for what cannot be a robot's name.
-	ErrName error = language.Sayf("not a robot's name")
+	ErrName error = errors.New("not a robot's name")
 	// ErrTaken is wrapped for a name that another robot has.
-	ErrTaken error = language.Sayf("the name is taken")
+	ErrTaken error = errors.New("the name is taken")
 	// ErrFixed is wrapped by Configure for what the configuration file sets.
-	ErrFixed error = language.Sayf("set in the configuration file")
+	ErrFixed error = errors.New("set in the configuration file")
 	// ErrSetting is wrapped for another setting that cannot be.
-	ErrSetting error = language.Sayf("not a robot's setting")
+	ErrSetting error = errors.New("not a robot's setting")
 )
 
 const (
@@ -69,20 +68,20 @@ func CheckName(s string) (string, error) {
 	_, mac := ParseID(name)
 	switch n := utf8.RuneCountInString(name); {
 	case !utf8.ValidString(s) || Plain(name) != name:
-		why = language.Sayf("it has characters that cannot be shown in a line of text")
+		why = errors.New("it has characters that cannot be shown in a line of text")
 	case n == 0 || n > mostRobotName:
-		why = language.Sayf("a name has 1 to %d characters, not %d", mostRobotName, n)
+		why = fmt.Errorf("a name has 1 to %d characters, not %d", mostRobotName, n)
 	case mac == nil:
-		why = language.Sayf("it is a MAC address")
+		why = errors.New("it is a MAC address")
 	case isCode(name):
-		why = language.Sayf("it could be the code that a robot shows")
+		why = errors.New("it could be the code that a robot shows")
 	case strings.ContainsAny(name, "/\\+#?%:") || strings.HasPrefix(name, "-") || strings.Trim(name, ".") == "":
-		why = language.Sayf(`a name has none of / \ + # ? %s :, does not begin with - and is not made of dots alone, `+
+		why = fmt.Errorf(`a name has none of / \ + # ? %s :, does not begin with - and is not made of dots alone, `+
 			`for addresses, commands and the names of talks hold it`, "%")
 	default:
 		return name, nil
 	}
-	return "", language.Sayf("%w: %.80q: %w", ErrName, s, why)
+	return "", fmt.Errorf("%w: %.80q: %w", ErrName, s, why)
 }
 
 // setting is one of the settings, and its change.
@@ -111,9 +110,9 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 				return s, err
 			}
 		case one.key == "transport" && !Transport(text).valid():
-			return s, language.Sayf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
+			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
 		case len(text) > mostSetting || Plain(text) != text:
-			return s, language.Sayf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
+			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
 		}
 		*one.value = text
 	}
@@ -247,7 +246,7 @@ func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 			continue
 		}
 		if strings.TrimSpace(**one.to) != *one.value {
-			return c, language.Sayf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
+			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
 		}
 		*one.to = nil
 	}
@@ -262,12 +261,12 @@ func (r *Registry) free(name string, id ID) error {
 	}
 	for other, s := range r.fixed {
 		if other != id && strings.EqualFold(s.Name, name) {
-			return language.Sayf("%w: the configuration file calls %s %q; choose another name", ErrTaken, other, s.Name)
+			return fmt.Errorf("%w: the configuration file calls %s %q; choose another name", ErrTaken, other, s.Name)
 		}
 	}
 	for other, robot := range r.robots {
 		if other != id && strings.EqualFold(robot.Settings.Name, name) {
-			return language.Sayf("%w: %s is called %q; choose another name, or rename that robot first", ErrTaken, other, robot.Settings.Name)
+			return fmt.Errorf("%w: %s is called %q; choose another name, or rename that robot first", ErrTaken, other, robot.Settings.Name)
 		}
 	}
 	return nil

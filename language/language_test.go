@@ -122,15 +122,15 @@ func TestFaultsOfACatalogue(t *testing.T) {
 // TestMessagesAreUsed: every message is named by some program, and every message
 // that one names is there.
 func TestMessagesAreUsed(t *testing.T) {
-	named, said, formats := literals(t)
-	holdsFindings(t, formats)
+	programs := programTexts(t)
+	named, said := programs.named, programs.said
 	if len(named) < 1000 {
 		t.Fatalf("only %d texts were found in the programs", len(named))
 	}
 	words := new(Catalogue).In("en")
 	for _, key := range words.keys() {
 		group, name, _ := strings.Cut(key, ".")
-		if !named[key] && !(named[group+"."] && named[name]) { // a name that is put together of two
+		if named[key] == "" && (named[group+"."] == "" || named[name] == "") { // a name that is put together of two
 			t.Errorf("no program says %s", key)
 		}
 	}
@@ -141,11 +141,17 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
-// literals are the texts in the programs, those of them that are given to Say, and the
-// formats that are given to Sayf, each with its file.
-func literals(t *testing.T) (named map[string]bool, said, formats map[string]string) {
+// texts are those of the programs, each with its file.
+type texts struct {
+	named  map[string]string // all
+	said   map[string]string // given to Say
+	errors map[string]string // formats of errors
+}
+
+// programTexts reads every program of the repository.
+func programTexts(t *testing.T) texts {
 	t.Helper()
-	named, said, formats = map[string]bool{}, map[string]string{}, map[string]string{}
+	all := texts{map[string]string{}, map[string]string{}, map[string]string{}}
 	inTemplate := regexp.MustCompile(`\.Say "([a-z_.]+)"`)
 	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -159,7 +165,7 @@ func literals(t *testing.T) (named map[string]bool, said, formats map[string]str
 		if strings.HasSuffix(name, ".html") { // a template
 			text, err := os.ReadFile(name)
 			for _, m := range inTemplate.FindAllStringSubmatch(string(text), -1) {
-				named[m[1]], said[m[1]] = true, name
+				all.named[m[1]], all.said[m[1]] = name, name
 			}
 			return err
 		}
@@ -171,28 +177,21 @@ func literals(t *testing.T) (named map[string]bool, said, formats map[string]str
 			return err
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
-					named[text] = true
-				}
-			case *ast.CallExpr:
-				if nameOfType(n.Fun) == "Sayf" && len(n.Args) > 0 {
-					format := whole(n.Args[0])
-					if format == "" {
-						t.Errorf("%s: the format of a sentence is not written out", name)
-					}
-					formats[format] = name
-				}
-				called, method := n.Fun.(*ast.SelectorExpr)
-				if !method || called.Sel.Name != "Say" || len(n.Args) == 0 {
-					break
-				}
-				if key, literal := n.Args[0].(*ast.BasicLit); literal {
-					if text, err := strconv.Unquote(key.Value); err == nil && isKey.MatchString(text) {
-						said[text] = name
-					}
-				}
+			if e, is := n.(ast.Expr); is {
+				all.named[whole(e)] = name
+			}
+			call, is := n.(*ast.CallExpr)
+			if !is || len(call.Args) == 0 {
+				return true
+			}
+			called, is := call.Fun.(*ast.SelectorExpr)
+			text := whole(call.Args[0])
+			switch {
+			case !is:
+			case called.Sel.Name == "Say" && isKey.MatchString(text):
+				all.said[text] = name
+			case called.Sel.Name == "Errorf", called.Sel.Name == "New" && text != "":
+				all.errors[text] = name
 			}
 			return true
 		})
@@ -201,7 +200,20 @@ func literals(t *testing.T) (named map[string]bool, said, formats map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return named, said, formats
+	return all
+}
+
+// whole returns a literal text, which may be put together of several.
+func whole(e ast.Node) string {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		return whole(e.X) + whole(e.Y)
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return text
+		}
+	}
+	return ""
 }
 
 func TestMatch(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // announce logs and publishes a check-in. Strangers are limited to mostLogged a minute.
@@ -82,13 +81,12 @@ func (r *ration) take(now time.Time) (ok bool, before int) {
 // Refusal is a check-in that was answered with an error. The robot is in no list,
 // so its owner learns of it only here and in the log.
 type Refusal struct {
-	At      time.Time      `json:"at"` // the latest
-	Address string         `json:"address"`
-	Device  string         `json:"device"` // as it named itself
-	Code    string         `json:"code"`
-	Reason  string         `json:"reason"`
-	Said    *language.Said `json:"said,omitempty"` // the reason as other languages have it
-	Count   int            `json:"count"`          // of that address and for that reason
+	At      time.Time `json:"at"` // the latest
+	Address string    `json:"address"`
+	Device  string    `json:"device"` // as it named itself
+	Code    string    `json:"code"`
+	Reason  string    `json:"reason"`
+	Count   int       `json:"count"` // of that address and for that reason
 
 	logged time.Time
 }
@@ -135,7 +133,7 @@ func (s *Service) Refused() []Refusal {
 
 // refused keeps and logs a check-in that is answered with an error.
 func (s *Service) refused(err error, address, device string, now time.Time) {
-	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error(), Said: language.SaidBy(err)}
+	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
 	if f, is := errors.AsType[*fault](err); is {
 		n.Code = f.code
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -41,7 +40,7 @@ var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 var (
 	errAssetName = &fault{"bad_name", http.StatusBadRequest,
-		language.Sayf("an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
+		errors.New("an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
 	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, errors.New("there is no such asset file here")}
 )
 
@@ -92,7 +91,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 		}
 		if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
 			return "", &fault{"assets_full", http.StatusConflict,
-				language.Sayf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+				fmt.Errorf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
 		}
 		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 		if err != nil {
@@ -144,7 +143,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	f.mu.Unlock()
 	if room > 0 && size > room {
 		return "", &fault{espimage.TooLarge, http.StatusConflict,
-			language.Sayf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
+			fmt.Errorf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
 	}
 	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
 }

@@ -193,7 +193,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 		return
 	}
 	r.Failed = failures
-	r.Stopped = r.WhyStopped().Error()
+	r.Stopped = r.whyStopped()
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
 		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)

@@ -3,13 +3,13 @@ package ota
 import (
 	"cmp"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"perch/device"
-	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -41,12 +41,9 @@ type Record struct {
 	damage error // of the file, as far as it was read; it is not stored
 }
 
-// WhyStopped is Stopped as other languages have it.
-func (r Record) WhyStopped() *language.Said {
-	if r.Failed == 0 { // it was kept by a Perch that did not count
-		return language.Sayf("%s", r.Stopped)
-	}
-	return language.Sayf("%d of the first %d robots did not come back with it", r.Failed, len(r.First))
+// whyStopped describes why a rollout stopped itself.
+func (r Record) whyStopped() string {
+	return fmt.Sprintf("%d of the first %d robots did not come back with it", r.Failed, len(r.First))
 }
 
 // How a rollout stops itself: of so many robots, so many fail.
@@ -78,10 +75,10 @@ func describe(i espimage.Image, boards []string, at time.Time) Image {
 // check refuses images that a boot loader accepts and that would harm a robot.
 func (i Image) check() error {
 	if _, known := espimage.ParseChip(i.Chip); !known {
-		return &fault{"wrong_chip", http.StatusUnprocessableEntity, language.Sayf("the image is built for a chip that no robot has: %s", i.Chip)}
+		return &fault{"wrong_chip", http.StatusUnprocessableEntity, fmt.Errorf("the image is built for a chip that no robot has: %s", i.Chip)}
 	}
 	if i.Version == "" {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, language.Sayf("the image has no version; PROJECT_VER of its build sets it")}
+		return &fault{"bad_version", http.StatusUnprocessableEntity, errors.New("the image has no version; PROJECT_VER of its build sets it")}
 	}
 	if _, err := parseVersion(i.Version); err != nil {
 		return &fault{"bad_version", http.StatusUnprocessableEntity, err}
@@ -102,7 +99,7 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 		if err == nil {
 			return nil
 		}
-		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, language.Sayf("the image is not for the board %s: %v (robot %s)", u.Board, err,
+		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Errorf("the image is not for the board %s: %v (robot %s)", u.Board, err,
 			id)}
 	}
 	return wrong
@@ -119,7 +116,7 @@ func newestFirst(a, b Record) int {
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,
-			language.Sayf("the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run")}
+			errors.New("the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run")}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -265,7 +266,7 @@ func parseID(text string) (device.ID, error) {
 	id, err := device.ParseID(text)
 	if err != nil {
 		return "", &fault{"no_device_id", http.StatusBadRequest,
-			language.Sayf("the Device-Id header, or device-id in the query, must hold the robot's MAC address: %w", err)}
+			fmt.Errorf("the Device-Id header, or device-id in the query, must hold the robot's MAC address: %w", err)}
 	}
 	return id, nil
 }
@@ -296,7 +297,7 @@ func (s *Service) base(host string, encrypted bool) (string, error) {
 		name, port = host, usual
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
-		return "", &fault{"bad_host", http.StatusBadRequest, language.Sayf("the Host header %q is no name and port that a robot can be given",
+		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Errorf("the Host header %q is no name and port that a robot can be given",
 			clip(host))}
 	}
 	return scheme + net.JoinHostPort(name, port), nil

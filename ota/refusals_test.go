@@ -1,7 +1,6 @@
 package ota_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +11,6 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // TestInventedAddresses: pages invent a MAC address, half of them with the bit of
@@ -105,7 +103,7 @@ func TestManyRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSmall, in words and as other languages have them, whatever a stranger sends.
+// TestRefusalsAreSmall, whatever a stranger sends.
 func TestRefusalsAreSmall(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	for n, long := range []string{
@@ -119,10 +117,8 @@ func TestRefusalsAreSmall(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	for _, r := range list {
-		said, err := json.Marshal(r.Said)
-		var read language.Said
-		if err != nil || len(said) > 1000 || json.Unmarshal(said, &read) != nil || read.Error() != r.Reason {
-			t.Errorf("%d bytes, %v: %.200s, of %.200q", len(said), err, said, r.Reason)
+		if len(r.Reason) > 1000 {
+			t.Errorf("%d bytes: %.200q", len(r.Reason), r.Reason)
 		}
 	}
 }

@@ -2,14 +2,13 @@ package ota
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
-
-	"perch/language"
 )
 
 // Limits of a check-in.
@@ -63,7 +62,7 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	if len(body) > mostBody {
 		_, _ = io.CopyN(io.Discard, c.Request.Body, mostDrained) // its sender still writes, and would see a reset instead of the answer
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
-			language.Sayf("the check-in is larger than 64 kB; no robot sends that")}
+			errors.New("the check-in is larger than 64 kB; no robot sends that")}
 	}
 	// A body that did not arrive whole cannot be read: the headers are enough.
 	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
@@ -94,7 +93,7 @@ func isTag(r *http.Request) bool {
 }
 
 var errTag = &fault{"no_origin", http.StatusForbidden,
-	language.Sayf("a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too")}
+	errors.New("a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too")}
 
 // activate answers a robot that waits: 200 ends that, 202 has it ask again in 3 s.
 func (s *Service) activate(c *gin.Context) {

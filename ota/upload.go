@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"perch/language"
 	"perch/ota/espimage"
 )
 
@@ -106,7 +105,7 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	}
 	if n > espimage.MaxSize {
 		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge,
-			language.Sayf("the file is larger than 16 MB, which no robot's partition is")}
+			errors.New("the file is larger than 16 MB, which no robot's partition is")}
 	}
 	read, err := espimage.Read(file, n)
 	if err != nil {
@@ -159,13 +158,13 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 	}
 	if signature == "" {
 		return false, &fault{"no_signature", http.StatusForbidden,
-			language.Sayf("this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
+			errors.New("this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
 	}
 	bytes, err := base64.StdEncoding.DecodeString(signature)
 	digest, _ := hex.DecodeString(sha) // it was encoded here
 	if err != nil || !ed25519.Verify(f.o.Signer, digest, bytes) {
 		return false, &fault{"bad_signature", http.StatusForbidden,
-			language.Sayf("the signature is not one of this image by the key in firmware.public_key")}
+			errors.New("the signature is not one of this image by the key in firmware.public_key")}
 	}
 	return true, nil
 }
@@ -175,7 +174,7 @@ func (f *Firmware) fitsIn(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.images[i.SHA256]; !there && len(f.images) >= mostImages {
-		return &fault{"catalogue_full", http.StatusConflict, language.Sayf("there are %d images already; remove some that are not needed any more",
+		return &fault{"catalogue_full", http.StatusConflict, fmt.Errorf("there are %d images already; remove some that are not needed any more",
 			mostImages)}
 	}
 	return i.checkUnits(f.units)

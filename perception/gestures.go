@@ -14,14 +14,13 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 //go:embed gestures.json
 var gesturesFile []byte
 
 // ErrGesture is wrapped for a file of gestures that cannot be used.
-var ErrGesture error = language.Sayf("not a file of gestures")
+var ErrGesture error = errors.New("not a file of gestures")
 
 // Gestures are the gestures that are known, in the order in which they are offered.
 // The value is not changed once it was made.
@@ -96,11 +95,11 @@ func (g Gestures) All() []Gesture { return g.all }
 func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestures, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil {
-		return g, language.Sayf("look for gestures: %w", err)
+		return g, fmt.Errorf("look for gestures: %w", err)
 	}
 	var faults []error
 	if len(files) > mostGestureFiles {
-		faults = append(faults, language.Sayf("%w: %s has more than %d files; those after %s are left out", ErrGesture, directory, mostGestureFiles,
+		faults = append(faults, fmt.Errorf("%w: %s has more than %d files; those after %s are left out", ErrGesture, directory, mostGestureFiles,
 			filepath.Base(files[mostGestureFiles-1])))
 		files = files[:mostGestureFiles]
 	}
@@ -111,7 +110,7 @@ func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestur
 			all, err = merge(all, more)
 		}
 		if err != nil {
-			faults = append(faults, language.Sayf("%s: %w", file, err))
+			faults = append(faults, fmt.Errorf("%s: %w", file, err))
 		}
 	}
 	return Gestures{all}, errors.Join(faults...)
@@ -128,7 +127,7 @@ func merge(all, more []Gesture) ([]Gesture, error) {
 		merged = append(merged, one)
 	}
 	if len(merged) > mostGestures {
-		return all, language.Sayf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), mostGestures)
+		return all, fmt.Errorf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), mostGestures)
 	}
 	return merged, nil
 }
@@ -136,7 +135,7 @@ func merge(all, more []Gesture) ([]Gesture, error) {
 func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, language.Sayf("%w: %w", ErrGesture, err)
+		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
 	}
 	defer f.Close()
 	return readGestures(f, isFace)
@@ -146,10 +145,10 @@ func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostGestureBytes+1))
 	if err != nil {
-		return nil, language.Sayf("%w: %w", ErrGesture, err)
+		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
 	}
 	if len(text) > mostGestureBytes {
-		return nil, language.Sayf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, mostGestureBytes)
+		return nil, fmt.Errorf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, mostGestureBytes)
 	}
 	var read struct {
 		Gestures []Gesture `json:"gestures"`
@@ -157,42 +156,42 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields() // a key that is misspelt would be missed
 	if err := d.Decode(&read); err != nil {
-		return nil, language.Sayf(
+		return nil, fmt.Errorf(
 			`%w: %w; write {"gestures": [{"name", "duration_ms", "frames": [{"at_ms", "yaw", "pitch", "speed", "face", "light"}]}]}`,
 			ErrGesture, err)
 	}
 	if d.More() {
-		return nil, language.Sayf("%w: something follows the gestures; write one object", ErrGesture)
+		return nil, fmt.Errorf("%w: something follows the gestures; write one object", ErrGesture)
 	}
 	var c checker
 	for i, g := range read.Gestures {
 		g.check(&c, fmt.Sprintf("gestures[%d]", i), isFace)
 		if slices.ContainsFunc(read.Gestures[:i], func(before Gesture) bool { return before.Name == g.Name }) {
-			c.fault(fmt.Sprintf("gestures[%d].name", i), language.Sayf("%q is there twice", g.Name))
+			c.fault(fmt.Sprintf("gestures[%d].name", i), fmt.Errorf("%q is there twice", g.Name))
 		}
 	}
 	if len(c.faults) > 0 {
-		return nil, language.Sayf("%w: %w", ErrGesture, errors.Join(c.faults...))
+		return nil, fmt.Errorf("%w: %w", ErrGesture, errors.Join(c.faults...))
 	}
 	return read.Gestures, nil
 }
 
 func (g Gesture) check(c *checker, key string, isFace func(string) bool) {
 	if name, ok := event.GestureName(g.Name); !ok || name != g.Name {
-		c.fault(key+".name", language.Sayf("%.80q is no name; it has 1 to 40 small letters, digits, - and _", g.Name))
+		c.fault(key+".name", fmt.Errorf("%.80q is no name; it has 1 to 40 small letters, digits, - and _", g.Name))
 	}
 	c.text(key+".about", g.About)
 	if d := time.Duration(g.Duration) * time.Millisecond; g.Duration > mostGesture.Milliseconds() || d < leastGesture {
-		c.fault(key+".duration_ms", language.Sayf("%d is not from %d to %d", g.Duration, leastGesture.Milliseconds(), mostGesture.Milliseconds()))
+		c.fault(key+".duration_ms", fmt.Errorf("%d is not from %d to %d", g.Duration, leastGesture.Milliseconds(), mostGesture.Milliseconds()))
 	}
 	if n := len(g.Frames); n < 1 || n > mostFrames {
-		c.fault(key+".frames", language.Sayf("there are %d; a gesture has 1 to %d", n, mostFrames))
+		c.fault(key+".frames", fmt.Errorf("there are %d; a gesture has 1 to %d", n, mostFrames))
 	}
 	last := -leastFrame.Milliseconds()
 	for i, f := range g.Frames {
 		at := fmt.Sprintf("%s.frames[%d]", key, i)
 		if f.At < 0 || f.At-last < leastFrame.Milliseconds() || f.At >= g.Duration {
-			c.fault(at+".at_ms", language.Sayf("%d is not within the gesture, or not %d after the keyframe before", f.At, leastFrame.Milliseconds()))
+			c.fault(at+".at_ms", fmt.Errorf("%d is not within the gesture, or not %d after the keyframe before", f.At, leastFrame.Milliseconds()))
 		}
 		last = f.At
 		f.check(c, at, isFace)
@@ -202,7 +201,7 @@ func (g Gesture) check(c *checker, key string, isFace func(string) bool) {
 func (f Keyframe) check(c *checker, key string, isFace func(string) bool) {
 	within := func(key string, n, least, most int) {
 		if n < least || n > most {
-			c.fault(key, language.Sayf("%d is not from %d to %d", n, least, most))
+			c.fault(key, fmt.Errorf("%d is not from %d to %d", n, least, most))
 		}
 	}
 	if f.Yaw != nil {
@@ -220,6 +219,6 @@ func (f Keyframe) check(c *checker, key string, isFace func(string) bool) {
 		}
 	}
 	if f.Face != "" && isFace != nil && !isFace(f.Face) {
-		c.fault(key+".face", language.Sayf("%.40q is no emotion of robots, such as happy, sad or surprised", f.Face))
+		c.fault(key+".face", fmt.Errorf("%.40q is no emotion of robots, such as happy, sad or surprised", f.Face))
 	}
 }

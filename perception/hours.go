@@ -1,15 +1,14 @@
 package perception
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"perch/language"
 )
 
 // ErrHours is wrapped by ParseHours.
-var ErrHours error = language.Sayf("not hours of a day")
+var ErrHours error = errors.New("not hours of a day")
 
 // Hours are a part of every day, by the wall clock. The zero value is none.
 type Hours struct {
@@ -35,11 +34,11 @@ func ParseHours(s string) (Hours, error) {
 	a, err1 := time.Parse("15:04", strings.TrimSpace(from))
 	b, err2 := parseEnd(strings.TrimSpace(to))
 	if err1 != nil || err2 != nil {
-		return Hours{}, language.Sayf("%w: %.40q; write them as 22:00-07:00", ErrHours, s)
+		return Hours{}, fmt.Errorf("%w: %.40q; write them as 22:00-07:00", ErrHours, s)
 	}
 	h := Hours{From: ofDay(a), To: b}
 	if h.From == h.To {
-		return Hours{}, language.Sayf("%w: %q begins when it ends; leave it empty for none, or write 00:00-24:00 for all day", ErrHours, s)
+		return Hours{}, fmt.Errorf("%w: %q begins when it ends; leave it empty for none, or write 00:00-24:00 for all day", ErrHours, s)
 	}
 	return h, nil
 }

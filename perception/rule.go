@@ -12,7 +12,6 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // ErrRule is wrapped for a rule that cannot be meant.
@@ -104,7 +103,7 @@ const (
 func CheckRules(rules []Rule) error {
 	var c checker
 	if len(rules) > mostRules {
-		c.fault("rules", language.Sayf("there are %d, more than %d", len(rules), mostRules))
+		c.fault("rules", fmt.Errorf("there are %d, more than %d", len(rules), mostRules))
 	}
 	for i, r := range rules {
 		r.check(&c, fmt.Sprintf("rules[%d]", i))
@@ -130,7 +129,7 @@ func (r Rule) check(c *checker, key string) {
 	c.every(key+".every", r.Every)
 	c.hours(key+".hours", r.Hours)
 	if len(r.Do) == 0 || len(r.Do) > mostDo {
-		c.fault(key+".do", language.Sayf("it does %d things; a rule does 1 to %d", len(r.Do), mostDo))
+		c.fault(key+".do", fmt.Errorf("it does %d things; a rule does 1 to %d", len(r.Do), mostDo))
 	}
 	for i, a := range r.Do {
 		checkAct(c, fmt.Sprintf("%s.do[%d]", key, i), a)
@@ -139,13 +138,13 @@ func (r Rule) check(c *checker, key string) {
 
 func (q Compare) check(c *checker, key string) {
 	if q.Is == nil && q.Not == nil && q.OneOf == nil && q.Above == nil && q.Below == nil {
-		c.fault(key, language.Sayf("it asks nothing; give is, not, one_of, above or below"))
+		c.fault(key, errors.New("it asks nothing; give is, not, one_of, above or below"))
 	}
 	for _, v := range append([]any{q.Is, q.Not}, q.OneOf...) {
 		switch v.(type) {
 		case nil, string, bool, int, float64:
 		default:
-			c.fault(key, language.Sayf("%s is no text, number or truth", device.Clip(fmt.Sprint(v), 40)))
+			c.fault(key, fmt.Errorf("%s is no text, number or truth", device.Clip(fmt.Sprint(v), 40)))
 		}
 	}
 }
@@ -164,7 +163,7 @@ func checkAct(c *checker, key string, a Act) {
 		c.head(key+".head", a.Yaw, pitch, a.Speed)
 	case Lights:
 		if min(a.Red, a.Green, a.Blue) < 0 || max(a.Red, a.Green, a.Blue) > 255 {
-			c.fault(key+".lights", language.Sayf("a colour is from 0 to 255"))
+			c.fault(key+".lights", errors.New("a colour is from 0 to 255"))
 		}
 	case Play:
 		c.sound(key+".play", a.Sound)
@@ -177,11 +176,11 @@ func checkAct(c *checker, key string, a Act) {
 	case Publish:
 		c.given(key+".publish.topic", a.Topic)
 		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > mostData {
-			c.fault(key+".publish", language.Sayf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, mostData))
+			c.fault(key+".publish", fmt.Errorf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, mostData))
 		}
 	case Abort, RefreshFace:
 	default:
-		c.fault(key, language.Sayf("it does nothing"))
+		c.fault(key, errors.New("it does nothing"))
 	}
 }
 
@@ -192,7 +191,7 @@ func (c *checker) words(key, s string) {
 
 func (c *checker) given(key, s string) {
 	if s == "" {
-		c.fault(key, language.Sayf("it is empty"))
+		c.fault(key, errors.New("it is empty"))
 	}
 }
 

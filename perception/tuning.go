@@ -144,7 +144,7 @@ func (t Tuning) Check() error {
 	c.text("greeter.hello", t.Greeter.Hello)
 	c.text("greeter.named", t.Greeter.Named)
 	if named := t.Greeter.Named; named != "" && !strings.Contains(named, "{name}") {
-		c.fault("greeter.named", language.Sayf("%q greets nobody by name; write {name} where it belongs", named))
+		c.fault("greeter.named", fmt.Errorf("%q greets nobody by name; write {name} where it belongs", named))
 	}
 	c.every("greeter.every", t.Greeter.Every)
 	c.every("greeter.every_name", t.Greeter.EveryName)
@@ -171,7 +171,7 @@ func (t Tuning) Check() error {
 	c.wait("gaze.after_talk", t.Gaze.AfterTalk)
 	c.wait("gaze.after_own", t.Gaze.AfterOwn)
 	if t.Quiet.Sleep && t.Quiet.Hours == (Hours{}) {
-		c.fault("quiet.sleep", language.Sayf("there are no quiet hours to sleep in; set quiet.hours, such as 22:00-07:00"))
+		c.fault("quiet.sleep", errors.New("there are no quiet hours to sleep in; set quiet.hours, such as 22:00-07:00"))
 	}
 	if err := errors.Join(c.faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrTuning, err)
@@ -186,7 +186,7 @@ func (c *checker) fault(key string, why error) { c.faults = append(c.faults, lan
 
 func (c *checker) text(key, s string) {
 	if len(s) > mostSaid {
-		c.fault(key, language.Sayf("it has %d bytes, more than %d", len(s), mostSaid))
+		c.fault(key, fmt.Errorf("it has %d bytes, more than %d", len(s), mostSaid))
 	}
 }
 
@@ -198,31 +198,31 @@ func (c *checker) hours(key string, h Hours) {
 
 func (c *checker) every(key string, d time.Duration) {
 	if d < leastEvery || d > 24*time.Hour {
-		c.fault(key, language.Sayf("%s is not from %s to a day", d, leastEvery))
+		c.fault(key, fmt.Errorf("%s is not from %s to a day", d, leastEvery))
 	}
 }
 
 func (c *checker) wait(key string, d time.Duration) {
 	if d < 0 || d > 24*time.Hour {
-		c.fault(key, language.Sayf("%s is not from nothing to a day", d))
+		c.fault(key, fmt.Errorf("%s is not from nothing to a day", d))
 	}
 }
 
 func (c *checker) head(key string, yaw, pitch, speed int) {
 	if yaw < -mostYaw || yaw > mostYaw {
-		c.fault(key+".yaw", language.Sayf("%d is more than a head turns, %d degrees", yaw, mostYaw))
+		c.fault(key+".yaw", fmt.Errorf("%d is more than a head turns, %d degrees", yaw, mostYaw))
 	}
 	if pitch < 0 || pitch > mostPitch {
-		c.fault(key+".pitch", language.Sayf("%d is not from 0 to %d degrees", pitch, mostPitch))
+		c.fault(key+".pitch", fmt.Errorf("%d is not from 0 to %d degrees", pitch, mostPitch))
 	}
 	if speed < leastSpeed || speed > mostSpeed {
-		c.fault(key+".speed", language.Sayf("%d is not from %d to %d", speed, leastSpeed, mostSpeed))
+		c.fault(key+".speed", fmt.Errorf("%d is not from %d to %d", speed, leastSpeed, mostSpeed))
 	}
 }
 
 // sound is a base name: no folder, and nothing that leaves one.
 func (c *checker) sound(key, s string) {
 	if s == "" || len(s) > mostName || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
-		c.fault(key, language.Sayf("%.80q is no sound's base name", s))
+		c.fault(key, fmt.Errorf("%.80q is no sound's base name", s))
 	}
 }

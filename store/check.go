@@ -8,8 +8,6 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
-
-	"perch/language"
 )
 
 // Content is what [Check] found.
@@ -51,7 +49,7 @@ func Check(f *os.File, o Options, each func(table, key string, value []byte) err
 }
 
 func unfit(cause error) error {
-	return fail(ErrDamaged, cause, language.Sayf("the database is damaged or none of Perch's (%w)", cause))
+	return fail(ErrDamaged, cause, fmt.Errorf("the database is damaged or none of Perch's (%w)", cause))
 }
 
 // borrow opens the file by another handle of its own, because bolt closes what it opened.

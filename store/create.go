@@ -3,12 +3,11 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"perch/language"
 )
 
 // temporary is what a file being made is called until it is whole.
@@ -30,12 +29,12 @@ func locate(path string) (string, error) {
 		// A link to nowhere is a disk that is not mounted, not a first start.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return "", fail(ErrUnusable, err, language.Sayf("%s is a link to a place that is not there (%w); "+
+			return "", fail(ErrUnusable, err, fmt.Errorf("%s is a link to a place that is not there (%w); "+
 				"mount the disk it points to, or remove the link", path, reason(err)))
 		}
 		return locate(target)
 	case !info.Mode().IsRegular():
-		return "", fail(ErrUnusable, nil, language.Sayf("%s is not a file; move it away or choose another data directory", path))
+		return "", fail(ErrUnusable, nil, fmt.Errorf("%s is not a file; move it away or choose another data directory", path))
 	}
 	return path, nil
 }

@@ -9,8 +9,6 @@ import (
 	"syscall"
 
 	bolterrors "go.etcd.io/bbolt/errors"
-
-	"perch/language"
 )
 
 // What [Open] may find. The errors returned read as a sentence with the file, the cause and the cure.
@@ -59,49 +57,49 @@ func (s Shown) Status() int { return s.status }
 
 // failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
 type failure struct {
-	*language.Said
+	error
 	kind, cause error
 }
 
-func (f *failure) Unwrap() []error { return []error{f.Said, f.kind, f.cause} }
+func (f *failure) Unwrap() []error { return []error{f.error, f.kind, f.cause} }
 
-func fail(kind, cause error, sentence *language.Said) error { return &failure{sentence, kind, cause} }
+func fail(kind, cause error, sentence error) error { return &failure{sentence, kind, cause} }
 
 func damaged(path string, cause error) error {
-	return fail(ErrDamaged, cause, language.Sayf("%s is damaged or no Perch database (%w); "+
+	return fail(ErrDamaged, cause, fmt.Errorf("%s is damaged or no Perch database (%w); "+
 		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause))
 }
 
 // Missing is the error of a database that should be at path and is not, or holds nothing.
 func Missing(path string) error {
 	if Exists(path) {
-		return fail(ErrMissing, nil, language.Sayf("the database %s is empty; put it back, restore a backup with perch restore, "+
+		return fail(ErrMissing, nil, fmt.Errorf("the database %s is empty; put it back, restore a backup with perch restore, "+
 			"or start with an empty one by perch serve --new-database", path))
 	}
-	return fail(ErrMissing, nil, language.Sayf("the database %s is missing; put it back, restore a backup with perch restore, "+
+	return fail(ErrMissing, nil, fmt.Errorf("the database %s is missing; put it back, restore a backup with perch restore, "+
 		"or start with an empty one by perch serve --new-database", path))
 }
 
 func newer(path string, version, known int) error {
-	return fail(ErrNewer, nil, language.Sayf("%s was written by a newer Perch (schema %d, this one knows %d); "+
+	return fail(ErrNewer, nil, fmt.Errorf("%s was written by a newer Perch (schema %d, this one knows %d); "+
 		"install that version again, or restore a backup made by this one", path, version, known))
 }
 
 // unusable explains why path, a file or a directory, cannot be used. The user is named because the usual cause is a
 // first run with sudo.
 func unusable(path string, cause error) error {
-	cure := language.Sayf("make it writable for that user")
+	cure := errors.New("make it writable for that user")
 	switch {
 	case errors.Is(cause, syscall.ENOTDIR):
-		cure = language.Sayf("a file is in its way: move that file or choose another data directory")
+		cure = errors.New("a file is in its way: move that file or choose another data directory")
 	case errors.Is(cause, syscall.EROFS):
-		cure = language.Sayf("the file system is read-only, which a failing SD card also causes: remount or replace it")
+		cure = errors.New("the file system is read-only, which a failing SD card also causes: remount or replace it")
 	case errors.Is(cause, syscall.ENOSPC):
-		cure = language.Sayf("the disk is full: free some space")
+		cure = errors.New("the disk is full: free some space")
 	case errors.Is(cause, os.ErrPermission):
-		cure = language.Sayf("give it to that user with chown, or run as its owner")
+		cure = errors.New("give it to that user with chown, or run as its owner")
 	}
-	return fail(ErrUnusable, cause, language.Sayf("cannot use %s as user %s (%w); %w", path, userName(), reason(cause), cure))
+	return fail(ErrUnusable, cause, fmt.Errorf("cannot use %s as user %s (%w); %w", path, userName(), reason(cause), cure))
 }
 
 // reason is err without the operation and path that the sentence around it names already.
@@ -148,13 +146,13 @@ func writeError(path string, err error) error {
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrDamaged):
 		return err
 	case errors.Is(err, syscall.ENOSPC):
-		return language.Sayf("write %s: %w; free some space", path, reason(err))
+		return fmt.Errorf("write %s: %w; free some space", path, reason(err))
 	}
-	return language.Sayf("write %s: %w", path, reason(err))
+	return fmt.Errorf("write %s: %w", path, reason(err))
 }
 
 func closedError(path string) error {
-	return fail(ErrClosed, nil, language.Sayf("%s is closed", path))
+	return fail(ErrClosed, nil, fmt.Errorf("%s is closed", path))
 }
 
 // printable makes a name from outside fit for one line of a message.

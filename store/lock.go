@@ -2,28 +2,27 @@ package store
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"perch/language"
 )
 
 // locked is the sentence for a file that another process holds.
 func locked(path string, cause error) error {
-	who := language.Sayf("another process")
+	who := errors.New("another process")
 	switch pid := holder(path); pid {
 	case 0:
 	case os.Getpid():
-		who = language.Sayf("this very process, which opened it before")
+		who = errors.New("this very process, which opened it before")
 	default:
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		who = language.Sayf("process %d (%s)", pid, printable(string(comm)))
+		who = fmt.Errorf("process %d (%s)", pid, printable(string(comm)))
 	}
-	return fail(ErrLocked, cause, language.Sayf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
+	return fail(ErrLocked, cause, fmt.Errorf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
 }
 
 // holder is the id of the process that has the file at path locked, 0 if that is unknown.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"go.etcd.io/bbolt"
-
-	"perch/language"
 )
 
 // A step of a walk reads at most this much, so that no read transaction lasts: a long one keeps bolt from growing the
@@ -218,7 +216,7 @@ func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, why := range db.refused {
-		return language.Sayf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
+		return fmt.Errorf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
 	}
 	return nil
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-
-	"perch/language"
 )
 
 // Salvage describes a damaged file from which all readable records were kept.
@@ -27,42 +25,39 @@ type Salvage struct {
 	Tables  []string  `json:"tables,omitempty"` // of which records are lost
 }
 
-// String is Sentence in English.
-func (s Salvage) String() string { return s.Sentence().Error() }
-
-// Sentence says it, with what can be done.
-func (s Salvage) Sentence() *language.Said {
+// String describes the damage, with what can be done.
+func (s Salvage) String() string {
 	if s.Kept == "" {
-		return language.Sayf("the database was damaged (%s); %w", s.Cause, s.Losses())
+		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
 	}
-	return language.Sayf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %w; "+
+	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; "+
 		"restore a backup where that matters, and remove %s once it is needed no more",
 		s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
 }
 
 // Brief says it without a key of any record: not everybody who sees that something is wrong may know what.
-func (s Salvage) Brief() *language.Said {
+func (s Salvage) Brief() string {
 	lost := s.Losses()
 	switch {
 	case len(s.Tables) > 0:
-		lost = language.Sayf("lost: some of %s", strings.Join(s.Tables, ", "))
+		lost = fmt.Sprintf("lost: some of %s", strings.Join(s.Tables, ", "))
 	case len(s.Lost) > 0:
-		lost = language.Sayf("perhaps lost: the last change")
+		lost = "perhaps lost: the last change"
 	}
 	if s.Kept == "" {
-		return language.Sayf("the database was damaged; %w", lost)
+		return fmt.Sprintf("the database was damaged; %s", lost)
 	}
-	return language.Sayf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %w (the log says more); "+
+	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
 		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost,
 		filepath.Base(s.Kept))
 }
 
 // Losses says what is lost.
-func (s Salvage) Losses() *language.Said {
+func (s Salvage) Losses() string {
 	if len(s.Lost) == 0 {
-		return language.Sayf("nothing is lost")
+		return "nothing is lost"
 	}
-	return language.Sayf("lost: %s", strings.Join(s.Lost, ", "))
+	return fmt.Sprintf("lost: %s", strings.Join(s.Lost, ", "))
 }
 
 const (
@@ -125,7 +120,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 	defer directory.Close()
 	if aside, _ := filepath.Glob(path + damagedMark + "*"); len(aside) >= mostDamaged {
 		return nil,
-			fail(ErrDamaged, cause, language.Sayf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
+			fail(ErrDamaged, cause, fmt.Errorf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
 	}
 	s := &Salvage{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
 	fresh := path + temporary
@@ -153,7 +148,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		case errors.Is(err, errNothing):
 			return nil, damaged(path, err)
 		}
-		return nil, fail(ErrDamaged, errors.Join(cause, err), language.Sayf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
+		return nil, fail(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
 			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err)))
 	}
 	if err := syncDirectories(directory); err != nil {

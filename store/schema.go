@@ -8,8 +8,6 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
-
-	"perch/language"
 )
 
 // A Migration changes stored records from one shape to the next. A file's schema version is the number of migrations
@@ -60,7 +58,7 @@ func inspect(bolt *bbolt.DB, file *os.File) (version int, known bool, err error)
 	err = guarded(func() error {
 		return bolt.View(func(tx *bbolt.Tx) error {
 			if missing := tx.Size() - info.Size(); missing > 0 {
-				return language.Sayf("cut short: %d bytes are missing", missing)
+				return fmt.Errorf("cut short: %d bytes are missing", missing)
 			}
 			version, known, err = schemaVersion(tx)
 			return err
@@ -74,13 +72,13 @@ func schemaVersion(tx *bbolt.Tx) (version int, known bool, err error) {
 	b := tx.Bucket([]byte(schemaTable))
 	if b == nil {
 		if name, _ := tx.Cursor().First(); name != nil {
-			return 0, false, language.Sayf("made by another program")
+			return 0, false, errors.New("made by another program")
 		}
 		return 0, false, nil
 	}
 	version, err = strconv.Atoi(string(b.Get([]byte("version"))))
 	if err != nil || version < 0 {
-		return 0, false, language.Sayf("no schema version")
+		return 0, false, errors.New("no schema version")
 	}
 	return version, true, nil
 }

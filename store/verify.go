@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"math/bits"
 	"unicode/utf8"
-
-	"perch/language"
 )
 
 // The form of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and the
@@ -32,7 +32,7 @@ const (
 )
 
 // errOrder is found in a file that a machine of the other byte order wrote.
-var errOrder = language.Sayf("written by a machine with another byte order, which no Raspberry Pi and no PC has")
+var errOrder = errors.New("written by a machine with another byte order, which no Raspberry Pi and no PC has")
 
 // meta is what one of the first two pages says of the file.
 type meta struct{ root, freelist, pages, tx uint64 }
@@ -43,7 +43,7 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 	for page := range int64(2) {
 		record := make([]byte, metaSize)
 		if _, err := file.ReadAt(record, page*pageSize+pageHead); err != nil {
-			return nil, language.Sayf("no database: %w", err)
+			return nil, fmt.Errorf("no database: %w", err)
 		}
 		number := func(offset int) uint64 { return binary.NativeEndian.Uint64(record[offset:]) }
 		magic := binary.NativeEndian.Uint32(record)
@@ -56,12 +56,12 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 			continue
 		}
 		if got := binary.NativeEndian.Uint32(record[8:]); got != pageSize {
-			return nil, language.Sayf("its pages have %d bytes, not %d", got, pageSize)
+			return nil, fmt.Errorf("its pages have %d bytes, not %d", got, pageSize)
 		}
 		whole = append(whole, meta{number(16), number(32), number(40), number(48)})
 	}
 	if len(whole) == 0 {
-		return nil, language.Sayf("no database: neither of its first two pages is whole")
+		return nil, errors.New("no database: neither of its first two pages is whole")
 	}
 	if len(whole) == 2 && whole[1].tx > whole[0].tx {
 		whole[0], whole[1] = whole[1], whole[0]
@@ -114,7 +114,7 @@ func verify(file io.ReaderAt, size int64) (metas int, err error) {
 	}
 	m := whole[0]
 	if m.pages < 4 || m.pages > uint64(size)/pageSize {
-		return len(whole), language.Sayf("cut short: it should have %d pages", m.pages)
+		return len(whole), fmt.Errorf("cut short: it should have %d pages", m.pages)
 	}
 	t := newTree(file, m.pages)
 	if err := t.walk(m.root, part{}); err != nil {
@@ -127,17 +127,17 @@ func verify(file io.ReaderAt, size int64) (metas int, err error) {
 // page reads the page with that number and what belongs to it, and takes note that it is in use.
 func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) {
 	if id < 2 || id >= t.pages {
-		return nil, 0, 0, language.Sayf("page %d is not there", id)
+		return nil, 0, 0, fmt.Errorf("page %d is not there", id)
 	}
 	page = make([]byte, pageSize)
 	if _, err := t.file.ReadAt(page, int64(id)*pageSize); err != nil {
-		return nil, 0, 0, language.Sayf("page %d cannot be read: %w", id, err)
+		return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
 	kind, count = binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
 	further := uint64(binary.NativeEndian.Uint32(page[12:]))
 	length := (further + 1) * pageSize
 	if got := binary.NativeEndian.Uint64(page); got != id || id+further >= t.pages || length > mostRun {
-		return nil, 0, 0, language.Sayf("page %d is damaged", id)
+		return nil, 0, 0, fmt.Errorf("page %d is damaged", id)
 	}
 	for i := id; i <= id+further; i++ {
 		if err := t.use(i); err != nil {
@@ -147,7 +147,7 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 	if further > 0 {
 		page = append(page, make([]byte, further*pageSize)...)
 		if _, err := t.file.ReadAt(page[pageSize:], int64(id+1)*pageSize); err != nil {
-			return nil, 0, 0, language.Sayf("page %d cannot be read: %w", id, err)
+			return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 		}
 	}
 	return page, kind, count, nil
@@ -157,7 +157,7 @@ func (t *tree) used(id uint64) bool { return t.seen[id/64]&(1<<(id%64)) != 0 }
 
 func (t *tree) use(id uint64) error {
 	if t.used(id) {
-		return language.Sayf("page %d is used twice", id)
+		return fmt.Errorf("page %d is used twice", id)
 	}
 	t.seen[id/64] |= 1 << (id % 64)
 	return nil
@@ -167,7 +167,7 @@ func (t *tree) use(id uint64) error {
 func (t *tree) walk(id uint64, p part) error {
 	p.page = id
 	if p.depth > mostDepth {
-		return t.lost(p, language.Sayf("its tree is too deep"))
+		return t.lost(p, errors.New("its tree is too deep"))
 	}
 	page, kind, count, err := t.page(id)
 	switch {
@@ -176,14 +176,14 @@ func (t *tree) walk(id uint64, p part) error {
 	case kind == leafPage:
 		return t.leaf(page, count, p)
 	case kind != branchPage || count == 0:
-		return t.lost(p, language.Sayf("page %d is neither branch nor leaf", id))
+		return t.lost(p, fmt.Errorf("page %d is neither branch nor leaf", id))
 	}
 	below := make([]uint64, count)
 	parts := make([]part, count)
 	for i := range count {
 		key, value, _, ok := element(page, i, branchPage)
 		if !ok || !p.has(key) || i > 0 && bytes.Compare(parts[i-1].low, key) >= 0 {
-			return t.lost(p, language.Sayf("page %d is damaged", id))
+			return t.lost(p, fmt.Errorf("page %d is damaged", id))
 		}
 		below[i], parts[i] = value, part{table: p.table, low: key, high: p.high, depth: p.depth + 1}
 		if i > 0 {
@@ -216,7 +216,7 @@ func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags u
 	return key, uint64(at) + uint64(position) + uint64(len(key)), binary.NativeEndian.Uint32(e), ok
 }
 
-var errLeaf = language.Sayf("a page of records is damaged")
+var errLeaf = errors.New("a page of records is damaged")
 
 // leaf reads the records of a page, or the tables.
 func (t *tree) leaf(page []byte, count int, p part) error {
@@ -284,7 +284,7 @@ func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 	return page[from:to], true
 }
 
-var errFree = language.Sayf("its list of free pages is damaged")
+var errFree = errors.New("its list of free pages is damaged")
 
 // free reads and checks the list of pages that are not in use.
 func (t *tree) free(id uint64) ([]uint64, error) {

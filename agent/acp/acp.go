@@ -144,23 +144,23 @@ func (o *Options) deadlines() []deadline {
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if len(o.Command) == 0 || o.Command[0] == "" {
-		return language.Sayf("an agent needs a command, such as [claude-agent-acp]")
+		return errors.New("an agent needs a command, such as [claude-agent-acp]")
 	}
 	if o.Log == nil {
 		return errors.New("an agent needs a log")
 	}
 	for _, kind := range o.AllowKinds {
 		if !slices.Contains(kinds(), kind) {
-			return language.Sayf("%q is no kind of tool; there are %v", kind, kinds())
+			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
 		}
 	}
 	for _, d := range o.deadlines() {
 		if *d.of < 0 {
-			return language.Sayf("an agent's %s is a time, not %v", d.name, *d.of)
+			return fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
 		}
 	}
 	if o.Turns < 0 {
-		return language.Sayf("a session has at least one turn, not %d", o.Turns)
+		return fmt.Errorf("a session has at least one turn, not %d", o.Turns)
 	}
 	return nil
 }

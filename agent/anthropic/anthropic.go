@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -28,7 +29,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -130,25 +130,25 @@ func (o Options) Check() error {
 	case err != nil:
 		return err
 	case o.Model == "":
-		return language.Sayf("model is missing; claude-haiku-5-5, say")
+		return errors.New("model is missing; claude-haiku-5-5, say")
 	case o.Key == "" && remote.Address(base) == Home:
-		return language.Sayf("the key is missing (brains[..].key); Anthropic gives none away")
+		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
 	case strings.ContainsAny(o.Key, "\r\n"):
-		return language.Sayf("the key (brains[..].key) has more than one line")
+		return errors.New("the key (brains[..].key) has more than one line")
 	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
-		return language.Sayf("temperature is 0 to 1, not %g", *o.Temperature)
+		return fmt.Errorf("temperature is 0 to 1, not %g", *o.Temperature)
 	case o.MaxTokens < 0:
-		return language.Sayf("max_tokens is not negative")
+		return errors.New("max_tokens is not negative")
 	case o.FirstWithin < 0 || o.IdleWithin < 0:
-		return language.Sayf("a deadline is not negative")
+		return errors.New("a deadline is not negative")
 	}
 	for key := range o.Extra {
 		switch key {
 		case "model", "messages", "system", "tools", "stream":
-			return language.Sayf("extra may not hold %q, which is set for each request", key)
+			return fmt.Errorf("extra may not hold %q, which is set for each request", key)
 		}
 		if strings.ContainsAny(key, `.*?|#@\:`) {
-			return language.Sayf("extra holds %q, which is no name of a field", key)
+			return fmt.Errorf("extra holds %q, which is no name of a field", key)
 		}
 	}
 	return nil

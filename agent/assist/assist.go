@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/language"
 	"perch/remote"
 	"perch/remote/hass"
 )
@@ -95,19 +94,19 @@ func New(o Options) (*Brain, error) {
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
 		if len(name) > longestName {
-			return language.Sayf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
+			return fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
 		}
 	}
 	switch {
 	case o.Pipeline != "" && o.Agent != "":
-		return language.Sayf("pipeline and agent are two answers to one question; a pipeline has its agent")
+		return errors.New("pipeline and agent are two answers to one question; a pipeline has its agent")
 	case o.Pipeline != "" && o.REST:
-		return language.Sayf("with rest there is no pipeline; set agent, or leave rest out")
+		return errors.New("with rest there is no pipeline; set agent, or leave rest out")
 	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
-		return language.Sayf("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
+		return errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
 	}
 	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.ToolWithin, o.QuietFor, o.TurnWithin) < 0 {
-		return language.Sayf("a deadline cannot be negative")
+		return errors.New("a deadline cannot be negative")
 	}
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }

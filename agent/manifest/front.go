@@ -1,11 +1,11 @@
 package manifest
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // front reads the YAML before the instructions, whose keys are those of brain, or
@@ -18,7 +18,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 	head, body, closed := strings.Cut("\n"+rest, "\n---")
 	body = strings.TrimLeft(body, " \t")
 	if !closed || body != "" && !strings.HasPrefix(body, "\n") {
-		return "", fault(language.Sayf("the front matter of the instructions is not closed by a line of ---"))
+		return "", fault(errors.New("the front matter of the instructions is not closed by a line of ---"))
 	}
 	type brain struct {
 		Provider    *string  `yaml:"provider"`
@@ -32,7 +32,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 		Language string `yaml:"language"`
 	}
 	if err := yaml.Unmarshal([]byte(head), &said); err != nil {
-		return "", fault(language.Sayf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
+		return "", fault(fmt.Errorf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
 	}
 	for _, b := range []brain{said.brain, said.Brain} {
 		take(&m.Brain.Provider, b.Provider)

@@ -18,7 +18,6 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
-	"perch/language"
 )
 
 // Most bounds a manifest, its instructions and a zip of both, in bytes each.
@@ -34,7 +33,7 @@ const (
 )
 
 // Err is wrapped by the errors of what is no manifest.
-var Err error = language.Sayf("not an agent manifest")
+var Err error = errors.New("not an agent manifest")
 
 // Manifest is a character.
 type Manifest struct {
@@ -124,7 +123,7 @@ type document struct {
 // Err and name the field.
 func Parse(data []byte, open Open) (Manifest, error) {
 	if len(data) > Most {
-		return Manifest{}, fault(language.Sayf("it has more than %d bytes", Most))
+		return Manifest{}, fault(fmt.Errorf("it has more than %d bytes", Most))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	m, d := Manifest{}, document{}
@@ -132,14 +131,14 @@ func Parse(data []byte, open Open) (Manifest, error) {
 		return Manifest{}, fault(why(err))
 	}
 	if err := json.Unmarshal(data, &m.raw); err != nil || m.raw == nil {
-		return Manifest{}, fault(language.Sayf("it is no JSON object"))
+		return Manifest{}, fault(errors.New("it is no JSON object"))
 	}
 	if d.Spec != "agent-manifest/0.1" && d.Spec != "agent-manifest/0.2" {
-		return Manifest{}, fault(language.Sayf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
+		return Manifest{}, fault(fmt.Errorf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
 	}
 	m.Name, m.Description = strings.TrimSpace(d.Name), d.Description
 	if n := utf8.RuneCountInString(m.Name); n < 1 || n > mostName || agent.Speakable(m.Name) != m.Name {
-		return Manifest{}, fault(language.Sayf("name is a line of 1 to %d letters", mostName))
+		return Manifest{}, fault(fmt.Errorf("name is a line of 1 to %d letters", mostName))
 	}
 	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
 	if err := m.instructions(d.Brain.Instructions, open); err != nil {
@@ -159,15 +158,15 @@ func (m *Manifest) check() error {
 	b := m.Brain
 	switch {
 	case b.Provider != "" && !slices.Contains([]string{None, Anthropic, OpenAI, Local}, b.Provider):
-		return fault(language.Sayf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
+		return fault(fmt.Errorf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
 	case b.Temperature != nil && !(*b.Temperature >= 0 && *b.Temperature <= 2):
-		return fault(language.Sayf("brain.temperature is a number from 0 to 2"))
+		return fault(errors.New("brain.temperature is a number from 0 to 2"))
 	case b.MaxTokens < 0 || b.MaxTokens > mostTokens:
-		return fault(language.Sayf("brain.maxTokens is a whole number from 1 to %d", mostTokens))
+		return fault(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", mostTokens))
 	case m.MemoryTokens < 0 || m.MemoryTokens > mostTokens:
-		return fault(language.Sayf("memory.maxTokens is a whole number from 1 to %d", mostTokens))
+		return fault(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", mostTokens))
 	case len(m.Skills) > mostEntries || len(m.Tools) > mostEntries:
-		return fault(language.Sayf("skills and tools have at most %d entries each", mostEntries))
+		return fault(fmt.Errorf("skills and tools have at most %d entries each", mostEntries))
 	}
 	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider}
 	for i, s := range m.Skills {
@@ -181,13 +180,13 @@ func (m *Manifest) check() error {
 			return err
 		}
 	}
-	return short(language.Sayf("the front matter's language"), m.Language)
+	return short(errors.New("the front matter's language"), m.Language)
 }
 
 // short finds what is no short text in one line. field is a name, or a sentence.
 func short(field any, text string) error {
 	if len(text) > mostWord || agent.Speakable(text) != text {
-		return fault(language.Sayf("%s is one line of at most %d bytes", field, mostWord))
+		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, mostWord))
 	}
 	return nil
 }
@@ -232,7 +231,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	case file().MatchString(place):
 		name := path.Clean(place)
 		if !fs.ValidPath(name) {
-			return fault(language.Sayf("brain.instructions: %.200q is outside of the bundle", place))
+			return fault(fmt.Errorf("brain.instructions: %.200q is outside of the bundle", place))
 		}
 		data, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +239,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 			return nil
 		}
 		if err != nil {
-			return language.Sayf("%w: read %s: %w", Err, name, err)
+			return fmt.Errorf("%w: read %s: %w", Err, name, err)
 		}
 		text = string(data)
 	}
@@ -252,9 +251,9 @@ func (m *Manifest) told(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
 	case len(text) > mostInstructions:
-		return fault(language.Sayf("the instructions have more than %d bytes", mostInstructions))
+		return fault(fmt.Errorf("the instructions have more than %d bytes", mostInstructions))
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fault(language.Sayf("the instructions are not text in UTF-8"))
+		return fault(errors.New("the instructions are not text in UTF-8"))
 	}
 	body, err := m.front(text)
 	if err != nil {
@@ -269,7 +268,7 @@ func (m *Manifest) told(text string) error {
 func (m *Manifest) inline(text string) error {
 	brain := map[string]json.RawMessage{}
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
-		return fault(language.Sayf("brain is no JSON object"))
+		return fault(errors.New("brain is no JSON object"))
 	}
 	told, err := json.Marshal(text)
 	if err != nil {
@@ -356,11 +355,11 @@ func why(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return language.Sayf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
+		return fmt.Errorf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
 	case errors.As(err, &kind):
-		return language.Sayf("%s is no %s", kind.Field, kind.Value)
+		return fmt.Errorf("%s is no %s", kind.Field, kind.Value)
 	}
-	return language.Sayf("it is no JSON")
+	return errors.New("it is no JSON")
 }
 
-func fault(why error) error { return language.Sayf("%w: %w", Err, why) }
+func fault(why error) error { return fmt.Errorf("%w: %w", Err, why) }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -13,8 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"perch/language"
 )
 
 // usual is the manifest of a bundle.
@@ -28,7 +27,7 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 	}
 	info, err := os.Stat(place)
 	if err != nil {
-		return Manifest{}, language.Sayf("read a manifest: %w", err)
+		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	dir, name := filepath.Dir(place), filepath.Base(place)
 	if info.IsDir() {
@@ -36,7 +35,7 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 	}
 	root, err := os.OpenRoot(dir) // no link leads out of the bundle
 	if err != nil {
-		return Manifest{}, language.Sayf("read a manifest: %w", err)
+		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	defer root.Close()
 	if strings.EqualFold(filepath.Ext(name), ".zip") && !info.IsDir() {
@@ -49,7 +48,7 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 func bundle(files fs.FS, name string) (Manifest, error) {
 	data, err := bounded(files, name)
 	if err != nil {
-		return Manifest{}, language.Sayf("read a manifest: %w", err)
+		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	dir := path.Dir(name)
 	m, err := Parse(data, func(other string) ([]byte, error) { return bounded(files, path.Join(dir, other)) })
@@ -68,18 +67,18 @@ func bundle(files fs.FS, name string) (Manifest, error) {
 func unzip(files fs.FS, name string) (Manifest, error) {
 	data, err := bounded(files, name)
 	if err != nil {
-		return Manifest{}, language.Sayf("read a manifest: %w", err)
+		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return Manifest{}, fault(language.Sayf("%s is no zip", name))
+		return Manifest{}, fault(fmt.Errorf("%s is no zip", name))
 	}
 	for _, f := range z.File { // the folder itself may have been packed
 		if parts := strings.Split(f.Name, "/"); parts[len(parts)-1] == usual && len(parts) <= 2 {
 			return bundle(z, f.Name)
 		}
 	}
-	return Manifest{}, fault(language.Sayf("%s has no %s", name, usual))
+	return Manifest{}, fault(fmt.Errorf("%s has no %s", name, usual))
 }
 
 // bounded reads a file of a bundle.
@@ -90,7 +89,7 @@ func bounded(files fs.FS, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, language.Sayf("%s is no file", name)
+		return nil, fmt.Errorf("%s is no file", name)
 	}
 	return upToMost(f, name)
 }
@@ -98,7 +97,7 @@ func bounded(files fs.FS, name string) ([]byte, error) {
 func upToMost(r io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, Most+1))
 	if err == nil && len(data) > Most {
-		err = fault(language.Sayf("%s has more than %d bytes", name, Most))
+		err = fault(fmt.Errorf("%s has more than %d bytes", name, Most))
 	}
 	return data, err
 }
@@ -109,16 +108,16 @@ func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, 
 	at, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return Manifest{}, fault(language.Sayf("%.200q is no address", address))
+		return Manifest{}, fault(fmt.Errorf("%.200q is no address", address))
 	case at.Scheme == "ipfs":
-		return Manifest{}, fault(language.Sayf("ipfs:// is not read here; download the manifest, and import the file"))
+		return Manifest{}, fault(errors.New("ipfs:// is not read here; download the manifest, and import the file"))
 	case at.Scheme != "https" || at.Host == "" || at.User != nil:
-		return Manifest{}, fault(language.Sayf("the address of a manifest begins with https:// and holds no password"))
+		return Manifest{}, fault(errors.New("the address of a manifest begins with https:// and holds no password"))
 	}
 	c := *client
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" || len(via) > 3 {
-			return language.Sayf("it leads away from https, or too far")
+			return errors.New("it leads away from https, or too far")
 		}
 		return nil
 	}
@@ -135,7 +134,7 @@ func get(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) 
 	shown := at.Host + at.Path // what is behind it may be a key
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, language.Sayf("fetch %s: %w", shown, err)
+		return nil, fmt.Errorf("fetch %s: %w", shown, err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
@@ -143,14 +142,14 @@ func get(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) 
 		if errors.As(err, &of) {
 			err = of.Err
 		}
-		return nil, language.Sayf("fetch %s: %w", shown, err)
+		return nil, fmt.Errorf("fetch %s: %w", shown, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotFound {
-		return nil, language.Sayf("fetch %s: %w", shown, fs.ErrNotExist)
+		return nil, fmt.Errorf("fetch %s: %w", shown, fs.ErrNotExist)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, language.Sayf("fetch %s: the server answers %s", shown, response.Status)
+		return nil, fmt.Errorf("fetch %s: the server answers %s", shown, response.Status)
 	}
 	return upToMost(response.Body, shown)
 }

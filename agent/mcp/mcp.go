@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"path"
@@ -28,7 +29,6 @@ import (
 
 	"perch/agent/thinker"
 	"perch/device"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -141,14 +141,14 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
-		return language.Sayf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
+		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
 	}
 	err := o.check()
 	if err == nil && o.URL != "" {
 		_, err = address(o.URL)
 	}
 	if err != nil {
-		return language.Sayf("MCP server %s: %w", o.Name, err)
+		return fmt.Errorf("MCP server %s: %w", o.Name, err)
 	}
 	return nil
 }
@@ -159,24 +159,24 @@ func (o *Options) check() error {
 	case o.Log == nil:
 		return errors.New("it needs a log")
 	case len(o.Command) > 0 && o.URL != "":
-		return language.Sayf("it has both a command and a url; keep one of them")
+		return errors.New("it has both a command and a url; keep one of them")
 	case o.URL == "" && (len(o.Command) == 0 || o.Command[0] == ""):
-		return language.Sayf("it needs a command, such as [npx, -y, some-server], or a url")
+		return errors.New("it needs a command, such as [npx, -y, some-server], or a url")
 	case len(o.Command) > 0 && o.Key != "":
-		return language.Sayf("a key is for a url; give a command what it needs as env")
+		return errors.New("a key is for a url; give a command what it needs as env")
 	case o.CallWithin < 0 || o.ConnectWithin < 0:
-		return language.Sayf("its deadlines are times above zero")
+		return errors.New("its deadlines are times above zero")
 	case o.Key != strings.TrimSpace(o.Key) || strings.ContainsFunc(o.Key, func(r rune) bool { return r < ' ' || r > '~' }):
-		return language.Sayf("its key has spaces around it or characters that no header can hold; copy it again")
+		return errors.New("its key has spaces around it or characters that no header can hold; copy it again")
 	}
 	for _, pattern := range slices.Concat(o.Only, o.Except) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return language.Sayf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
-			return language.Sayf("an entry of env is not NAME=value")
+			return errors.New("an entry of env is not NAME=value")
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (o *Options) check() error {
 func address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, language.Sayf("its url is no address; write it as http://host:port/path")
+		return nil, errors.New("its url is no address; write it as http://host:port/path")
 	}
 	u.Fragment = ""
 	return u, nil

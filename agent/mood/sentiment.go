@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"embed"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/bits"
@@ -14,8 +15,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"perch/language"
 )
 
 // Sentiment is what the words of a sentence tell of a feeling.
@@ -88,7 +87,7 @@ func readLists(from fs.FS, directory string, to map[string]map[string]uint) (fai
 		return nil
 	}
 	if err != nil {
-		return language.Sayf("the lists of words in %s cannot be read: %w", directory, err)
+		return fmt.Errorf("the lists of words in %s cannot be read: %w", directory, err)
 	}
 	for _, f := range files {
 		named := listName.FindStringSubmatch(f.Name())
@@ -97,7 +96,7 @@ func readLists(from fs.FS, directory string, to map[string]map[string]uint) (fai
 		}
 		list, err := readList(from, f.Name())
 		if err != nil {
-			failed = errors.Join(failed, language.Sayf("%s: %w", filepath.Join(directory, f.Name()), err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", filepath.Join(directory, f.Name()), err))
 			continue
 		}
 		if to[named[1]] == nil {
@@ -121,7 +120,7 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 		return nil, err
 	}
 	if len(text) > mostFile {
-		return nil, language.Sayf("the list is larger than %d bytes; make it smaller", mostFile)
+		return nil, fmt.Errorf("the list is larger than %d bytes; make it smaller", mostFile)
 	}
 	return parseList(string(text))
 }
@@ -139,7 +138,7 @@ func parseList(text string) (map[string]uint, error) {
 		name, words, colon := strings.Cut(line, ":")
 		feeling, known := Named(strings.TrimSpace(name))
 		if !colon || !known {
-			return nil, language.Sayf("line %d: it begins with none of the feelings; write for example \"concern: error, went wrong\"", n)
+			return nil, fmt.Errorf("line %d: it begins with none of the feelings; write for example \"concern: error, went wrong\"", n)
 		}
 		for word := range strings.SplitSeq(words, ",") {
 			text := normal(word)
@@ -147,9 +146,9 @@ func parseList(text string) (map[string]uint, error) {
 			case strings.TrimSpace(text) == "":
 				continue
 			case len(text) > mostEntry:
-				return nil, language.Sayf("line %d: a word has at most %d bytes; separate words with commas", n, mostEntry)
+				return nil, fmt.Errorf("line %d: a word has at most %d bytes; separate words with commas", n, mostEntry)
 			case len(list) >= mostWords:
-				return nil, language.Sayf("line %d: a list has at most %d words; make it smaller", n, mostWords)
+				return nil, fmt.Errorf("line %d: a list has at most %d words; make it smaller", n, mostWords)
 			}
 			list[text] |= 1 << uint(feeling)
 		}

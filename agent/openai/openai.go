@@ -30,7 +30,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -147,15 +146,15 @@ func (o Options) Check() error {
 	case err != nil:
 		return err
 	case o.Model == "":
-		return language.Sayf("model is missing; the server lists its models at /models (llama.cpp takes any name)")
+		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
 	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
-		return language.Sayf("temperature is 0 to 2, not %g", *o.Temperature)
+		return fmt.Errorf("temperature is 0 to 2, not %g", *o.Temperature)
 	case o.MaxTokens < 0 || o.NumCtx < 0:
-		return language.Sayf("max_tokens and num_ctx are not negative")
+		return errors.New("max_tokens and num_ctx are not negative")
 	case o.FirstWithin < 0 || o.IdleWithin < 0:
-		return language.Sayf("a deadline is not negative")
+		return errors.New("a deadline is not negative")
 	case o.Dialect != "" && o.Dialect != DialectOpenAI && o.Dialect != DialectOllama:
-		return language.Sayf("dialect is openai or ollama, not %q", o.Dialect)
+		return fmt.Errorf("dialect is openai or ollama, not %q", o.Dialect)
 	}
 	if _, err := keepAlive(o.KeepAlive); err != nil {
 		return err
@@ -164,7 +163,7 @@ func (o Options) Check() error {
 		return err
 	}
 	if o.wantsOllama() && !o.isOllama(base) {
-		return language.Sayf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
+		return fmt.Errorf("num_ctx and keep_alive belong to Ollama's own API, and %s does not look like Ollama; "+
 			"set dialect to ollama, or leave them out", remote.Address(base))
 	}
 	return nil

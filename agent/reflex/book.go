@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"embed"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -87,11 +88,11 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	for _, tag := range tags {
 		known, ok := language.Match(tag)
 		if !ok {
-			return nil, language.Sayf("the reflex brain does not speak %q; it speaks %s", tag, names(language.All()))
+			return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, names(language.All()))
 		}
 		text, err := files.ReadFile(path.Join("language", string(known)+".yaml"))
 		if err != nil {
-			return nil, language.Sayf("read the sentences in %q: %w", tag, err)
+			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
 		}
 		b := &Book{language: known, all: all, lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
 		if err := b.add(string(known)+".yaml", text); err != nil {
@@ -130,7 +131,7 @@ func names(tags []language.Tag) string {
 func addOwn(books []*Book, own string) error {
 	text, err := readOwn(own)
 	if err != nil {
-		return language.Sayf("read sentences: %w", err)
+		return fmt.Errorf("read sentences: %w", err)
 	}
 	name := filepath.Base(own)
 	f, err := readFile(name, text)
@@ -146,7 +147,7 @@ func addOwn(books []*Book, own string) error {
 			for _, b := range books {
 				tags = append(tags, b.language)
 			}
-			return language.Sayf("%s: its language is %.40q, and none of those of this Perch: %s; "+
+			return fmt.Errorf("%s: its language is %.40q, and none of those of this Perch: %s; "+
 				"add it to language in the configuration, or leave the line out of the file", name, f.Language, names(tags))
 		}
 		of = books[i]
@@ -162,7 +163,7 @@ func readOwn(name string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostFile+1))
 	if err == nil && len(text) > mostFile {
-		err = language.Sayf("%s is larger than %d bytes", name, mostFile)
+		err = fmt.Errorf("%s is larger than %d bytes", name, mostFile)
 	}
 	return text, err
 }
@@ -195,7 +196,7 @@ func readFile(name string, text []byte) (f file, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return file{}, language.Sayf("%s: %w", name, err)
+		return file{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
 }
@@ -238,7 +239,7 @@ func (b *Book) addList(name string, f fileList, source string) error {
 		for way := range strings.SplitSeq(e.spoken, "|") {
 			parts := strings.Fields(language.Fold(way))
 			if len(parts) == 0 || slices.ContainsFunc(parts, func(w string) bool { return !isWord(w) }) {
-				faults = append(faults, language.Sayf("%s: list %q: %q is not words of letters, apostrophes and hyphens", source, name, way))
+				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters, apostrophes and hyphens", source, name, way))
 				continue
 			}
 			it.words = language.Split(way)
@@ -255,7 +256,7 @@ func (b *Book) addList(name string, f fileList, source string) error {
 func (b *Book) addSigns(file string, signs map[string]string) error {
 	for sign, said := range signs {
 		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(said)) == 0 {
-			return language.Sayf("%s: signs: a sign is one that is no letter and no digit, and is said as words, not %.40q as %.40q",
+			return fmt.Errorf("%s: signs: a sign is one that is no letter and no digit, and is said as words, not %.40q as %.40q",
 				file, sign, said)
 		}
 		b.signs[language.Fold(sign)] = said
@@ -291,7 +292,7 @@ func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 	for _, s := range fs {
 		tree, err := parseSentence(s.text)
 		if err != nil {
-			faults = append(faults, language.Sayf("%s: sentence %q: %w", source(file, s.line), s.text, err))
+			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
 			continue
 		}
 		all = append(all, sentence{tree, slots(tree), source(file, s.line)})

@@ -1,9 +1,9 @@
 package reflex
 
 import (
-	"go.yaml.in/yaml/v3"
+	"fmt"
 
-	"perch/language"
+	"go.yaml.in/yaml/v3"
 )
 
 // file is the format of a file of sentences.
@@ -34,11 +34,11 @@ func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	case yaml.MappingNode:
 		step = 2
 	default:
-		return language.Sayf("line %d: a list is a sequence or a map", n.Line)
+		return fmt.Errorf("line %d: a list is a sequence or a map", n.Line)
 	}
 	for i := 0; i+step <= len(n.Content); i += step {
 		if n.Content[i].Kind != yaml.ScalarNode || n.Content[i].Value == "" {
-			return language.Sayf("line %d: an entry of a list is words", n.Content[i].Line)
+			return fmt.Errorf("line %d: an entry of a list is words", n.Content[i].Line)
 		}
 		e := fileEntry{spoken: n.Content[i].Value}
 		if step == 2 {
@@ -68,7 +68,7 @@ type fileIntent struct {
 
 func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return language.Sayf("line %d: intents are a map", n.Line)
+		return fmt.Errorf("line %d: intents are a map", n.Line)
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, body := n.Content[i], n.Content[i+1]
@@ -88,13 +88,13 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 // do so below a type with an UnmarshalYAML of its own.
 func knownKeys(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return language.Sayf("line %d: an intent is a map", n.Line)
+		return fmt.Errorf("line %d: an intent is a map", n.Line)
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		switch n.Content[i].Value {
 		case "sentences", "action", "value", "type", "key", "body", "answer", "missing", "end":
 		default:
-			return language.Sayf("line %d: an intent has no %q", n.Content[i].Line, n.Content[i].Value)
+			return fmt.Errorf("line %d: an intent has no %q", n.Content[i].Line, n.Content[i].Value)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ type fileSentence struct {
 
 func (s *fileSentence) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
-		return language.Sayf("line %d: a sentence is a text", n.Line)
+		return fmt.Errorf("line %d: a sentence is a text", n.Line)
 	}
 	s.text, s.line = n.Value, n.Line
 	return nil

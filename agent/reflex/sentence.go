@@ -1,6 +1,8 @@
 package reflex
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -49,10 +51,10 @@ func parseSentence(text string) (node, error) {
 		return nil, err
 	}
 	if p.text != "" {
-		return nil, language.Sayf("unexpected %q", p.text[:1])
+		return nil, fmt.Errorf("unexpected %q", p.text[:1])
 	}
 	if empty(n) {
-		return nil, language.Sayf("a sentence of no words")
+		return nil, errors.New("a sentence of no words")
 	}
 	return n, nil
 }
@@ -60,7 +62,7 @@ func parseSentence(text string) (node, error) {
 // choices reads sequences separated by bars.
 func (p *parser) choices() (node, error) {
 	if p.depth++; p.depth > mostDepth {
-		return nil, language.Sayf("brackets nested more than %d deep", mostDepth)
+		return nil, fmt.Errorf("brackets nested more than %d deep", mostDepth)
 	}
 	defer func() { p.depth-- }()
 	var all choice
@@ -112,7 +114,7 @@ func (p *parser) one() (node, error) {
 			list = name
 		}
 		if !found || !isName(name) || !isName(list) {
-			return nil, language.Sayf("a slot is written {name}, or {name:list}")
+			return nil, errors.New("a slot is written {name}, or {name:list}")
 		}
 		p.text = rest
 		return slot{name, list}, nil
@@ -123,7 +125,7 @@ func (p *parser) one() (node, error) {
 	}
 	w := p.text[:end]
 	if !isWord(w) {
-		return nil, language.Sayf("%q is no word: letters, apostrophes and hyphens only", w)
+		return nil, fmt.Errorf("%q is no word: letters, apostrophes and hyphens only", w)
 	}
 	p.text = p.text[end:]
 	return wordsOf(language.Split(w)), nil
@@ -147,7 +149,7 @@ func (p *parser) closed(by string) (node, error) {
 		return nil, err
 	}
 	if !p.take(by) {
-		return nil, language.Sayf("a %q is missing", by)
+		return nil, fmt.Errorf("a %q is missing", by)
 	}
 	return n, nil
 }

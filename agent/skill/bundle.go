@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,7 +19,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/language"
 )
 
 // Files of a bundle. Others are not read, but count for its digest.
@@ -62,7 +62,7 @@ func (n *needs) UnmarshalJSON(data []byte) error {
 	}
 	versions := map[string]string{}
 	if json.Unmarshal(data, &versions) != nil {
-		return language.Sayf("dependencies is a list of names, or an object of names with versions")
+		return errors.New("dependencies is a list of names, or an object of names with versions")
 	}
 	*n = versions
 	return nil
@@ -84,7 +84,7 @@ type toolsDocument struct {
 func Read(folder string) (Skill, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return Skill{}, language.Sayf("open the skill: %w", err)
+		return Skill{}, fmt.Errorf("open the skill: %w", err)
 	}
 	defer root.Close()
 	c, err := contentsOf(root.FS())
@@ -98,22 +98,22 @@ func Read(folder string) (Skill, error) {
 	s := Skill{Name: m.Name, Version: m.Version, Description: oneLine(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
 		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Slots: m.Slots, Servers: m.Servers, Folder: folder, Digest: digest(c.sums)}
 	if err := cmp.Or(m.check(), intact(m.Integrity, c.sums)); err != nil {
-		return Skill{}, language.Sayf("%s: %w", manifestFile, err)
+		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if s.Needs, err = needed(m); err != nil {
-		return Skill{}, language.Sayf("%s: %w", manifestFile, err)
+		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if s.Instructions, err = c.instructions(); err != nil {
-		return Skill{}, language.Sayf("%s: %w", instructionsFile, err)
+		return Skill{}, fmt.Errorf("%s: %w", instructionsFile, err)
 	}
 	if s.Tools, err = c.tools(m); err != nil {
-		return Skill{}, language.Sayf("%s: %w", toolsFile, err)
+		return Skill{}, fmt.Errorf("%s: %w", toolsFile, err)
 	}
 	if s.Handler == "" && slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Name }) {
 		s.Handler = s.Name
 	}
 	if s.Handler != "" && !slices.ContainsFunc(s.Tools, func(t Tool) bool { return t.Name == s.Handler }) {
-		return Skill{}, language.Sayf("%s: handler names the tool %.40q, which %s does not have", manifestFile, s.Handler, toolsFile)
+		return Skill{}, fmt.Errorf("%s: handler names the tool %.40q, which %s does not have", manifestFile, s.Handler, toolsFile)
 	}
 	s.Signature, err = c.signature()
 	return s, err
@@ -136,9 +136,9 @@ func contentsOf(files fs.FS) (contents, error) {
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
-			return language.Sayf("%.80s is a link or a device; a bundle has plain files only", name)
+			return fmt.Errorf("%.80s is a link or a device; a bundle has plain files only", name)
 		case len(c.sums) == mostFiles:
-			return language.Sayf("the bundle has more than %d files", mostFiles)
+			return fmt.Errorf("the bundle has more than %d files", mostFiles)
 		}
 		f, err := files.Open(name)
 		if err != nil {
@@ -153,7 +153,7 @@ func contentsOf(files fs.FS) (contents, error) {
 		}
 		n, err := io.Copy(to, io.LimitReader(f, left+1))
 		if left -= n; left < 0 {
-			return language.Sayf("the bundle is larger than %d MB", mostBundle>>20)
+			return fmt.Errorf("the bundle is larger than %d MB", mostBundle>>20)
 		}
 		if kept.Len() > 0 {
 			c.kept[name] = kept.Bytes()
@@ -164,7 +164,7 @@ func contentsOf(files fs.FS) (contents, error) {
 		return err
 	})
 	if err != nil {
-		return contents{}, language.Sayf("read the skill: %w", err)
+		return contents{}, fmt.Errorf("read the skill: %w", err)
 	}
 	return c, nil
 }
@@ -187,7 +187,7 @@ func digest(sums map[string]string) string {
 func intact(expected, sums map[string]string) error {
 	for name, want := range expected {
 		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
-			return language.Sayf("integrity: %.80s is not the file that was published; get the skill again", name)
+			return fmt.Errorf("integrity: %.80s is not the file that was published; get the skill again", name)
 		}
 	}
 	return nil
@@ -196,7 +196,7 @@ func intact(expected, sums map[string]string) error {
 // file is one of at most so many bytes; it is nil if there is none.
 func (c contents) file(name string, most int) ([]byte, error) {
 	if len(c.kept[name]) > most {
-		return nil, language.Sayf("it is larger than %d bytes; shorten it", most)
+		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", most)
 	}
 	return c.kept[name], nil
 }
@@ -205,12 +205,12 @@ func (c contents) manifest(into *manifest) error {
 	data, err := c.file(manifestFile, mostManifest)
 	switch {
 	case err != nil:
-		return language.Sayf("%s: %w", manifestFile, err)
+		return fmt.Errorf("%s: %w", manifestFile, err)
 	case data == nil:
-		return language.Sayf("%s is missing; a skill is a folder with one", manifestFile)
+		return fmt.Errorf("%s is missing; a skill is a folder with one", manifestFile)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return language.Sayf("%s: this is not the JSON it should be: %w", manifestFile, err)
+		return fmt.Errorf("%s: this is not the JSON it should be: %w", manifestFile, err)
 	}
 	return nil
 }
@@ -223,12 +223,12 @@ func (c contents) instructions() (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return "", language.Sayf("this is not text in UTF-8")
+		return "", errors.New("this is not text in UTF-8")
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	if rest, found := strings.CutPrefix(text, "---\n"); found {
 		if _, text, found = strings.Cut(rest, "\n---\n"); !found {
-			return "", language.Sayf("the front matter is not closed by a line of ---")
+			return "", errors.New("the front matter is not closed by a line of ---")
 		}
 	}
 	return strings.TrimSpace(text), nil
@@ -238,34 +238,34 @@ func (c contents) instructions() (string, error) {
 func (m manifest) check() error {
 	switch {
 	case m.Spec != "" && !strings.HasPrefix(m.Spec, "skill/0."):
-		return language.Sayf("spec is %.40q; this appliance knows skill/0.1", m.Spec)
+		return fmt.Errorf("spec is %.40q; this appliance knows skill/0.1", m.Spec)
 	case !named(m.Name):
-		return language.Sayf("%.60q is no name for a skill; give it 1 to %d small letters, digits, - and _", m.Name, mostNameLength)
+		return fmt.Errorf("%.60q is no name for a skill; give it 1 to %d small letters, digits, - and _", m.Name, mostNameLength)
 	case oneLine(m.Description) == "" || len(m.Description) > mostDescription:
-		return language.Sayf("description is missing, or longer than %d bytes", mostDescription)
+		return fmt.Errorf("description is missing, or longer than %d bytes", mostDescription)
 	case m.Gesture != "" && !named(m.Gesture):
-		return language.Sayf("animationHint %.40q is no gesture's name", m.Gesture)
+		return fmt.Errorf("animationHint %.40q is no gesture's name", m.Gesture)
 	case len(m.Voice) > mostPattern:
-		return language.Sayf("voicePattern is longer than %d bytes", mostPattern)
+		return fmt.Errorf("voicePattern is longer than %d bytes", mostPattern)
 	case len(m.Servers) > mostServers:
-		return language.Sayf("mcpServers has more than %d servers", mostServers)
+		return fmt.Errorf("mcpServers has more than %d servers", mostServers)
 	}
 	if _, err := parseVersion(m.Version); err != nil {
-		return language.Sayf("version: %w", err)
+		return fmt.Errorf("version: %w", err)
 	}
 	for name, at := range m.Servers {
 		if err := address(at); err != nil || len(name) > 32 || !wordOfName().MatchString(name) {
-			return language.Sayf("mcpServers %.40q: it needs a name of at most 32 small letters, and an address such as http://host:port/mcp", name)
+			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 small letters, and an address such as http://host:port/mcp", name)
 		}
 	}
 	for tag, all := range m.Sentences {
 		if len(all) > mostSentences || slices.ContainsFunc(all, func(s string) bool { return len(s) > 200 }) {
-			return language.Sayf("sentences has more than %d of the language %.20q, or one longer than 200 bytes", mostSentences, tag)
+			return fmt.Errorf("sentences has more than %d of the language %.20q, or one longer than 200 bytes", mostSentences, tag)
 		}
 	}
 	for slot, argument := range m.Slots {
 		if len(m.Slots) > mostSentences || argument == "" || len(slot)+len(argument) > 80 {
-			return language.Sayf("slots is an object of at most 20 names: the argument for each {slot} of the sentences")
+			return errors.New("slots is an object of at most 20 names: the argument for each {slot} of the sentences")
 		}
 	}
 	_, err := readSchema(m.Input)
@@ -276,7 +276,7 @@ func (m manifest) check() error {
 func address(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return language.Sayf("it is no address; write it as http://host:port/path, without a user")
+		return errors.New("it is no address; write it as http://host:port/path, without a user")
 	}
 	return nil
 }
@@ -284,21 +284,21 @@ func address(text string) error {
 // needed are a manifest's dependencies by the name of the skill.
 func needed(m manifest) (map[string]string, error) {
 	if len(m.Dependencies) > mostNeeds {
-		return nil, language.Sayf("dependencies names more than %d skills", mostNeeds)
+		return nil, fmt.Errorf("dependencies names more than %d skills", mostNeeds)
 	}
 	all := map[string]string{}
 	for at, version := range m.Dependencies {
 		name := path.Base(strings.TrimSuffix(at, "/"))
 		switch {
 		case strings.Contains(at, "://"):
-			return nil, language.Sayf("dependencies: %.80q cannot be fetched; put the skill beside this one and name it by its name", at)
+			return nil, fmt.Errorf("dependencies: %.80q cannot be fetched; put the skill beside this one and name it by its name", at)
 		case !named(name):
-			return nil, language.Sayf("dependencies: %.60q is no skill's name", at)
+			return nil, fmt.Errorf("dependencies: %.60q is no skill's name", at)
 		case name == m.Name:
-			return nil, language.Sayf("dependencies: the skill %s needs itself; remove it there", name)
+			return nil, fmt.Errorf("dependencies: the skill %s needs itself; remove it there", name)
 		}
 		if _, err := parseRange(version); err != nil {
-			return nil, language.Sayf("dependencies: %s: %w", name, err)
+			return nil, fmt.Errorf("dependencies: %s: %w", name, err)
 		}
 		all[name] = version
 	}
@@ -313,10 +313,10 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 	}
 	var d toolsDocument
 	if err := json.Unmarshal(data, &d); err != nil {
-		return nil, language.Sayf("this is not the JSON it should be: %w", err)
+		return nil, fmt.Errorf("this is not the JSON it should be: %w", err)
 	}
 	if len(d.Tools) > mostTools {
-		return nil, language.Sayf("it has more than %d tools", mostTools)
+		return nil, fmt.Errorf("it has more than %d tools", mostTools)
 	}
 	var all []Tool
 	for _, t := range d.Tools {
@@ -325,10 +325,10 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		if slices.ContainsFunc(all, func(o Tool) bool { return o.Name == t.Name }) {
-			return nil, language.Sayf("two tools are called %s; rename one of them", t.Name)
+			return nil, fmt.Errorf("two tools are called %s; rename one of them", t.Name)
 		}
 		if err := tool.check(m.Servers); err != nil {
-			return nil, language.Sayf("tool %.60q: %w", t.Name, err)
+			return nil, fmt.Errorf("tool %.60q: %w", t.Name, err)
 		}
 		all = append(all, tool)
 	}
@@ -338,19 +338,19 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 func (t Tool) check(servers map[string]string) error {
 	switch {
 	case !toolName().MatchString(t.Name):
-		return language.Sayf("it needs a name of at most 64 letters, digits, - and _")
+		return errors.New("it needs a name of at most 64 letters, digits, - and _")
 	case t.Description == "" || len(t.Description) > mostDescription:
-		return language.Sayf("its description is missing, or longer than %d bytes", mostDescription)
+		return fmt.Errorf("its description is missing, or longer than %d bytes", mostDescription)
 	case t.URL != "" && t.Server != "":
-		return language.Sayf("it has both a url and an mcp server; keep one of them")
+		return errors.New("it has both a url and an mcp server; keep one of them")
 	case t.URL == "" && t.Server == "":
-		return language.Sayf("it has neither a url nor an mcp server; Perch runs no JavaScript, so handlers.js is not used")
+		return errors.New("it has neither a url nor an mcp server; Perch runs no JavaScript, so handlers.js is not used")
 	case t.URL != "":
 		if err := address(t.URL); err != nil {
-			return language.Sayf("its url: %w", err)
+			return fmt.Errorf("its url: %w", err)
 		}
 	case servers[t.Server] == "":
-		return language.Sayf("its mcp server %.40q is not in mcpServers of %s", t.Server, manifestFile)
+		return fmt.Errorf("its mcp server %.40q is not in mcpServers of %s", t.Server, manifestFile)
 	}
 	_, err := readSchema(t.Schema)
 	return err

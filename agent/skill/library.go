@@ -97,7 +97,7 @@ func (l *Library) read() (all []Skill, err error) {
 	}
 	entries, err := os.ReadDir(l.o.Folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, language.Sayf("read the skills: %w", err)
+		return nil, fmt.Errorf("read the skills: %w", err)
 	}
 	for _, e := range entries {
 		folder := filepath.Join(l.o.Folder, e.Name())
@@ -105,7 +105,7 @@ func (l *Library) read() (all []Skill, err error) {
 			continue
 		}
 		if len(all) == mostSkills {
-			l.refused = append(l.refused, Refusal{Folder: folder, Err: language.Sayf("there are already %d skills", mostSkills)})
+			l.refused = append(l.refused, Refusal{Folder: folder, Err: fmt.Errorf("there are already %d skills", mostSkills)})
 			continue
 		}
 		s, err := Read(folder)

@@ -1,11 +1,10 @@
 package skill
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"perch/language"
 )
 
 // Refusal is a skill that is not loaded, and why.
@@ -24,9 +23,9 @@ func order(all []Skill, builtin map[string]Skill) (sorted []Skill, refused []Ref
 	for _, s := range all {
 		switch other, twice := o.byName[s.Name]; {
 		case builtin[s.Name].Name != "", elsewhere(s.Name) != nil:
-			o.refuse(s, language.Sayf("%s is the name of a skill that Perch has or leaves to a viewer; give it another", s.Name))
+			o.refuse(s, fmt.Errorf("%s is the name of a skill that Perch has or leaves to a viewer; give it another", s.Name))
 		case twice:
-			o.refuse(s, language.Sayf("the folder %s has a skill of the same name", other.Folder))
+			o.refuse(s, fmt.Errorf("the folder %s has a skill of the same name", other.Folder))
 		default:
 			o.byName[s.Name] = s
 		}
@@ -58,7 +57,7 @@ func (o *ordering) place(name string, way []string) error {
 	}
 	s := o.byName[name]
 	if i := slices.Index(way, name); i >= 0 {
-		return language.Sayf("these skills need one another in a circle: %s; remove one of these dependencies",
+		return fmt.Errorf("these skills need one another in a circle: %s; remove one of these dependencies",
 			strings.Join(append(way[i:], name), ", "))
 	}
 	err := o.needs(s, append(slices.Clip(way), name))
@@ -79,20 +78,20 @@ func (o *ordering) needs(s Skill, way []string) error {
 			other, there = own, true
 		}
 		if !there {
-			return language.Sayf("it needs the skill %s, which is not there or not trusted; put it beside this one, and sign it", name)
+			return fmt.Errorf("it needs the skill %s, which is not there or not trusted; put it beside this one, and sign it", name)
 		}
 		fits, err := parseRange(s.Needs[name])
 		if err != nil {
 			return err
 		}
 		if v, err := parseVersion(other.Version); err != nil || !fits(v) {
-			return language.Sayf("it needs %s %s, and %s is there", name, s.Needs[name], other.Version)
+			return fmt.Errorf("it needs %s %s, and %s is there", name, s.Needs[name], other.Version)
 		}
 		if other.builtin != nil {
 			continue
 		}
 		if err := o.place(name, way); err != nil {
-			return language.Sayf("it needs the skill %s: %w", name, err)
+			return fmt.Errorf("it needs the skill %s: %w", name, err)
 		}
 	}
 	return nil
@@ -102,7 +101,7 @@ func (o *ordering) needs(s Skill, way []string) error {
 func (o *ordering) take(s Skill) error {
 	for _, t := range s.Tools {
 		if whose, taken := o.tools[t.Name]; taken {
-			return language.Sayf("its tool %s has the name of a tool of %s; rename one of them", t.Name, whose)
+			return fmt.Errorf("its tool %s has the name of a tool of %s; rename one of them", t.Name, whose)
 		}
 	}
 	for _, t := range s.Tools {

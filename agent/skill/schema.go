@@ -2,10 +2,10 @@ package skill
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
-
-	"perch/language"
 )
 
 // schema is what arguments are compared with, of a JSON Schema of type object. The
@@ -41,11 +41,11 @@ func (t *types) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &one) == nil {
 		*t = types{one}
 	} else if json.Unmarshal(text, (*[]string)(t)) != nil {
-		return language.Sayf("type is a word or a list of words")
+		return errors.New("type is a word or a list of words")
 	}
 	for _, name := range *t {
 		if !slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array", "null"}, name) {
-			return language.Sayf("%.40q is no type of JSON Schema", name)
+			return fmt.Errorf("%.40q is no type of JSON Schema", name)
 		}
 	}
 	return nil
@@ -60,7 +60,7 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 		return s, errSchema
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, language.Sayf("%w: %w", errSchema, err)
+		return s, fmt.Errorf("%w: %w", errSchema, err)
 	}
 	if s.Type != "object" {
 		return s, errSchema
@@ -68,27 +68,27 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 	return s, nil
 }
 
-var errSchema error = language.Sayf("a schema of arguments is a JSON Schema of type object and at most %d bytes", mostSchema)
+var errSchema error = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", mostSchema)
 
 // fits compares arguments with a schema: what is required is there, and what is
 // named has its type and is one of its values.
 func fits(text json.RawMessage, args map[string]any) error {
 	s, err := readSchema(text)
 	if err != nil {
-		return language.Sayf("%w: %w", ErrArguments, err)
+		return fmt.Errorf("%w: %w", ErrArguments, err)
 	}
 	for _, name := range s.Required {
 		if _, given := args[name]; !given {
-			return language.Sayf("%w: %.40s is missing", ErrArguments, name)
+			return fmt.Errorf("%w: %.40s is missing", ErrArguments, name)
 		}
 	}
 	for name, value := range args {
 		p := s.Properties[name]
 		if len(p.Type) > 0 && !slices.ContainsFunc(p.Type, func(kind string) bool { return isOf(kind, value) }) {
-			return language.Sayf("%w: %.40s is no %.60s", ErrArguments, name, p.Type)
+			return fmt.Errorf("%w: %.40s is no %.60s", ErrArguments, name, p.Type)
 		}
 		if len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one any) bool { return reflect.DeepEqual(one, value) }) {
-			return language.Sayf("%w: %.40s is none of its values", ErrArguments, name)
+			return fmt.Errorf("%w: %.40s is none of its values", ErrArguments, name)
 		}
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // Skill is one skill, as its bundle describes it or as it is built in.
@@ -113,9 +112,9 @@ var (
 	// ErrBusy is returned while too many skills are at work.
 	ErrBusy = errors.New("too many skills are at work; wait for one to end")
 	// ErrTrust is wrapped by the errors of bundles that are not trusted.
-	ErrTrust error = language.Sayf("the skill is not trusted")
+	ErrTrust error = errors.New("the skill is not trusted")
 	// ErrArguments is wrapped by the errors of arguments that do not fit.
-	ErrArguments error = language.Sayf("the arguments do not fit")
+	ErrArguments error = errors.New("the arguments do not fit")
 	// ErrHidden is returned to another program for a skill that is not for it.
 	ErrHidden = errors.New("other programs may use the skills alone whose manifest has mcpExposed")
 	// ErrElsewhere is wrapped by the errors of skills that a program does which shows the agent.

@@ -4,14 +4,13 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-
-	"perch/language"
 )
 
 // Modes of trust.
@@ -44,7 +43,7 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 	data, ours := strings.CutPrefix(text, keyPrefix)
 	key, err := base64.StdEncoding.DecodeString(data)
 	if !ours || err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, language.Sayf("this is no public key; write ed25519: and 44 letters of base64, as perch skill sign shows it")
+		return nil, errors.New("this is no public key; write ed25519: and 44 letters of base64, as perch skill sign shows it")
 	}
 	return key, nil
 }
@@ -59,7 +58,7 @@ func ParseTrust(mode string, allow []string) (Trust, error) {
 		t.Mode = OwnedOnly
 	}
 	if !slices.Contains([]string{Any, OwnedOnly, Whitelist}, t.Mode) {
-		return Trust{}, language.Sayf("trust is any, owned-only or whitelist, not %.40q", mode)
+		return Trust{}, fmt.Errorf("trust is any, owned-only or whitelist, not %.40q", mode)
 	}
 	for _, text := range allow {
 		if digestText().MatchString(text) {
@@ -68,7 +67,7 @@ func ParseTrust(mode string, allow []string) (Trust, error) {
 		}
 		key, err := ParseKey(text)
 		if err != nil {
-			return Trust{}, language.Sayf(
+			return Trust{}, fmt.Errorf(
 				"allow: %.20q is neither a digest (sha256: and 64 digits in hex) nor a public key (ed25519: and base64)", text)
 		}
 		t.Owners = append(t.Owners, key)
@@ -85,31 +84,31 @@ func (t Trust) Check(s Skill) error {
 		if slices.Contains(t.Digests, s.Digest) {
 			return nil
 		}
-		return language.Sayf("%w: its digest %s is not in skills.allow; add it there if you know the skill", ErrTrust, s.Digest)
+		return fmt.Errorf("%w: its digest %s is not in skills.allow; add it there if you know the skill", ErrTrust, s.Digest)
 	case OwnedOnly:
 		if err := t.owned(s); err != nil {
-			return language.Sayf("%w: %w", ErrTrust, err)
+			return fmt.Errorf("%w: %w", ErrTrust, err)
 		}
 		return nil
 	}
-	return language.Sayf("%w: the mode of trust %.20q is not known", ErrTrust, t.Mode)
+	return fmt.Errorf("%w: the mode of trust %.20q is not known", ErrTrust, t.Mode)
 }
 
 func (t Trust) owned(s Skill) error {
 	if s.Signature == nil {
-		return language.Sayf("nobody has signed it; perch skill sign %s signs it as this appliance's owner", s.Folder)
+		return fmt.Errorf("nobody has signed it; perch skill sign %s signs it as this appliance's owner", s.Folder)
 	}
 	key, err := ParseKey(s.Signature.Key)
 	if err != nil {
-		return language.Sayf("its signature's key: %w", err)
+		return fmt.Errorf("its signature's key: %w", err)
 	}
 	if !slices.ContainsFunc(t.Owners, func(o ed25519.PublicKey) bool { return o.Equal(key) }) {
-		return language.Sayf("it is signed by %s, who is no owner here; add that key to skills.allow, or sign it yourself with perch skill sign %s",
+		return fmt.Errorf("it is signed by %s, who is no owner here; add that key to skills.allow, or sign it yourself with perch skill sign %s",
 			s.Signature.Key, s.Folder)
 	}
 	signature, err := base64.StdEncoding.DecodeString(s.Signature.Signature)
 	if err != nil || !ed25519.Verify(key, Message(s.Digest), signature) {
-		return language.Sayf("its signature is not of this bundle: it was changed after it was signed; get it again, or look at it and sign it anew")
+		return errors.New("its signature is not of this bundle: it was changed after it was signed; get it again, or look at it and sign it anew")
 	}
 	return nil
 }
@@ -122,7 +121,7 @@ func (c contents) signature() (*Signature, error) {
 	}
 	var s Signature
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, language.Sayf("%s: this is not the JSON it should be: %w", signatureFile, err)
+		return nil, fmt.Errorf("%s: this is not the JSON it should be: %w", signatureFile, err)
 	}
 	return &s, nil
 }

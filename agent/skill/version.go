@@ -2,10 +2,9 @@ package skill
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
-
-	"perch/language"
 )
 
 // version is major, minor and patch.
@@ -18,12 +17,12 @@ func parseVersion(text string) (v version, err error) {
 	}
 	parts := strings.Split(text, ".")
 	if len(parts) > len(v) {
-		return v, language.Sayf("%.40q is no version; write it as 1.2.3", text)
+		return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
 	}
 	for i, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 16)
 		if err != nil {
-			return v, language.Sayf("%.40q is no version; write it as 1.2.3", text)
+			return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
 		}
 		v[i] = int(n)
 	}
@@ -44,7 +43,7 @@ func parseRange(text string) (func(version) bool, error) {
 	number := strings.TrimLeft(text, "^~>=")
 	least, err := parseVersion(number)
 	if err != nil || number == "" {
-		return nil, language.Sayf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
+		return nil, fmt.Errorf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
 	}
 	switch strings.TrimSuffix(text, number) {
 	case "":
@@ -59,5 +58,5 @@ func parseRange(text string) (func(version) bool, error) {
 			return v.compare(least) >= 0 && v[0] == least[0] && (v[0] > 0 || v[1] == least[1])
 		}, nil
 	}
-	return nil, language.Sayf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
+	return nil, fmt.Errorf("%.40q is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
 }

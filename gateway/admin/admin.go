@@ -6,7 +6,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/language"
 	"perch/ota"
 	"perch/perception"
 )
@@ -133,12 +131,11 @@ type Part struct {
 	Note  string    `json:"note,omitempty"`
 	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
 
-	Said *language.Said `json:"said,omitempty"` // the note as other languages have it
 }
 
-// Saying is the part with a note: a language.Said, or any other error.
-func (p Part) Saying(note error) Part {
-	p.Note, p.Said = note.Error(), language.SaidBy(note)
+// Saying returns the part with a note.
+func (p Part) Saying(note string) Part {
+	p.Note = note
 	return p
 }
 
@@ -354,15 +351,6 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		n, err = d.o.Notify(n)
 	}
 	return n.ID, err
-}
-
-// ready are the parts as anyone may see them: what other languages need is for owners.
-func (d *Door) ready() []Part {
-	parts := slices.Clone(d.o.Parts())
-	for i := range parts {
-		parts[i].Said = nil
-	}
-	return parts
 }
 
 // healthy reports whether the appliance does its work.

@@ -16,7 +16,6 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
-	"perch/language"
 )
 
 func TestHealth(t *testing.T) {
@@ -43,18 +42,6 @@ func TestHealth(t *testing.T) {
 		ready := get[struct{ Parts []admin.Part }](t, h, "/ready") // 200 whatever fails
 		if !reflect.DeepEqual(ready.Parts, c.parts) {
 			t.Errorf("%s: ready %+v", c.name, ready.Parts)
-		}
-	}
-}
-
-// TestNotesInOtherLanguagesAreForOwners: anyone sees a note once, and takes nothing from owners.
-func TestNotesInOtherLanguagesAreForOwners(t *testing.T) {
-	h := newAppliance(t)
-	h.parts = []admin.Part{admin.Part{Name: "store"}.Saying(language.Sayf("%s is no file", "x"))}
-	for path, want := range map[string]bool{"/ready": false, "/api/v1/status": true} {
-		status, body := h.ask(http.MethodGet, path, "")
-		if status != 200 || !strings.Contains(body, `"note":"x is no file"`) || strings.Contains(body, `"said":["%s is no file","x"]`) != want {
-			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
 }

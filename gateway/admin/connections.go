@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/language"
 )
 
 // Connections are the programs that are connected, besides robots.
@@ -17,12 +16,11 @@ type Connections struct {
 
 // Relay is an avatar program that the appliance connects to.
 type Relay struct {
-	Name  string         `json:"name"`
-	Title string         `json:"title"`          // as its users call the program
-	OK    bool           `json:"ok"`             // it is connected
-	Note  string         `json:"note"`           // what is wrong, or waited for; else its address
-	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
-	Since time.Time      `json:"since,omitzero"`
+	Name  string    `json:"name"`
+	Title string    `json:"title"` // as its users call the program
+	OK    bool      `json:"ok"`    // it is connected
+	Note  string    `json:"note"`  // what is wrong, or waited for; else its address
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Skin is a program that shows the agent.
@@ -44,8 +42,7 @@ type CodingAgent struct {
 
 // HomeAssistant is the connection to its broker.
 type HomeAssistant struct {
-	OK    bool           `json:"ok"`
-	Note  string         `json:"note"`
-	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
-	Since time.Time      `json:"since,omitzero"`
+	OK    bool      `json:"ok"`
+	Note  string    `json:"note"`
+	Since time.Time `json:"since,omitzero"`
 }

@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"perch/gateway/door"
-	"perch/language"
 )
 
 // Finding is one of the doctor's: something that works, or a cause and its cure.
 type Finding struct {
-	Name  string         `json:"name"`
-	OK    bool           `json:"ok"`
-	Level string         `json:"level"` // ok, warning or problem
-	Note  string         `json:"note"`
-	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Level string `json:"level"` // ok, warning or problem
+	Note  string `json:"note"`
 }
 
 // doctorWithin bounds an examination: a server that does not answer takes its time.

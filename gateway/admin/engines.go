@@ -13,7 +13,6 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
-	"perch/language"
 	"perch/voice"
 )
 
@@ -25,15 +24,14 @@ const (
 
 // Engine is a recognizer, a synthesizer or a brain, and its condition.
 type Engine struct {
-	Part  string         `json:"part"` // its name: "brain openai 2"
-	List  string         `json:"list"` // recognizer, synthesizer, brain or brain_deep
-	Kind  string         `json:"kind"`
-	Where string         `json:"where"`
-	OK    bool           `json:"ok"`
-	Note  string         `json:"note"`
-	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
-	Since time.Time      `json:"since,omitzero"` // when its condition began, where that is known
-	Try   string         `json:"try"`            // text, or sound
+	Part  string    `json:"part"` // its name: "brain openai 2"
+	List  string    `json:"list"` // recognizer, synthesizer, brain or brain_deep
+	Kind  string    `json:"kind"`
+	Where string    `json:"where"`
+	OK    bool      `json:"ok"`
+	Note  string    `json:"note"`
+	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
+	Try   string    `json:"try"`            // text, or sound
 	// Sample is a text that it may be tried with, in the language in which robots are spoken to.
 	Sample string `json:"sample,omitempty"`
 }

@@ -27,7 +27,7 @@ const mostBody = 64 << 10
 // Open mounts what anyone may ask.
 func (d *Door) Open(r gin.IRouter) {
 	r.GET("/health", answer(http.StatusOK, func(*gin.Context) (any, error) { return gin.H{"ok": true}, d.healthy() }))
-	r.GET("/ready", answer(http.StatusOK, func(*gin.Context) (any, error) { return gin.H{"parts": d.ready()}, nil }))
+	r.GET("/ready", answer(http.StatusOK, func(*gin.Context) (any, error) { return gin.H{"parts": d.o.Parts()}, nil }))
 }
 
 // Routes mounts the admin API. It is for a router behind the admin token, or

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"net/http"
 	"syscall"
-
-	"perch/language"
 )
 
 // Fault is an error as a client sees it: a machine word, a sentence that
@@ -64,9 +62,8 @@ type body struct {
 }
 
 type shown struct {
-	Code    string         `json:"code"`
-	Message string         `json:"message"`
-	Said    *language.Said `json:"said,omitempty"` // the message as other languages have it; for owners alone
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // render returns the status and the body of an error. The text of an error that
@@ -76,7 +73,7 @@ func render(err error) (int, body) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
-		return c.Status(), body{shown{c.Code(), c.Error(), language.SaidBy(c)}}
+		return c.Status(), body{shown{c.Code(), c.Error()}}
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge,
 			body{shown{Code: "body_too_large", Message: "the request body is larger than this address takes"}}

@@ -85,9 +85,6 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 		if status == http.StatusInternalServerError {
 			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
 		}
-		if !strings.HasPrefix(c.Request.URL.Path, ofOwners) {
-			b.Error.Said = nil
-		}
 		Challenge(c.Writer.Header(), status)
 		c.JSON(status, b)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
-	"perch/language"
 )
 
 // foreign is an error of a package that knows nothing of doors.
@@ -57,7 +56,7 @@ func TestErrorsHaveOneShape(t *testing.T) {
 
 // TestOwnersHaveErrorsInTheirLanguage, and other programs what their protocols have.
 func TestOwnersHaveErrorsInTheirLanguage(t *testing.T) {
-	own := language.Sayf("there is no robot %q", "%s<b>")
+	own := fmt.Errorf("there is no robot %q", "%s<b>")
 	e, _ := newEngine(t)
 	for path, err := range map[string]error{
 		"/api/v1/x":           door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),

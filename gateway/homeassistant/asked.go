@@ -2,9 +2,8 @@ package homeassistant
 
 import (
 	"context"
+	"fmt"
 	"sync"
-
-	"perch/language"
 )
 
 // askingDialer connects to the broker that Home Assistant has at that time, and to the embedded
@@ -26,7 +25,7 @@ func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, language.Sayf("which MQTT broker Home Assistant has is not known: %w", err)
+		return nil, fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err)
 	}
 	if address == "" {
 		d.once.Do(func() { close(d.begin) })

@@ -4,10 +4,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-
-	"perch/language"
 )
 
 // mostPacket bounds what is read of a packet, in bytes. Whatever is meant to be
@@ -58,13 +57,13 @@ func (b *bounded) next() error {
 	}
 	announced, err := binary.ReadUvarint(b.in) // MQTT's lengths are such numbers, of four bytes at the most
 	if err != nil && !errors.Is(err, io.EOF) {
-		return language.Sayf("what answers speaks no MQTT: %w", err)
+		return fmt.Errorf("what answers speaks no MQTT: %w", err)
 	}
 	if err != nil {
 		return err
 	}
 	if announced >= 1<<28 || announced > mostPacket && kind>>4 != publish {
-		return language.Sayf("the broker announces a packet of %d bytes, which none of its answers has; look at what is named as mqtt.broker", announced)
+		return fmt.Errorf("the broker announces a packet of %d bytes, which none of its answers has; look at what is named as mqtt.broker", announced)
 	}
 	b.left = int(min(announced, mostPacket))
 	b.skip = int(announced) - b.left

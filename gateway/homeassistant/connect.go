@@ -3,12 +3,11 @@ package homeassistant
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"perch/language"
 )
 
 // Times of a connection.
@@ -61,7 +60,7 @@ func newConnection(d dialer, n names, out *outbox, started time.Time, broker str
 		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
 		other:  newOtherAppliance(n.Appliance, started),
 		spread: func(d time.Duration) time.Duration { return rand.N(d) },
-		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: language.Sayf("the broker has yet to be tried")},
+		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: errors.New("the broker has yet to be tried")},
 	}
 }
 
@@ -105,7 +104,7 @@ func (c *connection) found(broker string) {
 }
 
 // errOtherAppliance is wrapped where another appliance has the older right.
-var errOtherAppliance = language.Sayf("another appliance uses this base topic")
+var errOtherAppliance = errors.New("another appliance uses this base topic")
 
 // run keeps connected until ctx ends, and publishes "offline" then.
 func (c *connection) run(ctx context.Context) {
@@ -138,7 +137,7 @@ func (c *connection) run(ctx context.Context) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: language.Sayf("the appliance is stopping")}
+	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: errors.New("the appliance is stopping")}
 }
 
 // offlineWord is the last message of the bridge, sent itself or as its will.
@@ -179,7 +178,7 @@ func (c *connection) once(ctx context.Context, watching bool) error {
 // keepOff goes on watching where the broker is away.
 func keepOff(err error, watching bool) error {
 	if err != nil && watching && !errors.Is(err, errOtherAppliance) {
-		return language.Sayf("%w: %w", errOtherAppliance, err)
+		return fmt.Errorf("%w: %w", errOtherAppliance, err)
 	}
 	return err
 }
@@ -224,7 +223,7 @@ func quiet(ctx context.Context, l link) error {
 }
 
 func lostError(err error) error {
-	return language.Sayf("the connection to the broker was lost: %w", err)
+	return fmt.Errorf("the connection to the broker was lost: %w", err)
 }
 
 // hold publishes until the connection ends, or ctx does.
@@ -235,7 +234,7 @@ func (c *connection) hold(ctx context.Context, l link) error {
 	}
 	if !c.setHolding(true) {
 		l.close() // the broker has them still
-		return language.Sayf("more commands waited than can be taken at once; the others are next")
+		return errors.New("more commands waited than can be taken at once; the others are next")
 	}
 	k := newPublisher(c.out, l, c.offlineWord())
 	go k.run()

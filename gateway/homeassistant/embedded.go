@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"sync"
 	"syscall"
 	"time"
-
-	"perch/language"
 )
 
 // Times of the embedded broker.
@@ -30,17 +29,17 @@ const (
 )
 
 // ErrBusy is wrapped where another program has the embedded broker's port.
-var ErrBusy error = language.Sayf("the port of the embedded MQTT broker is taken by another program")
+var ErrBusy error = errors.New("the port of the embedded MQTT broker is taken by another program")
 
 // listenMQTT opens the embedded broker's port.
 func listenMQTT(at string) (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", at)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, language.Sayf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
+		return nil, fmt.Errorf("%w (%s); if it is a broker of your own, name it as mqtt.broker with its user and password, "+
 			"else stop it or set mqtt.broker to none", ErrBusy, at)
 	}
 	if err != nil {
-		return nil, language.Sayf("listen for MQTT: %w", err)
+		return nil, fmt.Errorf("listen for MQTT: %w", err)
 	}
 	return l.(*net.TCPListener), nil
 }
@@ -119,14 +118,14 @@ func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 			return
 		}
 		if err == nil {
-			err = language.Sayf("it says not why")
+			err = errors.New("it says not why")
 		}
 		if time.Since(began) > steadyAfter {
 			wait = firstRestart
 		}
 		k.change(func() {
 			k.ends, k.last, k.at = k.ends+1, err, time.Now()
-			k.err = language.Sayf("the embedded MQTT broker has ended and is started again: %w", err)
+			k.err = fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", err)
 		})
 		select {
 		case <-time.After(wait):
@@ -166,7 +165,7 @@ func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err 
 	if runs.tried && runs.err == nil {
 		return reachable(runs.address), runs.ends, nil
 	}
-	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, error(language.Sayf("the embedded broker has yet to start")))
+	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, error(errors.New("the embedded broker has yet to start")))
 }
 
 // reachable is where a listener of this machine is reached from within it.
@@ -183,7 +182,7 @@ func reachable(address string) string {
 func (k *brokerSupervisor) blame(lost error, before int) error {
 	runs := k.until(context.Background(), func(r brokerRuns) bool { return r.ends > before }, noticedIn)
 	if runs.ends > before {
-		return language.Sayf("the embedded MQTT broker has ended and is started again: %w", runs.last)
+		return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", runs.last)
 	}
 	return lost
 }

@@ -4,14 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"syscall"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
-
-	"perch/language"
 )
 
 // explain makes one sentence with its cure of why a broker cannot be reached.
@@ -26,29 +25,29 @@ func (d *pahoDialer) explain(err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
-		return language.Sayf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", at)
+		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", at)
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return language.Sayf("the broker at %s refuses the client id %s; let it in", at, d.id)
+		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, d.id)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
-		return language.Sayf("the broker at %s refuses connections now; look at its own log", at)
+		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", at)
 	case errors.As(err, &unknown):
-		return language.Sayf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", at)
+		return fmt.Errorf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", at)
 	case errors.As(err, &name):
-		return language.Sayf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", at)
+		return fmt.Errorf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", at)
 	case errors.As(err, &invalid):
-		return language.Sayf("the certificate of the broker at %s cannot be used; check its dates and the clock", at)
+		return fmt.Errorf("the certificate of the broker at %s cannot be used; check its dates and the clock", at)
 	case errors.As(err, &record):
-		return language.Sayf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
+		return fmt.Errorf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
 	case errors.As(err, &dns):
-		return language.Sayf("no machine in the network has the name %s; check mqtt.broker", d.url.Hostname())
+		return fmt.Errorf("no machine in the network has the name %s; check mqtt.broker", d.url.Hostname())
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return language.Sayf("nothing listens at %s; start the broker or correct mqtt.broker", at)
+		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", at)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return language.Sayf("there is no way to %s; check mqtt.broker and the network", at)
+		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", at)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return language.Sayf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectWithin)
+		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectWithin)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return language.Sayf("what answers at %s closes the connection at once; it may be no MQTT broker, or one that wants TLS", at)
+		return fmt.Errorf("what answers at %s closes the connection at once; it may be no MQTT broker, or one that wants TLS", at)
 	}
-	return language.Sayf("connect to the broker at %s: %s", at, strings.ReplaceAll(err.Error(), "\n", " "))
+	return fmt.Errorf("connect to the broker at %s: %s", at, strings.ReplaceAll(err.Error(), "\n", " "))
 }

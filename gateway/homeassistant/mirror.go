@@ -197,7 +197,7 @@ func (o Options) Check() error {
 func (o Options) dialer() (client *pahoDialer, shown string, err error) {
 	err = errors.Join(checkTopic("mqtt.base_topic", o.Base), checkTopic("mqtt.discovery_prefix", o.Prefix), checkTopic("mqtt", o.ID))
 	if err == nil && o.Base == o.Prefix {
-		err = language.OfKey("mqtt.base_topic", language.Sayf("it and mqtt.discovery_prefix are both %q; they must differ", o.Base))
+		err = language.OfKey("mqtt.base_topic", fmt.Errorf("it and mqtt.discovery_prefix are both %q; they must differ", o.Base))
 	}
 	if err != nil {
 		return nil, "", err
@@ -208,24 +208,24 @@ func (o Options) dialer() (client *pahoDialer, shown string, err error) {
 		return client, o.Broker, nil
 	case "embedded", "supervisor":
 		if o.User == "" || o.Password == "" {
-			err = language.OfKey("mqtt", language.Sayf("the embedded broker needs a user and a password"))
+			err = language.OfKey("mqtt", errors.New("the embedded broker needs a user and a password"))
 		}
 		return client, o.Broker, err
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {
 		// The address is not shown: a wrong one may hold a password.
-		return nil, "", language.OfKey("mqtt.broker", language.Sayf("it is embedded, none or an address such as mqtt://192.168.1.9:1883"))
+		return nil, "", language.OfKey("mqtt.broker", errors.New("it is embedded, none or an address such as mqtt://192.168.1.9:1883"))
 	}
 	if u.User != nil {
 		return nil, "", language.OfKey("mqtt.broker",
-			language.Sayf("it holds a user or a password; give them as mqtt.user and mqtt.password, which are never shown"))
+			errors.New("it holds a user or a password; give them as mqtt.user and mqtt.password, which are never shown"))
 	}
 	ports := map[string]string{"mqtt": "1883", "mqtts": "8883", "ws": "80", "wss": "443"}
 	port, known := ports[u.Scheme]
 	if !known {
 		return nil, "", language.OfKey("mqtt.broker",
-			language.Sayf("it begins with %.20q; it must be mqtt://, mqtts://, ws:// or wss://", u.Scheme+"://"))
+			fmt.Errorf("it begins with %.20q; it must be mqtt://, mqtts://, ws:// or wss://", u.Scheme+"://"))
 	}
 	if u.Port() == "" {
 		u.Host += ":" + port
@@ -244,7 +244,7 @@ func tlsFor(host string, authority []byte) (*tls.Config, error) {
 	if authority != nil {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, language.OfKey("mqtt.ca", language.Sayf("it holds no certificate in PEM"))
+			return nil, language.OfKey("mqtt.ca", errors.New("it holds no certificate in PEM"))
 		}
 	}
 	return c, nil
@@ -313,7 +313,7 @@ func (m *Mirror) Try(ctx context.Context) error {
 // error while the broker is away: the message is not kept for later.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
-		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(language.Sayf("the broker is away"))))
+		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(errors.New("the broker is away"))))
 	}
 	m.out.put(message{topic: topic, payload: []byte(payload), qos: 1})
 	return nil
@@ -323,7 +323,7 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 func (m *Mirror) Status() Status {
 	s := m.connect.state()
 	if m.o.Broker == "none" {
-		s.Connecting, s.Cause = false, language.Sayf("mqtt.broker is none")
+		s.Connecting, s.Cause = false, errors.New("mqtt.broker is none")
 	}
 	if m.broker != nil {
 		s.Ends, s.Ended, s.Why = m.broker.ended()

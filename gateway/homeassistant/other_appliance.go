@@ -2,10 +2,9 @@ package homeassistant
 
 import (
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
-
-	"perch/language"
 )
 
 // How long to look for another appliance, and how long one may be offline
@@ -133,6 +132,6 @@ func (r *otherAppliance) there() bool {
 func (r *otherAppliance) cause(base string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return language.Sayf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
+	return fmt.Errorf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
 		"give one of them another mqtt.base_topic", r.other.ID, base)
 }

@@ -3,6 +3,8 @@ package homeassistant
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"sync"
@@ -10,8 +12,6 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
-
-	"perch/language"
 )
 
 // Deadlines of a connection to a broker.
@@ -218,14 +218,14 @@ func (l *pahoLink) subscribe(qos byte, filters ...string) error {
 	}
 	t := l.client.SubscribeMultiple(wanted, nil)
 	if !t.WaitTimeout(connectWithin) {
-		return language.Sayf("the broker does not answer a subscription; it may be overloaded")
+		return errors.New("the broker does not answer a subscription; it may be overloaded")
 	}
 	err := t.Error()
 	if err != nil && !l.client.IsConnectionOpen() {
 		return lostError(err)
 	}
 	if err != nil {
-		return language.Sayf("the broker does not let this user read %v; give mqtt.user the right to: %w", filters, err)
+		return fmt.Errorf("the broker does not let this user read %v; give mqtt.user the right to: %w", filters, err)
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package homeassistant
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
-
-	"perch/language"
 )
 
 // mostInFlight is how many messages the broker may have yet to confirm.
@@ -97,7 +97,7 @@ func (k *publisher) settle(most int) {
 		case <-s.receipt.Done():
 			k.failed(s.receipt.Error())
 		case <-timer.C:
-			k.failed(language.Sayf("the broker confirms nothing any more; it may be overloaded or stopped"))
+			k.failed(errors.New("the broker confirms nothing any more; it may be overloaded or stopped"))
 			return
 		case <-k.gone.Done():
 			return
@@ -107,7 +107,7 @@ func (k *publisher) settle(most int) {
 
 func (k *publisher) failed(err error) {
 	if err != nil && k.err == nil {
-		k.err = language.Sayf("publish: %w", err)
+		k.err = fmt.Errorf("publish: %w", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"fmt"
 	"strings"
 
 	"perch/language"
@@ -33,7 +34,7 @@ func checkTopic(key, topic string) error {
 	letters := strings.Trim(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/") == ""
 	slashes := !strings.HasPrefix(topic, "/") && !strings.HasSuffix(topic, "/") && !strings.Contains(topic, "//")
 	if topic == "" || len(topic) > 64 || !letters || !slashes {
-		return language.OfKey(key, language.Sayf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
+		return language.OfKey(key, fmt.Errorf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
 	}
 	return nil
 }

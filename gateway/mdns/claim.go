@@ -2,6 +2,8 @@ package mdns
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -9,8 +11,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-
-	"perch/language"
 )
 
 // Probing: three questions, 250 ms apart, after a random delay that keeps machines apart which a power cut started at
@@ -47,7 +47,7 @@ func (w finding) stronger(o finding) finding {
 }
 
 // errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
-var errTaken = language.Sayf("another machine answers for the name")
+var errTaken = errors.New("another machine answers for the name")
 
 // claim finds the name to use, in Announcer.suffix, and which program answers for it.
 func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
@@ -69,7 +69,7 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 			"next", hostName(a.opts.Name, a.suffix+1))
 	}
 	a.suffix = 1
-	return ByNobody, language.Sayf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
+	return ByNobody, fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
 // ask probes for name until it is known to be free, occupied or the system's. If we keep losing the tie-break, the

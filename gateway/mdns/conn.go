@@ -1,12 +1,11 @@
 package mdns
 
 import (
+	"fmt"
 	"net"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
-
-	"perch/language"
 )
 
 // port is the mDNS port (RFC 6762 section 2). A query from any other is a legacy one (section 6.7).
@@ -33,7 +32,7 @@ type conn6 struct{ *ipv6.PacketConn }
 func open4() (*ipv4.PacketConn, error) {
 	udp, err := net.ListenUDP("udp4", group4())
 	if err != nil {
-		return nil, language.Sayf("open IPv4 port %d: %w", port, err)
+		return nil, fmt.Errorf("open IPv4 port %d: %w", port, err)
 	}
 	c := ipv4.NewPacketConn(udp)
 	// RFC 6762 section 11: hop limit 255, which shows an old receiver that no router was passed.
@@ -47,7 +46,7 @@ func open4() (*ipv4.PacketConn, error) {
 func open6() (*ipv6.PacketConn, error) {
 	udp, err := net.ListenUDP("udp6", group6())
 	if err != nil {
-		return nil, language.Sayf("open IPv6 port %d: %w", port, err)
+		return nil, fmt.Errorf("open IPv6 port %d: %w", port, err)
 	}
 	c := ipv6.NewPacketConn(udp)
 	_ = c.SetMulticastHopLimit(255)

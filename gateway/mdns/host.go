@@ -1,11 +1,11 @@
 package mdns
 
 import (
+	"fmt"
+
 	"github.com/miekg/dns"
 	pion "github.com/pion/mdns/v2"
 	"golang.org/x/net/dns/dnsmessage"
-
-	"perch/language"
 )
 
 // host keeps the host name alive on the links: pion answers A and AAAA questions, this code announces, answers the rest
@@ -21,7 +21,7 @@ func startHost(name string, s *socket, links []link) (*host, error) {
 	c4, err4 := open4()
 	c6, err6 := open6()
 	if err4 != nil && err6 != nil {
-		return nil, language.Sayf("answer for %s: %w", name, err4)
+		return nil, fmt.Errorf("answer for %s: %w", name, err4)
 	}
 	conn, err := pion.NewServer(c4, c6,
 		pion.WithLocalNames(name),
@@ -37,7 +37,7 @@ func startHost(name string, s *socket, links []link) (*host, error) {
 		if c6 != nil {
 			_ = c6.Close()
 		}
-		return nil, language.Sayf("answer for %s: %w", name, err)
+		return nil, fmt.Errorf("answer for %s: %w", name, err)
 	}
 	h := &host{name: name + ".", socket: s, pion: conn}
 	h.announce()

@@ -1,17 +1,17 @@
 package mdns
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
-
-	"perch/language"
 )
 
 // ErrNoMulticast is returned where no interface of the machine is up, has an address and carries multicast: nothing can
 // be found or announced by name there, and an address must be given instead.
-var ErrNoMulticast = language.Sayf("no network interface carries multicast")
+var ErrNoMulticast = errors.New("no network interface carries multicast")
 
 // link is one interface and the addresses announced on it, and only on it: an address of one network is of no use to
 // the other.
@@ -34,7 +34,7 @@ func (l link) equal(o link) bool {
 func machineLinks(names []string) ([]link, error) {
 	all, err := net.Interfaces()
 	if err != nil {
-		return nil, language.Sayf("list network interfaces: %w", err)
+		return nil, fmt.Errorf("list network interfaces: %w", err)
 	}
 	var links []link
 	for _, ifi := range chooseInterfaces(all, names) {
@@ -48,9 +48,9 @@ func machineLinks(names []string) ([]link, error) {
 	}
 	if len(links) == 0 {
 		if len(names) > 0 {
-			return nil, language.Sayf("%w: none of %s is up with an address; see mdns.interfaces", ErrNoMulticast, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%w: none of %s is up with an address; see mdns.interfaces", ErrNoMulticast, strings.Join(names, ", "))
 		}
-		return nil, language.Sayf("%w: none is up with an address", ErrNoMulticast)
+		return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 	}
 	return links, nil
 }

@@ -30,8 +30,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"perch/language"
 )
 
 // Service is the DNS-SD type under which an appliance announces itself.
@@ -112,7 +110,7 @@ func New(o Options) (*Announcer, error) {
 	o.Also = slices.Clone(o.Also)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
-	a.status = a.resting(language.Sayf("not started"))
+	a.status = a.resting(errors.New("not started"))
 	return a, nil
 }
 
@@ -154,7 +152,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
-	a.set(a.resting(language.Sayf("stopped")))
+	a.set(a.resting(errors.New("stopped")))
 	return nil
 }
 

@@ -1,11 +1,10 @@
 package mdns
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/grandcat/zeroconf"
-
-	"perch/language"
 )
 
 // settle is how long a zeroconf server lives at least. Its Shutdown waits for read loops that count themselves in only
@@ -31,7 +30,7 @@ func register(o Options, host string, links []link) (*services, error) {
 		server, err := zeroconf.RegisterProxy(o.Instance(), offer.Type, "local", offer.Port, host+".", nil, offer.txt(), interfacesOf(links))
 		if err != nil {
 			s.close()
-			return nil, language.Sayf("announce %s: %w", offer.Type, err)
+			return nil, fmt.Errorf("announce %s: %w", offer.Type, err)
 		}
 		s.servers, s.since = append(s.servers, server), time.Now()
 	}

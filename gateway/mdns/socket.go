@@ -2,12 +2,11 @@ package mdns
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 
 	"github.com/miekg/dns"
-
-	"perch/language"
 )
 
 // maxPacket is the longest mDNS message (RFC 6762 section 17).
@@ -50,7 +49,7 @@ func listen(links []link) (*socket, error) {
 		err6 = s.add(conn6{c6}, links)
 	}
 	if len(s.conns) == 0 {
-		return nil, language.Sayf("listen for multicast: %w", errors.Join(err4, err6))
+		return nil, fmt.Errorf("listen for multicast: %w", errors.Join(err4, err6))
 	}
 	s.start()
 	return s, nil
@@ -76,7 +75,7 @@ func (s *socket) add(c conn, links []link) error {
 	joined := 0
 	for _, l := range links {
 		if err := c.join(&l.Interface); err != nil {
-			last = language.Sayf("join on %s: %w", l.Name, err)
+			last = fmt.Errorf("join on %s: %w", l.Name, err)
 			continue
 		}
 		joined++
@@ -95,7 +94,7 @@ func (s *socket) read(c conn) {
 		n, ifIndex, to, from, err := c.read(buf)
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				s.failed <- language.Sayf("hear multicast: %w", err)
+				s.failed <- fmt.Errorf("hear multicast: %w", err)
 			}
 			return
 		}

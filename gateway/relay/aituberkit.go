@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,7 +16,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -49,7 +49,7 @@ func newAITuberKit(o *own) (program, error) {
 	}
 	for _, key := range []string{"speak.sentence", "speak.notification", "speak.question"} {
 		if word := o.words.of(key); !slices.Contains([]string{"", "normal", "high"}, word) {
-			return nil, language.Sayf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)
+			return nil, fmt.Errorf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)
 		}
 	}
 	base, err := url.Parse(o.URL)
@@ -105,7 +105,7 @@ func (l *aituberLink) call(ctx context.Context, method, path string, body []byte
 	var fault *remote.Fault
 	switch {
 	case errors.As(err, &fault) && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key"):
-		return nil, language.Sayf("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
+		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
 	case err != nil:
 		return nil, err
 	}
@@ -123,16 +123,16 @@ func (l *aituberLink) find(ctx context.Context) error {
 		Receivers *[]aituberReceiver `json:"receivers"`
 	}
 	if json.Unmarshal(text, &list) != nil || list.Receivers == nil {
-		return language.Sayf("what answers is not AITuberKit, or is older than version 2.69; correct url, or update it")
+		return errors.New("what answers is not AITuberKit, or is older than version 2.69; correct url, or update it")
 	}
 	l.receiver = aituberChoice(*list.Receivers, l.words.of("receiver"), l.receiver)
 	switch wanted := l.words.of("receiver"); {
 	case l.receiver != "":
 		return nil
 	case wanted != "":
-		return language.Sayf("AITuberKit has no open page %q that can speak; open it, and switch on its Message Receiver", wanted)
+		return fmt.Errorf("AITuberKit has no open page %q that can speak; open it, and switch on its Message Receiver", wanted)
 	}
-	return language.Sayf("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
+	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
 }
 
 // aituberChoice is the page that an owner names, else the one that was chosen before, else

@@ -3,6 +3,8 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -11,7 +13,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/language"
 )
 
 // chatdollkit is an application made with ChatdollKit whose SocketServer is on. It takes
@@ -67,11 +68,11 @@ func (l *chatdollkitLink) watch() {
 	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, mostChatter))
 	switch {
 	case n == mostChatter:
-		l.over <- language.Sayf("what answers is no ChatdollKit, which has nothing to say; correct url")
+		l.over <- errors.New("what answers is no ChatdollKit, which has nothing to say; correct url")
 	case err != nil:
-		l.over <- language.Sayf("the program has closed the connection: %w", err)
+		l.over <- fmt.Errorf("the program has closed the connection: %w", err)
 	default:
-		l.over <- language.Sayf("the program has closed the connection")
+		l.over <- errors.New("the program has closed the connection")
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -135,7 +134,7 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 	if where == clawdURL {
 		where = fmt.Sprintf("http://127.0.0.1, ports %d to %d", clawdFirst, clawdLast)
 	}
-	return nil, language.Sayf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
+	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
 }
 
 // clawdLink is a pet that was found.
@@ -147,7 +146,7 @@ type clawdLink struct {
 	told    map[string]feed.State // by session
 }
 
-var errNotClawd = language.Sayf("what answers is not clawd-on-desk any more")
+var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
 
 // call asks, and returns the beginning of the answer.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
@@ -187,7 +186,7 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	case err != nil:
 		return err
 	case answer == "": // HTTP 204
-		noted = language.Sayf("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent")
+		noted = errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent")
 	}
 	l.remarks.say("", noted)
 	return nil

@@ -2,12 +2,12 @@ package relay
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"syscall"
 
-	"perch/language"
 	"perch/socket"
 )
 
@@ -25,11 +25,11 @@ func checkURL(address string, schemes ...string) error {
 	example := schemes[0] + "://127.0.0.1:8001"
 	switch {
 	case err != nil:
-		return language.Sayf("url cannot be read; an example is %s", example)
+		return fmt.Errorf("url cannot be read; an example is %s", example)
 	case u.User != nil:
-		return language.Sayf("url holds a user or a password; give that as key, which is never shown")
+		return errors.New("url holds a user or a password; give that as key, which is never shown")
 	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
-		return language.Sayf("url is to begin with %s://, as in %s", strings.Join(schemes, ":// or "), example)
+		return fmt.Errorf("url is to begin with %s://, as in %s", strings.Join(schemes, ":// or "), example)
 	}
 	return nil
 }
@@ -40,9 +40,9 @@ func unreachable(address string, err error) error {
 	var refusal *socket.Refusal
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return language.Sayf("nothing listens at %s; start the program and switch on its API, or correct url", address)
+		return fmt.Errorf("nothing listens at %s; start the program and switch on its API, or correct url", address)
 	case errors.As(err, &refusal):
-		return language.Sayf("something else than the program answers at %s (HTTP %d); correct url", address, refusal.Status)
+		return fmt.Errorf("something else than the program answers at %s (HTTP %d); correct url", address, refusal.Status)
 	}
 	return err
 }

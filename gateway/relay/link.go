@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // How long a program is left alone that could not be reached or is gone. At first it is
@@ -60,31 +60,27 @@ type relay struct {
 
 // Shown is a relay as its owner is shown it.
 type Shown struct {
-	Name  string         `json:"name"`
-	Kind  string         `json:"kind"`
-	Title string         `json:"title"`           // as its users call the program
-	URL   string         `json:"url"`             // empty where the program is looked for
-	Robot string         `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
-	Shows []string       `json:"shows"`           // what the program can be told
-	OK    bool           `json:"ok"`              // it is connected
-	Since time.Time      `json:"since,omitzero"`
-	Note  string         `json:"note,omitempty"` // what is wrong, or waited for
-	Said  *language.Said `json:"said,omitempty"` // the note as other languages have it
+	Name  string    `json:"name"`
+	Kind  string    `json:"kind"`
+	Title string    `json:"title"`           // as its users call the program
+	URL   string    `json:"url"`             // empty where the program is looked for
+	Robot string    `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
+	Shows []string  `json:"shows"`           // what the program can be told
+	OK    bool      `json:"ok"`              // it is connected
+	Since time.Time `json:"since,omitzero"`
+	Note  string    `json:"note,omitempty"` // what is wrong, or waited for
 }
 
 func (r *relay) shown() Shown {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Shown{Name: r.target.Name, Kind: r.kind.name, Title: r.kind.title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.shows,
-		OK: r.state.open, Since: r.state.since, Note: text(r.state.note), Said: language.SaidBy(r.state.note)}
+		OK: r.state.open, Since: r.state.since, Note: text(r.state.note)}
 }
 
 // away is the error of a program that is not connected.
 func (s Shown) away() error {
-	if s.Said != nil {
-		return language.Sayf("%w: %w", ErrAway, s.Said)
-	}
-	return language.Sayf("%w: %s", ErrAway, s.Note)
+	return fmt.Errorf("%w: %s", ErrAway, s.Note)
 }
 
 // run shows until ctx ends. It gives up nothing.
@@ -261,7 +257,7 @@ func (r *relay) set(open bool, note error) {
 }
 
 // errLate is why a viewer joins anew.
-var errLate = language.Sayf("too much waits for the program")
+var errLate = errors.New("too much waits for the program")
 
 // connection shows by an open link.
 type connection struct {
@@ -350,7 +346,7 @@ func (c *connection) looks() time.Duration {
 // noteName tells the owner of a name that no robot has.
 func (c *connection) noteName(sessions []string) {
 	if slices.Equal(sessions, feed.SessionsOf("")) {
-		c.note(language.Sayf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
+		c.note(fmt.Errorf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
 		return
 	}
 	c.note(c.link.note())

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perch/agent/feed"
-	"perch/language"
 	"perch/socket"
 )
 
@@ -140,7 +139,7 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) e
 	}
 	is.Data = answer
 	if err := json.Unmarshal(message, &is); err != nil || is.Method != method {
-		return language.Sayf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
+		return fmt.Errorf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
 	}
 	return nil
 }
@@ -186,7 +185,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 			return err
 		}
 		if got.Token == "" || len(got.Token) > mostToken {
-			return language.Sayf("nizima LIVE has given a token that is none")
+			return errors.New("nizima LIVE has given a token that is none")
 		}
 		if err := l.tokens.Put(l.tokenKey(l.URL), got.Token); err != nil {
 			return err
@@ -195,7 +194,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	if got.Enabled {
 		return nil
 	}
-	l.remarks.tell(language.Sayf("nizima LIVE waits for you to switch Perch on in its plugin manager"))
+	l.remarks.tell(errors.New("nizima LIVE waits for you to switch Perch on in its plugin manager"))
 	select {
 	case <-l.enabled:
 		return nil
@@ -329,7 +328,7 @@ func (l *nizimaLink) mouth(ctx context.Context, level float64) error {
 // keep repeats what is held, and learns anew where another model is in front.
 func (l *nizimaLink) keep(ctx context.Context, is Scene) error {
 	if l.off.Load() {
-		return language.Sayf("nizima LIVE has Perch switched off in its plugin manager")
+		return errors.New("nizima LIVE has Perch switched off in its plugin manager")
 	}
 	if l.news.Load() {
 		if err := l.learn(ctx); err != nil {

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,7 +17,6 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
-	"perch/language"
 	"perch/remote"
 	"perch/socket"
 )
@@ -163,18 +164,18 @@ func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
 	case err := <-l.wire.ended():
 		return err
 	case <-ctx.Done():
-		return language.Sayf("what listens at %s does not greet as OBS does; correct url", l.address())
+		return fmt.Errorf("what listens at %s does not greet as OBS does; correct url", l.address())
 	}
 	me := obsIdentity{RPC: obsVersion, Events: obsEvents}
 	if a := h.Authentication; a != nil {
 		if l.Secret == "" {
-			return language.Sayf("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
+			return errors.New("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
 		}
 		me.Authentication = obsAuthentication(l.Secret, a.Salt, a.Challenge)
 	}
 	_, err := l.call(ctx, "identified", obsMessage[obsIdentity]{obsIdentify, me})
 	if err != nil && ctx.Err() == nil && h.Authentication != nil {
-		return language.Sayf("OBS has refused the password; key is the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
+		return errors.New("OBS has refused the password; key is the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
 	}
 	return err
 }
@@ -237,7 +238,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 	}
 	l.text = &text
 	a, err := l.request(ctx, "SetInputSettings", map[string]any{"inputName": input, "inputSettings": map[string]string{"text": text}})
-	l.check("", a, language.Sayf("OBS has no source %q; add a text source of that name, or set words.input", input))
+	l.check("", a, fmt.Errorf("OBS has no source %q; add a text source of that name, or set words.input", input))
 	return err
 }
 
@@ -258,13 +259,13 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 	scene := l.words.of("scene")
 	if scene == "" {
 		a, err := l.request(ctx, "GetCurrentProgramScene", nil)
-		if err != nil || !l.check(item, a, language.Sayf("OBS has no scene on air")) {
+		if err != nil || !l.check(item, a, errors.New("OBS has no scene on air")) {
 			return err
 		}
 		scene = a.Data.Scene
 	}
 	a, err := l.request(ctx, "GetSceneItemId", map[string]any{"sceneName": scene, "sourceName": item})
-	missing := language.Sayf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, device.Clip(scene, mostWord))
+	missing := fmt.Errorf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, device.Clip(scene, mostWord))
 	if err != nil || !l.check(item, a, missing) {
 		return err
 	}
@@ -284,7 +285,7 @@ func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 	case a.Status.Code == obsMissing:
 		l.remarks.say(item, missing)
 	default:
-		l.remarks.say(item, language.Sayf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
+		l.remarks.say(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
 	}
 	return a.Status.Result
 }

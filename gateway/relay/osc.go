@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/url"
@@ -13,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"perch/language"
 )
 
 // oscValue is an argument of an Open Sound Control message: its type tag and its bytes
@@ -119,7 +118,7 @@ func (d *datagrams) close() { _ = d.conn.Close() }
 
 // note says that nobody can know.
 func (d *datagrams) note() error {
-	return language.Sayf("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
+	return errors.New("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
 }
 
 // checkPort checks an address that needs a port.
@@ -132,7 +131,7 @@ func checkPort(address string, schemes ...string) error {
 		return err
 	}
 	if n, err := strconv.Atoi(u.Port()); err != nil || n < 1 || n > math.MaxUint16 {
-		return language.Sayf("url names no port; an example is %s://127.0.0.1:9000", schemes[0])
+		return fmt.Errorf("url names no port; an example is %s://127.0.0.1:9000", schemes[0])
 	}
 	return nil
 }

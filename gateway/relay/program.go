@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -12,7 +14,6 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/language"
 )
 
 // kind is a kind of program.
@@ -98,7 +99,7 @@ type link interface {
 }
 
 // errUntold is of a notification that a program is not told, and that so was not shown.
-var errUntold = language.Sayf("an owner's words leave it out")
+var errUntold = errors.New("an owner's words leave it out")
 
 // remarks are what is wrong with a link that works, each by what it is about, until that
 // is over.
@@ -135,7 +136,7 @@ func (r *remarks) all() (note error) {
 		case note == nil:
 			note = one
 		case text(one) != was:
-			note = language.Sayf("%w. %w", note, one)
+			note = fmt.Errorf("%w. %w", note, one)
 		}
 		was = text(one)
 	}
@@ -147,7 +148,7 @@ func join(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return language.Sayf("%w; %w", a, b)
+	return fmt.Errorf("%w; %w", a, b)
 }
 
 // text is a note's text, which nil has none of.

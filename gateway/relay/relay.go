@@ -11,6 +11,8 @@ package relay
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,7 +22,6 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
-	"perch/language"
 )
 
 // Target is one program that is to show the agents.
@@ -67,7 +68,7 @@ type Relays struct {
 }
 
 // ErrTarget is wrapped by New and Check for a target that cannot be one.
-var ErrTarget = language.Sayf("not a relay")
+var ErrTarget = errors.New("not a relay")
 
 // New makes the relays. They are reached once Run runs.
 func New(o Options) (*Relays, error) {
@@ -75,10 +76,10 @@ func New(o Options) (*Relays, error) {
 	for i, t := range o.Targets {
 		one, err := newRelay(&o, t)
 		if err == nil && slices.ContainsFunc(r.all, func(other *relay) bool { return other.target.Name == one.target.Name }) {
-			err = language.Sayf("%w: two relays are called %q; give one of them another name", ErrTarget, one.target.Name)
+			err = fmt.Errorf("%w: two relays are called %q; give one of them another name", ErrTarget, one.target.Name)
 		}
 		if err != nil {
-			return nil, language.Sayf("relays.%d: %w", i, err)
+			return nil, fmt.Errorf("relays.%d: %w", i, err)
 		}
 		r.all = append(r.all, one)
 	}
@@ -113,7 +114,7 @@ func (r *Relays) List() []Shown {
 func newRelay(o *Options, t Target) (*relay, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == t.Kind })
 	if i < 0 {
-		return nil, language.Sayf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(Kinds(), ", "))
 	}
 	k := kinds()[i]
 	t.Name = cmp.Or(t.Name, t.Kind)
@@ -121,10 +122,10 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		t.URL = cmp.Or(t.URL, k.url)
 	}
 	if len(t.Name) > mostName {
-		return nil, language.Sayf("%w: a name has at most %d bytes", ErrTarget, mostName)
+		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, mostName)
 	}
 	if t.URL == "" && !k.finds {
-		return nil, language.Sayf("%w: %s has no usual address; set url", ErrTarget, k.title)
+		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.title)
 	}
 	words, err := newWords(k, o.Words, t.Words)
 	if err != nil {
@@ -134,7 +135,7 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		busy: map[string]feed.State{}}
 	r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
 	if err != nil {
-		return nil, language.Sayf("%w: %s: %w", ErrTarget, k.title, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.title, err)
 	}
 	return r, nil
 }

@@ -10,16 +10,15 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
-	"perch/language"
 )
 
 // Errors of Try.
 var (
-	ErrNoRelay = language.Sayf("there is no such relay")
-	ErrAway    = language.Sayf("the program is not connected")
+	ErrNoRelay = errors.New("there is no such relay")
+	ErrAway    = errors.New("the program is not connected")
 
-	errEnded   = language.Sayf("the connection to the program has ended")
-	errAnother = language.Sayf("somebody else tries the same program")
+	errEnded   = errors.New("the connection to the program has ended")
+	errAnother = errors.New("somebody else tries the same program")
 )
 
 // Try walks a program through everything that it can show, each for so long, and calls
@@ -46,7 +45,7 @@ func (r *Relays) Try(ctx context.Context, name string, each time.Duration, repor
 			return ctx.Err()
 		}
 	}
-	return language.Sayf("%w: %.40q", ErrNoRelay, name)
+	return fmt.Errorf("%w: %.40q", ErrNoRelay, name)
 }
 
 // try is a walk under way. Its methods are the relay's.

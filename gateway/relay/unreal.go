@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"perch/agent/feed"
-	"perch/language"
 	"perch/socket"
 )
 
@@ -36,7 +35,7 @@ func unrealKind() kind {
 			for _, key := range slices.Sorted(maps.Keys(o.words.table)) {
 				if word := o.words.of(key); strings.HasPrefix(key, "tell.") && word != "" {
 					if _, err := newUnrealTarget(word); err != nil {
-						return nil, language.Sayf("words: %s: %w", key, err)
+						return nil, fmt.Errorf("words: %s: %w", key, err)
 					}
 				}
 			}
@@ -53,7 +52,7 @@ type unrealTarget struct {
 	parameter string // of the function
 }
 
-var errUnrealTarget = language.Sayf(`it has the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
+var errUnrealTarget = fmt.Errorf(`it has the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
 	`or "call OBJECT FUNCTION PARAMETER"; labels have letters, digits, - and _`)
 
 func newUnrealTarget(word string) (t unrealTarget, err error) {
@@ -148,7 +147,7 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 		err = json.Unmarshal(message, &a)
 	}
 	if err == nil && a.ResponseCode != http.StatusOK {
-		err = language.Sayf("the Remote Control API refuses: %.200s; start its web server too, and allow this machine",
+		err = fmt.Errorf("the Remote Control API refuses: %.200s; start its web server too, and allow this machine",
 			cmp.Or(a.ErrorMessage, a.ResponseBody.ErrorMessage, strconv.Itoa(a.ResponseCode)))
 	}
 	if err != nil {
@@ -286,7 +285,7 @@ func (l *unrealLink) note() error {
 	if len(all) == 0 {
 		return nil
 	}
-	return language.Sayf("Unreal refuses %s", strings.Join(all, "; "))
+	return fmt.Errorf("Unreal refuses %s", strings.Join(all, "; "))
 }
 
 func (l *unrealLink) ended() <-chan error { return l.wire.ended() }

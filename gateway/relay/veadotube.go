@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/language"
 	"perch/socket"
 )
 
@@ -74,7 +74,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 		return p.URL, nil
 	}
 	if p.home == "" {
-		return "", language.Sayf("this user has no home directory, in which veadotube says where it is; set url")
+		return "", errors.New("this user has no home directory, in which veadotube says where it is; set url")
 	}
 	folder := filepath.Join(p.home, ".veadotube", "instances")
 	files, err := newestFiles(folder)
@@ -91,9 +91,9 @@ func (p veadotube) address(now time.Time) (string, error) {
 	}
 	switch host, port, err := net.SplitHostPort(newest.Server); {
 	case newest.Time == 0:
-		return "", language.Sayf("no veadotube runs on this machine, says %s; start it, or set url", folder)
+		return "", fmt.Errorf("no veadotube runs on this machine, says %s; start it, or set url", folder)
 	case err != nil || host == "" || port == "" || port == "0":
-		return "", language.Sayf("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
+		return "", errors.New("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
 	}
 	return "ws://" + newest.Server, nil
 }
@@ -210,7 +210,7 @@ func (l *veadoLink) learn(ctx context.Context) error {
 			}
 		}
 		if l.node == "" {
-			return language.Sayf("veadotube has no node of the type state events; add one to the avatar")
+			return errors.New("veadotube has no node of the type state events; add one to the avatar")
 		}
 	}
 	is, err := l.ask(ctx, veadoStates, l.payload("list", ""))
@@ -293,7 +293,7 @@ func (l *veadoLink) note() error {
 			}
 		}
 	}
-	return language.Sayf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
+	return fmt.Errorf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
 		"rename some, or name them in words", len(l.states))
 }
 

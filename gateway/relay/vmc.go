@@ -3,13 +3,13 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"perch/event"
-	"perch/language"
 )
 
 // vmc is a performer of the Virtual Motion Capture protocol, such as VirtualMotionCapture,
@@ -78,7 +78,7 @@ func newVMC(o *own) (program, error) {
 		}
 	}
 	if len(shapes) > mostShapes {
-		return nil, language.Sayf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
+		return nil, fmt.Errorf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
 	}
 	return vmc{o}, checkPort(o.URL, "udp")
 }

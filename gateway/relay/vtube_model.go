@@ -3,12 +3,13 @@ package relay
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"perch/agent"
 	"perch/event"
-	"perch/language"
 )
 
 // vtubeModel is what the model that is loaded in VTube Studio can show, as VTube Studio
@@ -38,7 +39,7 @@ func (l *listed[T]) UnmarshalJSON(text []byte) error {
 	case err != nil || begins == nil:
 		return err
 	case begins != json.Delim('['):
-		return language.Sayf("not a list")
+		return errors.New("not a list")
 	}
 	for len(*l) < mostListed && d.More() {
 		var one T
@@ -203,11 +204,11 @@ func (m vtubeModel) note(program, plays string) error {
 	})
 	switch {
 	case !m.Loaded:
-		return language.Sayf("no model is loaded in %s", program)
+		return fmt.Errorf("no model is loaded in %s", program)
 	case len(m.Expressions) == 0 && len(m.Hotkeys) == 0:
-		return language.Sayf("the model %.60q has no expressions and no %s; only its mouth and head move", m.Name, plays)
+		return fmt.Errorf("the model %.60q has no expressions and no %s; only its mouth and head move", m.Name, plays)
 	case !known:
-		return language.Sayf("the model %.60q has no expression, and nothing among its %s, that is called as a face is, such as happy or sad; "+
+		return fmt.Errorf("the model %.60q has no expression, and nothing among its %s, that is called as a face is, such as happy or sad; "+
 			"rename some, or name them in words", m.Name, plays)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perch/agent/feed"
-	"perch/language"
 	"perch/socket"
 )
 
@@ -88,10 +87,10 @@ func (l *vtubeLink) reach(ctx context.Context) error {
 		return l.dial(ctx, found)
 	}
 	if elsewhere != "" {
-		return language.Sayf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
+		return fmt.Errorf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
 			p.usual, elsewhere, elsewhere)
 	}
-	return language.Sayf("%w; nor does VTube Studio say on this machine where it is", err)
+	return fmt.Errorf("%w; nor does VTube Studio say on this machine where it is", err)
 }
 
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
@@ -176,7 +175,7 @@ func (l *vtubeLink) ask(ctx context.Context, request string, data, answer any) e
 	}
 	is.Data = answer
 	if err := json.Unmarshal(message, &is); err != nil || is.Type != request+"Response" {
-		return language.Sayf("something else than VTube Studio answers (%.40q to %s); correct url", is.Type, request)
+		return fmt.Errorf("something else than VTube Studio answers (%.40q to %s); correct url", is.Type, request)
 	}
 	return nil
 }
@@ -226,7 +225,7 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 			return nil
 		}
 		if fresh {
-			return language.Sayf("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
+			return errors.New("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
 		}
 		kept = false // its user has taken the permission back
 		delete(who, "authenticationToken")
@@ -239,7 +238,7 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 	if p.denier == l.at && time.Since(p.denied) < askedAgain {
 		return "", errDenied
 	}
-	note(language.Sayf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", shownAddress(l.at)))
+	note(fmt.Errorf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", shownAddress(l.at)))
 	var is struct {
 		Token string `json:"authenticationToken"`
 	}
@@ -250,13 +249,13 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 		l.denied()
 		return "", errDenied
 	case errors.As(err, &refusal) && refusal.ID == vtubePopupOpen:
-		return "", language.Sayf("VTube Studio shows a popup already; answer it there")
+		return "", errors.New("VTube Studio shows a popup already; answer it there")
 	case errors.As(err, &refusal) && refusal.ID == vtubeOff:
-		return "", language.Sayf("the API of VTube Studio is switched off; switch on Settings, General, Start API")
+		return "", errors.New("the API of VTube Studio is switched off; switch on Settings, General, Start API")
 	case err != nil:
 		return "", err
 	case is.Token == "" || len(is.Token) > mostToken:
-		return "", language.Sayf("VTube Studio has given a token that is none")
+		return "", errors.New("VTube Studio has given a token that is none")
 	}
 	p.denier = ""
 	return is.Token, p.tokens.Put(p.tokenKey(l.at), is.Token)
@@ -264,7 +263,7 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 
 func (l *vtubeLink) denied() { l.program.denied, l.program.denier = time.Now(), l.at }
 
-var errDenied = language.Sayf("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
+var errDenied = errors.New("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
 
 // pluginName is an appliance's name as one for a plugin, which has 3 to 32 characters.
 func pluginName(appliance string) string {
@@ -362,7 +361,7 @@ func (l *vtubeLink) ended() <-chan error  { return l.wire.ended() }
 func (l *vtubeLink) note() error {
 	note := l.model.note("VTube Studio", "hotkeys")
 	if l.found() {
-		note = join(language.Sayf("found at %s", shownAddress(l.at)), note)
+		note = join(fmt.Errorf("found at %s", shownAddress(l.at)), note)
 	}
 	return join(note, l.remarks.all())
 }

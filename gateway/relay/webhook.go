@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"perch/agent/feed"
-	"perch/language"
 	"perch/remote"
 )
 
@@ -62,7 +61,7 @@ func newWebhook(o *own) (program, error) {
 	}
 	for _, name := range feed.AllKinds() {
 		if word := o.words.of("frame." + name); word != "" && word != name {
-			return nil, language.Sayf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
+			return nil, fmt.Errorf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
 		}
 	}
 	p := &webhook{own: o}
@@ -73,7 +72,7 @@ func newWebhook(o *own) (program, error) {
 	if coded, is := strings.CutPrefix(o.Secret, "whsec_"); is {
 		var err error
 		if p.secret, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, language.Sayf("key begins with whsec_, and is not base64 after it; copy it anew")
+			return nil, errors.New("key begins with whsec_, and is not base64 after it; copy it anew")
 		}
 	}
 	return p, nil
@@ -157,7 +156,7 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	case !errors.As(err, &fault):
 		return err
 	case (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil:
-		return language.Sayf("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
+		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
 	case fault.Unanswerable():
 		l.remarks.say("", err)
 		return errUntold

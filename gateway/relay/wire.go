@@ -3,10 +3,11 @@ package relay
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
-	"perch/language"
 	"perch/socket"
 )
 
@@ -57,7 +58,7 @@ func (w *wire) receive(take func([]byte) string) {
 	for {
 		_, message, err := w.conn.Receive()
 		if err != nil {
-			w.end(language.Sayf("the program has closed the connection: %w", err))
+			w.end(fmt.Errorf("the program has closed the connection: %w", err))
 			return
 		}
 		id := take(message)
@@ -104,7 +105,7 @@ func (w *wire) send(v any) error {
 	return w.conn.SendText(text)
 }
 
-var errNoAnswer = language.Sayf("the program does not answer")
+var errNoAnswer = errors.New("the program does not answer")
 
 // call sends a value and returns the message that answers it by that id.
 func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
@@ -130,9 +131,9 @@ func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]by
 	case message := <-answer:
 		return message, nil
 	case <-w.done:
-		return nil, language.Sayf("%w: it has closed the connection", errNoAnswer)
+		return nil, fmt.Errorf("%w: it has closed the connection", errNoAnswer)
 	case <-ctx.Done():
-		return nil, language.Sayf("%w: %w", errNoAnswer, context.Cause(ctx))
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
 }
 

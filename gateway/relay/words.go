@@ -1,13 +1,13 @@
 package relay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"perch/agent"
-	"perch/language"
 )
 
 // words are what a program is told: its own names of states, faces, gestures and
@@ -38,10 +38,10 @@ func newWords(k kind, names *agent.Words, changed map[string]string) (words, err
 		_, known := w.table[key]
 		switch {
 		case !known && !isWord(key):
-			return words{}, language.Sayf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them (%s)",
+			return words{}, fmt.Errorf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them (%s)",
 				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, alsoKeys(k)...), ", "))
 		case len(changed[key]) > mostWord:
-			return words{}, language.Sayf("%w: the word for %s has more than %d bytes", ErrTarget, key, mostWord)
+			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, mostWord)
 		}
 		w.table[key] = changed[key]
 	}

@@ -11,12 +11,13 @@ package hass
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 )
 
@@ -72,18 +73,18 @@ func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||
 		base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return language.Sayf("the url of Home Assistant is like http://homeassistant.local:8123")
+		return errors.New("the url of Home Assistant is like http://homeassistant.local:8123")
 	}
 	token := strings.TrimSpace(o.Token)
 	if token == "" {
-		return language.Sayf(
+		return fmt.Errorf(
 			"no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
 	}
 	if len(token) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return language.Sayf("the token of Home Assistant is one line of plain characters; check the token file")
+		return errors.New("the token of Home Assistant is one line of plain characters; check the token file")
 	}
 	if o.ConnectWithin < 0 {
-		return language.Sayf("a deadline cannot be negative")
+		return errors.New("a deadline cannot be negative")
 	}
 	return nil
 }

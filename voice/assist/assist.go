@@ -7,10 +7,10 @@ package assist
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
@@ -45,11 +45,11 @@ const longestName = 200
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
 		if len(name) > longestName {
-			return language.Sayf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
+			return fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
 		}
 	}
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {
-		return language.Sayf("a deadline cannot be negative")
+		return errors.New("a deadline cannot be negative")
 	}
 	return hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin}.Check()
 }

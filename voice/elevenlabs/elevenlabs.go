@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
@@ -64,10 +63,10 @@ const standardModel = "eleven_flash_v2_5"
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if !id().MatchString(o.Voice) {
-		return language.Sayf("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
+		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
 	}
 	if !id().MatchString(cmp.Or(o.Model, standardModel)) {
-		return language.Sayf("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
+		return errors.New("elevenlabs has no model of that name; eleven_flash_v2_5 is one")
 	}
 	return o.media().Check()
 }

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"unicode"
 
-	"perch/language"
 	"perch/voice"
 )
 
@@ -51,10 +50,10 @@ func New(o Options) (*Engine, error) {
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
-		return language.Sayf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
+		return fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 80 || o.Speed > 450) {
-		return language.Sayf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
+		return fmt.Errorf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 	"perch/voice"
 )
@@ -80,14 +79,14 @@ func New(o Options) (*Client, error) {
 func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
-		return language.Sayf("the url of a speech server is like http://192.168.1.9:8000/v1")
+		return errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
 	}
 	key := strings.TrimSpace(o.Key)
 	if len(key) > mostKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return language.Sayf("the key of a speech server is one line of at most 512 plain characters; check the key file")
+		return errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
 	}
 	if o.FirstByte < 0 || o.Idle < 0 {
-		return language.Sayf("a deadline cannot be negative")
+		return errors.New("a deadline cannot be negative")
 	}
 	return nil
 }

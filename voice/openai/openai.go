@@ -8,13 +8,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
@@ -61,13 +61,13 @@ const longestName = 200
 // Check reports what no engine can be made of.
 func (o Options) Check() error {
 	if len(o.Model) > longestName || len(o.Voice) > longestName {
-		return language.Sayf("the name of a model or a voice has at most %d bytes", longestName)
+		return fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
 	}
 	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
-		return language.Sayf("speech has a speed of 0.25 to 4, not %g", o.Speed)
+		return fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
 	}
 	if o.Rate != 0 && !voice.Playable(o.Rate) {
-		return language.Sayf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
+		return fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)
 	}
 	return o.media().Check()
 }

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"unicode"
 
-	"perch/language"
 	"perch/voice"
 	"perch/voice/program"
 )
@@ -63,10 +62,10 @@ func New(o Options) (*Engine, error) {
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
-		return language.Sayf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
+		return fmt.Errorf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 50 || o.Speed > 200) {
-		return language.Sayf("open_jtalk speaks at 50 to 200 percent of a voice's speed, not %d", o.Speed)
+		return fmt.Errorf("open_jtalk speaks at 50 to 200 percent of a voice's speed, not %d", o.Speed)
 	}
 	return nil
 }

@@ -2,9 +2,8 @@ package sphinx
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-
-	"perch/language"
 )
 
 // What a grammar may have once every rule is written out wherever it is used,
@@ -71,7 +70,7 @@ func check(g Grammar, model string) (words []pronunciation, left []error, err er
 		c.references(r)
 	}
 	if len(g.Top) == 0 {
-		c.faults = append(c.faults, language.Sayf("the grammar has no top rule, so no sentence"))
+		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
 	}
 	c.utterances("top", g.Top)
 	c.utterances("answer", g.Answer)
@@ -99,10 +98,10 @@ type checker struct {
 }
 
 // fault adds a sentence about r.
-func (c *checker) fault(r Rule, why *language.Said) {
-	of := language.Sayf("%s: %w", r.Source, why)
+func (c *checker) fault(r Rule, why error) {
+	of := fmt.Errorf("%s: %w", r.Source, why)
 	if r.Source == "" {
-		of = language.Sayf("rule %s: %w", r.Name, why)
+		of = fmt.Errorf("rule %s: %w", r.Name, why)
 	}
 	err := ruleFault{of, r.Name}
 	if slices.Contains(c.optional, r.Name) {
@@ -114,16 +113,16 @@ func (c *checker) fault(r Rule, why *language.Said) {
 
 func (c *checker) define(r Rule) {
 	if !ruleName(r.Name) {
-		c.fault(r, language.Sayf(`%q is not the name of a rule: lower-case letters, digits, "_" and "-"`, r.Name))
+		c.fault(r, fmt.Errorf(`%q is not the name of a rule: lower-case letters, digits, "_" and "-"`, r.Name))
 		return
 	}
 	if first, taken := c.rules[r.Name]; taken {
-		c.fault(r, language.Sayf("the rule <%s> is defined before, at %s", r.Name, first.Source))
+		c.fault(r, fmt.Errorf("the rule <%s> is defined before, at %s", r.Name, first.Source))
 		return
 	}
 	e, err := parse(r.Body)
 	if err != nil {
-		c.fault(r, language.Sayf("the rule <%s> cannot be read: %w", r.Name, err))
+		c.fault(r, fmt.Errorf("the rule <%s> cannot be read: %w", r.Name, err))
 	}
 	// One that cannot be read is defined all the same, so that its users are
 	// not reported as well.
@@ -135,7 +134,7 @@ func (c *checker) define(r Rule) {
 func (c *checker) references(r *checked) {
 	for _, name := range unique(r.refs) {
 		if c.rules[name] == nil {
-			c.fault(r.Rule, language.Sayf("the rule <%s> is not defined", name))
+			c.fault(r.Rule, fmt.Errorf("the rule <%s> is not defined", name))
 		}
 	}
 	if r.size == 0 {
@@ -150,7 +149,7 @@ func (c *checker) count(r *checked, depth int) {
 		return
 	}
 	if r.size < 0 || depth > deepest {
-		c.fault(r.Rule, language.Sayf("the rule <%s> is part of itself, or more than %d rules deep", r.Name, deepest))
+		c.fault(r.Rule, fmt.Errorf("the rule <%s> is part of itself, or more than %d rules deep", r.Name, deepest))
 		return
 	}
 	r.size = -1
@@ -171,21 +170,21 @@ func (c *checker) utterances(kind string, names []string) {
 	for _, name := range names {
 		r := c.rules[name]
 		if r == nil {
-			c.faults = append(c.faults, language.Sayf("the %s rule <%s> is not defined", kind, name))
+			c.faults = append(c.faults, fmt.Errorf("the %s rule <%s> is not defined", kind, name))
 			continue
 		}
 		if slices.Contains(c.optional, name) && all+r.size > largest {
 			c.fault(r.Rule,
-				language.Sayf("with the rule <%s> the grammar has more than %d words when its %s rules are written out", name, largest, kind))
+				fmt.Errorf("with the rule <%s> the grammar has more than %d words when its %s rules are written out", name, largest, kind))
 			continue
 		}
 		all += r.size
 		if r.maybe > mostMaybe {
-			c.fault(r.Rule, language.Sayf("the rule <%s> has more than %d optional parts when its rules are written out", name, mostMaybe))
+			c.fault(r.Rule, fmt.Errorf("the rule <%s> has more than %d optional parts when its rules are written out", name, mostMaybe))
 		}
 	}
 	if all > largest {
-		c.faults = append(c.faults, language.Sayf("the grammar has more than %d words when its %s rules are written out", largest, kind))
+		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its %s rules are written out", largest, kind))
 	}
 }
 
@@ -204,7 +203,7 @@ func (c *checker) pronounce(model string) (map[string][]pronunciation, error) {
 	for _, r := range c.order {
 		for _, w := range unique(r.words) {
 			if len(found[w]) == 0 {
-				c.fault(r.Rule, language.Sayf("the word %q is not in the recognizer's dictionary; spell it another way or leave the sentence out", w))
+				c.fault(r.Rule, fmt.Errorf("the word %q is not in the recognizer's dictionary; spell it another way or leave the sentence out", w))
 			}
 		}
 	}

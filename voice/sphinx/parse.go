@@ -1,9 +1,9 @@
 package sphinx
 
 import (
+	"errors"
+	"fmt"
 	"strings"
-
-	"perch/language"
 )
 
 // A rule's bounds. A person who writes a grammar comes nowhere near them; a
@@ -31,14 +31,14 @@ type parser struct {
 
 func parse(body string) (expansion, error) {
 	if len(body) > longestBody {
-		return expansion{}, language.Sayf("longer than %d bytes", longestBody)
+		return expansion{}, fmt.Errorf("longer than %d bytes", longestBody)
 	}
 	p := parser{rest: body}
 	if err := p.alternatives(); err != nil {
 		return expansion{}, err
 	}
 	if p.rest != "" {
-		return expansion{}, language.Sayf("%q closes nothing", p.rest[:1])
+		return expansion{}, fmt.Errorf("%q closes nothing", p.rest[:1])
 	}
 	return p.out, nil
 }
@@ -62,7 +62,7 @@ func (p *parser) sequence() error {
 		switch p.peek() {
 		case 0, '|', ')', ']':
 			if empty {
-				return language.Sayf("an alternative is empty")
+				return errors.New("an alternative is empty")
 			}
 			return nil
 		case '(':
@@ -84,7 +84,7 @@ func (p *parser) group(closing byte) error {
 	opening := p.rest[:1]
 	p.rest = p.rest[1:]
 	if p.depth++; p.depth > deepest {
-		return language.Sayf("more than %d groups within groups", deepest)
+		return fmt.Errorf("more than %d groups within groups", deepest)
 	}
 	if opening == "[" {
 		p.out.maybe++
@@ -94,7 +94,7 @@ func (p *parser) group(closing byte) error {
 	}
 	p.depth--
 	if p.peek() != closing {
-		return language.Sayf("%q is not closed by %q", opening, string(closing))
+		return fmt.Errorf("%q is not closed by %q", opening, string(closing))
 	}
 	p.rest = p.rest[1:]
 	return nil
@@ -103,7 +103,7 @@ func (p *parser) group(closing byte) error {
 func (p *parser) ref() error {
 	name, rest, closed := strings.Cut(p.rest[1:], ">")
 	if !closed || !ruleName(name) {
-		return language.Sayf(`"<" does not begin the name of a rule: lower-case letters, digits, "_" and "-", then ">"`)
+		return errors.New(`"<" does not begin the name of a rule: lower-case letters, digits, "_" and "-", then ">"`)
 	}
 	p.out.refs = append(p.out.refs, name)
 	p.rest = rest
@@ -117,7 +117,7 @@ func (p *parser) word() error {
 	}
 	if n == 0 {
 		r := []rune(p.rest)[0]
-		return language.Sayf("%q is no part of a word: words are lower-case letters, \"'\", \"-\" and \".\"", r)
+		return fmt.Errorf("%q is no part of a word: words are lower-case letters, \"'\", \"-\" and \".\"", r)
 	}
 	p.out.words = append(p.out.words, p.rest[:n])
 	p.rest = p.rest[n:]

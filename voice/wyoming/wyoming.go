@@ -3,6 +3,8 @@ package wyoming
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -10,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"perch/language"
 	"perch/remote"
 	"perch/voice"
 )
@@ -76,7 +77,7 @@ func New(o Options) (*Engine, error) {
 // Check reports what New refuses.
 func (o Options) Check() error {
 	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
-		return language.Sayf("a Wyoming server cannot answer within less than no time")
+		return errors.New("a Wyoming server cannot answer within less than no time")
 	}
 	if o.Address == "" && o.Find != nil {
 		return nil
@@ -88,14 +89,14 @@ func (o Options) Check() error {
 // parseAddress does not repeat a faulty address where it holds a password.
 func parseAddress(address string) (host, port string, err error) {
 	if strings.Contains(address, "@") {
-		return "", "", language.Sayf("a Wyoming address has no user and no password, for the protocol knows none; it is tcp://host:port")
+		return "", "", errors.New("a Wyoming address has no user and no password, for the protocol knows none; it is tcp://host:port")
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "tcp" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", language.Sayf("%q is no Wyoming address; it is tcp://host:port", printable(address))
+		return "", "", fmt.Errorf("%q is no Wyoming address; it is tcp://host:port", printable(address))
 	}
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
-		return "", "", language.Sayf("the Wyoming address %q needs a port; faster-whisper has 10300 and piper 10200", printable(address))
+		return "", "", fmt.Errorf("the Wyoming address %q needs a port; faster-whisper has 10300 and piper 10200", printable(address))
 	}
 	return u.Hostname(), u.Port(), nil
 }

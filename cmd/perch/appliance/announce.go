@@ -2,13 +2,13 @@ package appliance
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
-	"perch/language"
 )
 
 // openAnnouncer makes the announcer, where there is something to announce.
@@ -16,10 +16,10 @@ func (a *Appliance) openAnnouncer() (err error) {
 	port, reachable := a.Doors.announced()
 	switch {
 	case !a.Config.MDNS.Enabled:
-		a.silent = language.Sayf("not announced: turned off by mdns.enabled")
+		a.silent = "not announced: turned off by mdns.enabled"
 		return nil
 	case !reachable:
-		a.silent = language.Sayf("not announced: only this machine can reach the addresses in listen")
+		a.silent = "not announced: only this machine can reach the addresses in listen"
 		return nil
 	}
 	a.announcer, err = mdns.New(mdns.Options{
@@ -92,21 +92,21 @@ func nameOf(s mdns.Status) admin.Part {
 	part := admin.Part{Name: "mdns"}
 	switch {
 	case s.By == mdns.ByNobody:
-		return part.Saying(s.Reason)
+		return part.Saying(s.Reason.Error())
 	case s.Renamed():
-		return part.Saying(language.Sayf("%s, answered by %s: %w", s.Host, s.By, TakenBy(s.Wanted, s.Rival)))
+		return part.Saying(fmt.Sprintf("%s, answered by %s: %v", s.Host, s.By, TakenBy(s.Wanted, s.Rival)))
 	}
 	part.OK = true
-	return part.Saying(language.Sayf("%s, answered by %s", s.Host, s.By))
+	return part.Saying(fmt.Sprintf("%s, answered by %s", s.Host, s.By))
 }
 
 // TakenBy is a sentence: another machine has a name, and the cure.
-func TakenBy(name string, rival netip.Addr) *language.Said {
+func TakenBy(name string, rival netip.Addr) string {
 	if !rival.IsValid() {
-		return language.Sayf("another machine has %s, and robots that were told that name go there; "+
+		return fmt.Sprintf("another machine has %s, and robots that were told that name go there; "+
 			"give one of the two another name (name in the configuration) and restart it", name)
 	}
-	return language.Sayf("another machine (%s) has %s, and robots that were told that name go there; "+
+	return fmt.Sprintf("another machine (%s) has %s, and robots that were told that name go there; "+
 		"give one of the two another name (name in the configuration) and restart it", rival, name)
 }
 

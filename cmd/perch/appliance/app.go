@@ -18,7 +18,6 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
-	"perch/language"
 	"perch/remote/hass"
 	hassio "perch/remote/supervisor" // another supervisor is of this package
 	"perch/store/archive"
@@ -251,11 +250,11 @@ func (h *homeAssistant) condition() admin.Part {
 		return part
 	case len(h.told) > 1:
 		last := len(h.told) - 1
-		return part.Saying(language.Sayf("runs this as its app, and was told of %s and %s", strings.Join(h.told[:last], ", "), h.told[last]))
+		return part.Saying(fmt.Sprintf("runs this as its app, and was told of %s and %s", strings.Join(h.told[:last], ", "), h.told[last]))
 	case len(h.told) > 0:
-		return part.Saying(language.Sayf("runs this as its app, and was told of %s", h.told[0]))
+		return part.Saying(fmt.Sprintf("runs this as its app, and was told of %s", h.told[0]))
 	}
-	return part.Saying(language.Sayf("runs this as its app; nothing is announced to it"))
+	return part.Saying("runs this as its app; nothing is announced to it")
 }
 
 // appBackup is the file in the data directory into which an app of Home Assistant writes a

@@ -97,7 +97,7 @@ type gateways struct {
 	At            net.Addr        // of the Wyoming server
 
 	announcer *mdns.Announcer // nil where nothing is announced
-	silent    *language.Said  // why not
+	silent    string          // why not
 	also      []mdns.Offer    // is announced besides the robots' door
 }
 

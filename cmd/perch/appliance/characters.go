@@ -122,11 +122,7 @@ func (k *characters) lacking() []admin.Part {
 	if len(lacks) == 0 {
 		return nil
 	}
-	note := lacks[0]
-	for _, next := range lacks[1:] {
-		note = language.Sayf("%w; %w", note, next)
-	}
-	return []admin.Part{admin.Part{Name: "language", OK: true}.Saying(note)}
+	return []admin.Part{admin.Part{Name: "language", OK: true}.Saying(strings.Join(lacks, "; "))}
 }
 
 // readFor reads the character of a robot's settings.

@@ -17,7 +17,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
-	"perch/language"
 )
 
 // doors are the listeners and what is served behind each: everything with its
@@ -142,13 +141,13 @@ func (d *doors) add(l net.Listener, key string, e *gin.Engine) {
 func ListenError(address, key string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return language.Sayf("%s is in use by another program; stop that program or change %s in the configuration", address, key)
+		return fmt.Errorf("%s is in use by another program; stop that program or change %s in the configuration", address, key)
 	case errors.Is(err, syscall.EACCES):
-		return language.Sayf("%s may not be opened by this user; choose a port over 1023 in %s", address, key)
+		return fmt.Errorf("%s may not be opened by this user; choose a port over 1023 in %s", address, key)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return language.Sayf("%s is no address of this machine; change %s in the configuration", address, key)
+		return fmt.Errorf("%s is no address of this machine; change %s in the configuration", address, key)
 	}
-	return language.Sayf("open %s (%s in the configuration): %w", address, key, err)
+	return fmt.Errorf("open %s (%s in the configuration): %w", address, key, err)
 }
 
 // serve serves every listener until stop, and returns the first failure.

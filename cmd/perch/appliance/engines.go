@@ -59,7 +59,7 @@ type Engine struct {
 	Check func(context.Context) error // whether it would work now, as the doctor asks
 	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
 	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
-	note  func() *language.Said       // of one that works; nil is where it is
+	note  func() string               // of one that works; nil is where it is
 
 	// What it is, one of these four, where it is in one of their lists.
 	Recognizer  voice.Recognizer

@@ -43,7 +43,7 @@ func (t tries) Engines() []admin.Engine {
 
 // shown is an engine with its condition.
 func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
-	one = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Said: p.Said, Since: p.Since}
+	one = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
 	switch {
 	case n.Recognizer != nil:
 		one.Try = admin.TrySound

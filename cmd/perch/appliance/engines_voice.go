@@ -56,11 +56,11 @@ func (e *engines) addRecognizer(r config.Recognizer, log *slog.Logger) error {
 	case *wyoming.Engine:
 		n.watched(func(ctx context.Context) error { return engine.CheckRecognize(ctx, voice.Options{}) })
 	case *sphinx.Engine:
-		n.note = func() *language.Said {
+		n.note = func() string {
 			if engine.Loaded() {
-				return language.Sayf("loaded")
+				return "loaded"
 			}
-			return language.Sayf("loaded when the first robot comes")
+			return "loaded when the first robot comes"
 		}
 		e.sphinx = append(e.sphinx, engine)
 	}
@@ -107,10 +107,10 @@ func (e *engines) addSynthesizer(s config.Synthesizer, log *slog.Logger) error {
 		n.watched(func(ctx context.Context) error { return engine.CheckSynthesize(ctx, voice.Options{}) })
 	case *openjtalk.Engine:
 		n.watched(func(context.Context) error { return engine.Check() })
-		n.Where, n.note = "open_jtalk is installed", func() *language.Said { return language.Sayf("open_jtalk is installed") }
+		n.Where, n.note = "open_jtalk is installed", func() string { return n.Where }
 	case *espeak.Engine:
 		n.watched(func(context.Context) error { return engine.Check() })
-		n.Where, n.note = "espeak-ng is installed", func() *language.Said { return language.Sayf("espeak-ng is installed") }
+		n.Where, n.note = "espeak-ng is installed", func() string { return n.Where }
 		e.espeak = append(e.espeak, engine)
 	}
 	e.synthesizers = append(e.synthesizers, watchedSynthesizer{n.Synthesizer, n.condition})

@@ -1,11 +1,11 @@
 package appliance
 
 import (
+	"fmt"
 	"runtime/debug"
 	"time"
 
 	"perch/gateway/admin"
-	"perch/language"
 	"perch/store"
 )
 
@@ -17,7 +17,7 @@ func RoomFault(free int64, dir string) error {
 	if free >= leastFree {
 		return nil
 	}
-	return language.Sayf(
+	return fmt.Errorf(
 		"%d MB are free for %s, and %d are needed; make room: remove firmware images that are not needed any more, or files of other programs",
 		free>>20, dir, leastFree>>20)
 }
@@ -31,11 +31,11 @@ func diskPart(data string, written error) admin.Part {
 	part := admin.Part{Name: "disk", OK: err == nil && written == nil}
 	switch {
 	case err != nil:
-		return part.Saying(err)
+		return part.Saying(err.Error())
 	case written != nil:
-		return part.Saying(language.Sayf("nothing can be kept: %w", written))
+		return part.Saying(fmt.Sprintf("nothing can be kept: %v", written))
 	}
-	return part.Saying(language.Sayf("%d MB free", free>>20))
+	return part.Saying(fmt.Sprintf("%d MB free", free>>20))
 }
 
 // BuiltAt is when this program was built: in the linker's text, else when its source was
@@ -73,7 +73,7 @@ func ClockFault(now, built time.Time) error {
 	if !now.Before(earliest(built)) {
 		return nil
 	}
-	return language.Sayf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
+	return fmt.Errorf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
 		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand",
 		now.Format(time.DateTime), built.Format(time.DateOnly))
 }
@@ -82,7 +82,7 @@ func clockPart(now, built time.Time) admin.Part {
 	err := ClockFault(now, built)
 	part := admin.Part{Name: "clock", OK: err == nil}
 	if err != nil {
-		return part.Saying(err)
+		return part.Saying(err.Error())
 	}
-	return part.Saying(language.Sayf("%s", now.Format("2006-01-02 15:04 MST")))
+	return part.Saying(now.Format("2006-01-02 15:04 MST"))
 }

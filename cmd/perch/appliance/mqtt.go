@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
-	"perch/language"
 	"perch/ota"
 	"perch/store"
 )
@@ -76,19 +76,19 @@ func (a *Appliance) newMirror() error {
 func (a *Appliance) mqttPart() admin.Part {
 	s := a.Mirror.Status()
 	part := admin.Part{Name: "mqtt", OK: s.Connected, Since: s.Since}
-	note := language.Sayf("tells the broker at %s", s.Broker)
+	note := fmt.Sprintf("tells the broker at %s", s.Broker)
 	switch {
 	case s.Broker == "none":
-		part.OK, note = true, language.Sayf("turned off by mqtt.broker")
+		part.OK, note = true, "turned off by mqtt.broker"
 	case s.Connecting:
-		part.OK, note = true, language.Sayf("is connecting to the broker at %s", s.Broker)
+		part.OK, note = true, fmt.Sprintf("is connecting to the broker at %s", s.Broker)
 	case !s.Connected:
-		note = language.Sayf("%w", s.Cause)
+		note = s.Cause.Error()
 	case s.Broker == config.EmbeddedBroker:
-		note = language.Sayf("is the broker itself, on %s", a.Config.MQTT.Listen)
+		note = fmt.Sprintf("is the broker itself, on %s", a.Config.MQTT.Listen)
 	}
 	if s.Ends > 0 {
-		note = language.Sayf("%w; the embedded broker has ended %d times since perch was started, last at %s: %w", note, s.Ends,
+		note = fmt.Sprintf("%s; the embedded broker has ended %d times since perch was started, last at %s: %v", note, s.Ends,
 			s.Ended.Format(time.DateTime), s.Why)
 	}
 	return part.Saying(note)

@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/openclaw"
-	"perch/language"
 )
 
 // listenOpenClaw opens the door of programs made for OpenClaw's gateway, where it is
@@ -44,6 +44,6 @@ func (a *Appliance) openClawPart() part {
 	}
 	return part{run: until(a.openClaw.Run), condition: only(func() admin.Part {
 		return admin.Part{Name: "openclaw", OK: true}.Saying(
-			language.Sayf("serves %s; %d programs are connected", strings.Join(a.Doors.At(openClawKey), ", "), a.openClaw.Connected()))
+			fmt.Sprintf("serves %s; %d programs are connected", strings.Join(a.Doors.At(openClawKey), ", "), a.openClaw.Connected()))
 	})}
 }

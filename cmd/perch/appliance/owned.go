@@ -3,6 +3,7 @@ package appliance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"perch/agent/mood"
 	"perch/agent/skill"
 	"perch/cmd/perch/config"
-	"perch/language"
 	"perch/perception"
 )
 
@@ -29,13 +29,13 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 			faults = append(faults, err)
 		}
 	}
-	add := func(err error, cured func(error) *language.Said) {
+	add := func(err error, cured func(error) error) {
 		if err != nil {
 			faults = append(faults, cured(err))
 		}
 	}
-	again := func(err error) *language.Said {
-		return language.Sayf("%w; correct or remove it, and restart the appliance", err)
+	again := func(err error) error {
+		return fmt.Errorf("%w; correct or remove it, and restart the appliance", err)
 	}
 	_, err := perception.StockGestures().WithOwners(gesturesDirectory(data), isFace)
 	_, wrong := mood.ReadWords(wordsDirectory(data))
@@ -50,13 +50,13 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 		if fetched := strings.Contains(name, "."); err == nil && !fetched {
 			err = config.CheckCharacter(name)
 		}
-		add(of(path, err), func(err error) *language.Said {
-			return language.Sayf("%w; correct it (perch character check), or remove it", err)
+		add(of(path, err), func(err error) error {
+			return fmt.Errorf("%w; correct it (perch character check), or remove it", err)
 		})
 	}
 	for _, path := range listed(characters.directory(), "*.md") {
 		_, err := config.RobotPersona(path)
-		add(of(path, err), func(err error) *language.Said { return language.Sayf("%w; correct or remove it", err) })
+		add(of(path, err), func(err error) error { return fmt.Errorf("%w; correct or remove it", err) })
 	}
 	trust, err := SkillTrust(c, data)
 	var library *skill.Library
@@ -69,8 +69,8 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 	}
 	defer library.Close()
 	for _, r := range library.Refused() {
-		add(of(r.Folder, r.Err), func(err error) *language.Said {
-			return language.Sayf("%w; perch skill check %s reads it again; restart the appliance then", err, r.Folder)
+		add(of(r.Folder, r.Err), func(err error) error {
+			return fmt.Errorf("%w; perch skill check %s reads it again; restart the appliance then", err, r.Folder)
 		})
 	}
 	return faults, some
@@ -81,7 +81,7 @@ func of(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
 	}
-	return language.Sayf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 // listed are the files of a directory, no more than a start reads.

@@ -1,61 +1,19 @@
 package appliance_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
-	"perch/language"
 )
 
-// german is an error as the page of a German owner shows it. What is no sentence stays.
-func german(t *testing.T, err error) string {
-	t.Helper()
-	words := map[string]string{}
-	text, bad := os.ReadFile("../../../language/de/findings.json")
-	if bad == nil {
-		bad = json.Unmarshal(text, &words)
-	}
-	var sentence any = err.Error()
-	if said := language.SaidBy(err); bad == nil && said != nil {
-		if text, bad = json.Marshal(said); bad == nil {
-			bad = json.Unmarshal(text, &sentence)
-		}
-	}
-	if bad != nil {
-		t.Fatal(bad)
-	}
-	verb, place := regexp.MustCompile(`%[-+# 0-9.]*[a-z]`), regexp.MustCompile(`\{\d+\}`)
-	var filled func(any) string
-	filled = func(of any) string {
-		parts, is := of.([]any)
-		if !is {
-			return of.(string)
-		}
-		format := parts[0].(string)
-		own, has := words[format]
-		if !has { // one without a word of its own
-			n := 0
-			own = verb.ReplaceAllStringFunc(format, func(string) string { n++; return "{" + strconv.Itoa(n) + "}" })
-		}
-		return place.ReplaceAllStringFunc(own, func(at string) string {
-			n, _ := strconv.Atoi(strings.Trim(at, "{}"))
-			return filled(parts[n])
-		})
-	}
-	return filled(sentence)
-}
-
-// TestOwnersFilesInGerman: what is wrong with an owner's file is told in the language of the
-// page, with its cause.
-func TestOwnersFilesInGerman(t *testing.T) {
+// TestOwnersFilesAreRefusedWithCauseAndCure covers a fault of each kind of file that an owner
+// may put into the data directory.
+func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	manifest := func(more string) map[string]string {
@@ -81,49 +39,49 @@ func TestOwnersFilesInGerman(t *testing.T) {
 	faults, some := appliance.OwnersFiles(&c, data)
 	skills := appliance.SkillFolder(&c, data)
 	again := func(name string) string {
-		return ". perch skill check " + skills + "/" + name + " liest es noch einmal; starte Perch dann neu."
+		return "; perch skill check " + skills + "/" + name + " reads it again; restart the appliance then"
 	}
 	want := []string{
-		data + `/gestures/a.json: Keine Datei mit Gesten: gestures[0].name: "Bow" ist kein Name: Er hat 1 bis 40 Kleinbuchstaben, Ziffern, - und _` +
-			"\ngestures[0].frames: Es sind 0; eine Geste hat 1 bis 64. Berichtige oder entferne es, und starte Perch neu.",
-		data + `/words/de.txt: Zeile 2: Sie beginnt mit keinem der Gefühle; schreibe zum Beispiel "concern: Fehler, ging schief". ` +
-			"Berichtige oder entferne es, und starte Perch neu.",
-		data + "/characters/leo.json: Kein Manifest eines Charakters: language im Kopf ist eine Zeile mit höchstens 200 Bytes. " +
-			"Berichtige es (perch character check), oder entferne es.",
-		data + `/personas/anna.md: Keine Persona: Zeile 3: Der Kopf hat keinen Schlüssel "age". Berichtige oder entferne es.`,
-		skills + `/a: manifest.json: dependencies: wind: "new" ist keine Version; schreibe 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 oder *` + again("a"),
-		skills + `/b: manifest.json: Ein Schema von Argumenten ist ein JSON Schema vom Typ object mit höchstens 8192 Bytes: ` +
-			`"hour" ist kein Typ von JSON Schema` + again("b"),
-		"Der Skill ist nicht vertrauenswürdig: Niemand hat ihn signiert; perch skill sign " + skills +
-			"/c signiert ihn als Besitzer dieses Perch" + again("c"),
-		`Keine Wörter für Gesichter: rfc: Das Wort "so sad": Ein Wort hat 1 bis 64 Bytes aus Buchstaben, Ziffern, - und _`,
+		data + `/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is no name; it has 1 to 40 small letters, digits, - and _` +
+			"\ngestures[0].frames: there are 0; a gesture has 1 to 64; correct or remove it, and restart the appliance",
+		data + `/words/de.txt: line 2: it begins with none of the feelings; write for example "concern: error, went wrong"; ` +
+			"correct or remove it, and restart the appliance",
+		data + "/characters/leo.json: not an agent manifest: the front matter's language is one line of at most 200 bytes; " +
+			"correct it (perch character check), or remove it",
+		data + `/personas/anna.md: not a persona: line 3: the front matter has no key "age"; correct or remove it`,
+		skills + `/a: manifest.json: dependencies: wind: "new" is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *` + again("a"),
+		skills + `/b: manifest.json: a schema of arguments is a JSON Schema of type object and at most 8192 bytes: ` +
+			`"hour" is no type of JSON Schema` + again("b"),
+		"the skill is not trusted: nobody has signed it; perch skill sign " + skills + "/c signs it as this appliance's owner" + again("c"),
+		`not words for faces: rfc: the word "so sad": a word has 1 to 64 bytes, of letters, digits, - and _`,
 	}
 	var got []string
 	for _, err := range faults {
-		got = append(got, german(t, err))
+		got = append(got, err.Error())
 	}
 	_, err := agent.NewWords(map[agent.Vocabulary]map[string]string{"rfc": {"sad": "so sad"}})
-	got = append(got, german(t, err))
+	got = append(got, err.Error())
 	if !some || strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("a German owner reads\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the owner reads\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestSentencesInGerman: so is what is wrong with an owner's sentences.
-func TestSentencesInGerman(t *testing.T) {
+// TestSentencesAreRefusedWithTheirPlace covers faults of an owner's sentences.
+func TestSentencesAreRefusedWithTheirPlace(t *testing.T) {
 	t.Parallel()
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	c := config.Default()
 	c.Speech.Recognizers = []config.Recognizer{{Kind: "sphinx"}}
 	c.Brains = []config.Brain{{Kind: "reflex", Sentences: own}}
-	const unheard = " steht nicht im Wörterbuch des Erkenners; schreibe es anders oder lass den Satz weg"
-	const unread = "Die Sätze von reflex ließen sich nicht lesen: own.yaml:"
+	const unheard = " is not in the recognizer's dictionary; spell it another way or leave the sentence out"
+	const unread = "read the reflex brain's sentences: own.yaml:"
 	for text, want := range map[string]string{
-		"a:\n    sentences: [find the frobnicator]\n    answer: Here.\n  b:\n    sentences: [the frobnicatrix]\n    answer: There.\n": `own.yaml:3: Das Wort "frobnicator"` + unheard + "\n" + `own.yaml:6: Das Wort "frobnicatrix"` + unheard,
-		"a:\n    sentences: [find (it]\n": unread + `3: Satz "find (it": ")" fehlt`,
-		"a:\n    sentence: x\n":           unread + ` Zeile 3: Ein Intent hat kein "sentence"`,
-		"a:\n    sentences: [find it]\n    answer: Here {it}.\n    end: x\n": unread + `2: Intent "a": end ist hang_up oder sleep, nicht "x"` +
-			"\n" + `own.yaml:2: Intent "a": {it} steht nicht in jedem seiner Sätze`,
+		"a:\n    sentences: [find the frobnicator]\n    answer: Here.\n  b:\n    sentences: [the frobnicatrix]\n    answer: There.\n": `own.yaml:3: the word "frobnicator"` +
+			unheard + "\n" + `own.yaml:6: the word "frobnicatrix"` + unheard,
+		"a:\n    sentences: [find (it]\n": unread + `3: sentence "find (it": a ")" is missing`,
+		"a:\n    sentence: x\n":           unread + ` line 3: an intent has no "sentence"`,
+		"a:\n    sentences: [find it]\n    answer: Here {it}.\n    end: x\n": unread + `2: intent "a": end is hang_up or sleep, not "x"` +
+			"\n" + `own.yaml:2: intent "a": {it} is not in every one of its sentences`,
 	} {
 		if err := os.WriteFile(own, []byte("intents:\n  "+text), 0o600); err != nil {
 			t.Fatal(err)
@@ -132,8 +90,8 @@ func TestSentencesInGerman(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s has no fault", text)
 		}
-		if got := german(t, err); got != want {
-			t.Errorf("a German owner reads\n%s\nwant\n%s", got, want)
+		if got := err.Error(); got != want {
+			t.Errorf("the owner reads\n%s\nwant\n%s", got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"fmt"
 	"net/http"
 	"path/filepath"
 
@@ -9,7 +10,6 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/web"
-	"perch/language"
 )
 
 // openPage makes the page, where there is to be one.
@@ -81,11 +81,11 @@ func (a *Appliance) pagePart() part {
 		shown := admin.Part{Name: "page", OK: a.Doors.noIngress == nil}
 		switch {
 		case !shown.OK:
-			return shown.Saying(language.Sayf("Home Assistant cannot show it: %w", a.Doors.noIngress))
+			return shown.Saying(fmt.Sprintf("Home Assistant cannot show it: %v", a.Doors.noIngress))
 		case !a.web.Bundled():
-			return shown.Saying(language.Sayf("this program was built without its page; make build bundles it"))
+			return shown.Saying("this program was built without its page; make build bundles it")
 		}
-		return shown.Saying(language.Sayf("is at %s/", a.Doors.own()))
+		return shown.Saying(fmt.Sprintf("is at %s/", a.Doors.own()))
 	})}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
-	"perch/language"
 	"perch/ota"
 	"perch/store"
 )
@@ -26,35 +25,23 @@ func (a *Appliance) machine() []admin.Part {
 // so it contains neither keys of records nor paths.
 func storePart(db *store.DB, data string) admin.Part {
 	readable, refused := db.Readable(), db.Refused()
-	note := readable
+	fault := readable
 	if readable == nil { // else that is the cause of it
-		note = db.Err()
+		fault = db.Err()
 	}
-	note = both(note, refused)
+	var notes []string
+	for _, err := range []error{fault, refused} {
+		if err != nil {
+			notes = append(notes, err.Error())
+		}
+	}
 	s := db.Salvaged()
 	if s != nil {
-		note = both(note, s.Brief())
+		notes = append(notes, s.Brief())
 	}
 	fine := readable == nil && refused == nil && s == nil
 	part := admin.Part{Name: "store", OK: fine, Vital: fine || readable != nil}
-	if note == nil {
-		return part
-	}
-	inside := func(value string) string {
-		return strings.ReplaceAll(value, filepath.Clean(data)+string(filepath.Separator), "")
-	}
-	return part.Saying(language.Sayf("%w", note).With(inside))
-}
-
-// both are two errors as one, or the one there is.
-func both(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return language.Sayf("%w; %w", a, b)
+	return part.Saying(strings.ReplaceAll(strings.Join(notes, "; "), filepath.Clean(data)+string(filepath.Separator), ""))
 }
 
 // conditions are those of all engines. A brain is vital where no brain works, as
@@ -69,9 +56,9 @@ func (e *engines) conditions() (all []admin.Part) {
 		part := admin.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
 		switch {
 		case cause != nil:
-			part = part.Saying(cause)
+			part = part.Saying(cause.Error())
 		case n.Limits() != nil:
-			part = part.Saying(n.Limits())
+			part = part.Saying(n.Limits().Error())
 		case n.note != nil:
 			part = part.Saying(n.note())
 		}
@@ -87,21 +74,21 @@ func (d *doors) condition(data string) admin.Part {
 	path := Socket(data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
 		part.OK = false
-		return part.Saying(language.Sayf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path))
+		return part.Saying(fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path))
 	}
-	return part.Saying(language.Sayf("listens on %s", strings.Join(d.Addresses(), ", ")))
+	return part.Saying(fmt.Sprintf("listens on %s", strings.Join(d.Addresses(), ", ")))
 }
 
 // rolloutsPart is whether any rollout of firmware has stopped itself, and whether the
 // file of any image is known to be damaged.
 func rolloutsPart(images []ota.Shown) admin.Part {
-	part := admin.Part{Name: "firmware", OK: true}.Saying(language.Sayf("%d images", len(images)))
+	part := admin.Part{Name: "firmware", OK: true}.Saying(fmt.Sprintf("%d images", len(images)))
 	for _, i := range images {
 		if i.Stopped != "" {
 			part.OK = false
 			part = part.Saying(
-				language.Sayf("the rollout of %s has stopped: %w; look at those robots, then set its rollout anew, or remove the image",
-					i.Version, i.WhyStopped()))
+				fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
+					i.Version, i.Stopped))
 		}
 		if i.Damaged != "" {
 			part.OK = false
@@ -120,10 +107,11 @@ func (d *doors) encryption() []admin.Part {
 	shown, _ := d.certificate.get(nil) // it has no error
 	err := config.Expiry(shown.Leaf, time.Now())
 	part := admin.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
-	if err == nil {
-		err = language.Sayf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly))
+	if err != nil {
+		return []admin.Part{part.Saying(err.Error())}
 	}
-	return []admin.Part{part.Saying(err)}
+	return []admin.Part{part.Saying(
+		fmt.Sprintf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly)))}
 }
 
 // wyomingPart is the Wyoming server, where there is one.
@@ -131,6 +119,6 @@ func (a *Appliance) wyomingPart() part {
 	if a.wyoming == nil {
 		return part{}
 	}
-	shown := admin.Part{Name: "wyoming", OK: true}.Saying(language.Sayf("serves %s", a.At))
+	shown := admin.Part{Name: "wyoming", OK: true}.Saying(fmt.Sprintf("serves %s", a.At))
 	return part{run: a.wyoming.Run, end: a.wyoming.Close, condition: only(func() admin.Part { return shown })}
 }

@@ -8,7 +8,6 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/relay"
-	"perch/language"
 	"perch/store"
 )
 
@@ -49,9 +48,9 @@ func checkRelay(r config.Relay) error {
 // relayParts are the conditions of the relays.
 func (a *Appliance) relayParts() (all []admin.Part) {
 	for _, r := range a.relays.List() {
-		part := admin.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note, Said: r.Said}
+		part := admin.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
 		if part.Note == "" {
-			part = part.Saying(language.Sayf("%s at %s", r.Title, r.URL))
+			part = part.Saying(fmt.Sprintf("%s at %s", r.Title, r.URL))
 		}
 		all = append(all, part)
 	}

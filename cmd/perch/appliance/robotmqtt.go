@@ -9,7 +9,6 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/robot"
 	"perch/gateway/robot/udp"
-	"perch/language"
 	"perch/ota"
 )
 
@@ -25,7 +24,7 @@ type robotMQTT struct {
 func (a *Appliance) openRobotMQTT() (served ota.MQTT) {
 	c := a.Config.Robots
 	m := &a.robotMQTT
-	m.shown = admin.Part{Name: "robots-mqtt", OK: true}.Saying(language.Sayf("turned off by robots.mqtt and robots.udp"))
+	m.shown = admin.Part{Name: "robots-mqtt", OK: true}.Saying("turned off by robots.mqtt and robots.udp")
 	if c.MQTT.Listen == "" && c.MQTT.TLS == "" || c.UDP == "" {
 		return ota.MQTT{}
 	}

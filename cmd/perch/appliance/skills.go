@@ -3,6 +3,7 @@ package appliance
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/event"
-	"perch/language"
 )
 
 // skills are what the characters know how to do, with the servers that they use.
@@ -80,7 +80,7 @@ func SkillFolder(c *config.Config, data string) string {
 func SkillTrust(c *config.Config, data string) (skill.Trust, error) {
 	trust, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)
 	if err != nil {
-		return trust, language.Sayf("skills: %w", err)
+		return trust, fmt.Errorf("skills: %w", err)
 	}
 	key, err := ReadKey(data)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"perch/language"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -29,7 +28,7 @@ func WhyMissing(data string, left []string, err error) error {
 	if !errors.Is(err, store.ErrMissing) {
 		return err
 	}
-	return language.Sayf("%s has %s, but %w", data, strings.Join(left, ", "), err)
+	return fmt.Errorf("%s has %s, but %w", data, strings.Join(left, ", "), err)
 }
 
 // Traces are what shows that an appliance has been here: its secrets and the

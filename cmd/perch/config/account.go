@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"perch/language"
 )
 
 // Account is a user of this machine, as its files see one.
@@ -90,7 +89,7 @@ func (a Account) reads(path string) error {
 	}
 	for _, dir := range hiddenDirectories {
 		if a.Name == serviceUser && strings.HasPrefix(path, dir+"/") {
-			return language.Sayf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
+			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
 				a.Name, dir, a.Name, ShellWord(path))
 		}
 	}
@@ -100,12 +99,12 @@ func (a Account) reads(path string) error {
 	}
 	for _, dir := range way {
 		if f, err := os.Stat(dir); err == nil && !a.May(f, dir, 1) {
-			return language.Sayf("the user %s cannot read %s, for it may not enter %s (%w); sudo chgrp %s %s && sudo chmod g+x %s",
+			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
 				a.Name, path, dir, ownerOf(f), a.Name, ShellWord(dir), ShellWord(dir))
 		}
 	}
 	if f, err := os.Stat(path); err == nil && !a.May(f, path, 4) {
-		return language.Sayf("the user %s cannot read %s (%w); sudo chgrp %s %s && sudo chmod g+r %s",
+		return fmt.Errorf("the user %s cannot read %s (%s); sudo chgrp %s %s && sudo chmod g+r %s",
 			a.Name, path, ownerOf(f), a.Name, ShellWord(path), ShellWord(path))
 	}
 	return nil
@@ -143,7 +142,7 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 }
 
 // ownerOf is a file's owner, group and mode in words.
-func ownerOf(f fs.FileInfo) *language.Said {
+func ownerOf(f fs.FileInfo) string {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
 		owner, group = strconv.Itoa(int(s.Uid)), strconv.Itoa(int(s.Gid))
@@ -154,7 +153,7 @@ func ownerOf(f fs.FileInfo) *language.Said {
 			group = g.Name
 		}
 	}
-	return language.Sayf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
+	return fmt.Sprintf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
 }
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`) })
@@ -175,7 +174,7 @@ func explainDenied(err error, by Account) error {
 		return err
 	}
 	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
-		return explainedError{language.Sayf(
+		return explainedError{fmt.Errorf(
 			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
 	if why := by.reads(of.Path); why != nil {
@@ -208,7 +207,7 @@ func (k *checker) serviceReads(c *Config) {
 	for _, f := range s.named {
 		if err := k.Service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
-				err = language.Sayf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
+				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
 			}
 			k.fault(f.key, err)
 		}

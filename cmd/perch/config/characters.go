@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -11,7 +12,6 @@ import (
 	"perch/agent"
 	"perch/agent/manifest"
 	"perch/device"
-	"perch/language"
 )
 
 // Character is a character that the file names, by its manifest.
@@ -26,13 +26,13 @@ func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
 // CheckCharacter checks the id of a character.
 func CheckCharacter(id string) error {
 	if !PersonaName().MatchString(id) {
-		return language.Sayf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
+		return fmt.Errorf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
 	}
 	if id == agent.DefaultCharacter || id == "perch" {
-		return language.Sayf("%q is the household's own character; choose another", id)
+		return fmt.Errorf("%q is the household's own character; choose another", id)
 	}
 	if id == "me" {
-		return language.Sayf(`"me" is the character of whoever asks; choose another`)
+		return errors.New(`"me" is the character of whoever asks; choose another`)
 	}
 	return nil
 }
@@ -44,13 +44,13 @@ func (k *checker) characters(c *Config) {
 		at := fmt.Sprintf("characters.%d", i)
 		err := CheckCharacter(one.Name)
 		if err == nil && seen[one.Name] {
-			err = language.Sayf("%s stands here twice", one.Name)
+			err = fmt.Errorf("%s stands here twice", one.Name)
 		}
 		k.failed(at+".name", err)
 		seen[one.Name] = true
 		if one.Remote() {
 			if !strings.HasPrefix(one.Manifest, "https://") {
-				k.fault(at+".manifest", language.Sayf("an address of a manifest begins with https://; a file of this machine is better yet"))
+				k.fault(at+".manifest", errors.New("an address of a manifest begins with https://; a file of this machine is better yet"))
 			}
 			continue
 		}

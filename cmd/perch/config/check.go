@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"perch/language"
 )
 
 // check finds invalid values. It reads files
@@ -26,12 +25,12 @@ func (k *checker) check(c *Config) error {
 	k.oneOf("mood", c.Mood, "on", "off")
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
-		k.fault("robots.framing", language.Sayf("the binary framings are 1, 2 and 3, not %d", c.Robots.Framing))
+		k.fault("robots.framing", fmt.Errorf("the binary framings are 1, 2 and 3, not %d", c.Robots.Framing))
 	}
 	k.robots(c)
 	k.between("robots.keep_turns", c.Robots.KeepTurns, 0, 10000)
 	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
-		k.fault("speech.silence", language.Sayf("an utterance ends after 200ms to 3s of silence, not %s", s))
+		k.fault("speech.silence", fmt.Errorf("an utterance ends after 200ms to 3s of silence, not %s", s))
 	}
 	if c.Wyoming.Listen != "" {
 		k.listen("wyoming.listen", c.Wyoming.Listen)
@@ -54,7 +53,7 @@ func (k *checker) check(c *Config) error {
 	if c.Web.IngressListen != "" {
 		k.listen("web.ingress_listen", c.Web.IngressListen)
 		if len(c.Web.Ingress) == 0 {
-			k.fault("web.ingress_listen", language.Sayf("nobody may come there while web.ingress is empty; it is to have the proxy's address"))
+			k.fault("web.ingress_listen", errors.New("nobody may come there while web.ingress is empty; it is to have the proxy's address"))
 		}
 	}
 	_, err = c.Firmware.Signer()
@@ -78,7 +77,7 @@ func (k *checker) fault(path string, why error) {
 func (k *checker) oneOf(path, value string, allowed ...string) {
 	k.chosen(path, allowed)
 	if !slices.Contains(allowed, value) {
-		k.fault(path, language.Sayf("it is one of %s, not %q", strings.Join(allowed, ", "), value))
+		k.fault(path, fmt.Errorf("it is one of %s, not %q", strings.Join(allowed, ", "), value))
 	}
 }
 
@@ -92,13 +91,13 @@ func (k *checker) chosen(path string, among []string) {
 
 func (k *checker) between(path string, n, least, most int) {
 	if n < least || n > most {
-		k.fault(path, language.Sayf("it is %d to %d, not %d", least, most, n))
+		k.fault(path, fmt.Errorf("it is %d to %d, not %d", least, most, n))
 	}
 }
 
 func (k *checker) addresses(c *Config) {
 	if len(c.Listen) == 0 {
-		k.fault("listen", language.Sayf("at least one address is needed, or no robot can come"))
+		k.fault("listen", errors.New("at least one address is needed, or no robot can come"))
 	}
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("listen.%d", i), a)
@@ -118,7 +117,7 @@ func (k *checker) addresses(c *Config) {
 		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i),
-				language.Sayf("it is no origin such as https://panel.example: a scheme, a name and perhaps a port"))
+				errors.New("it is no origin such as https://panel.example: a scheme, a name and perhaps a port"))
 		}
 	}
 }
@@ -127,7 +126,7 @@ func (k *checker) addresses(c *Config) {
 func (k *checker) loopback(path, address string) {
 	_, err := splitAddress(address)
 	if err == nil && !Loopback(address) {
-		err = language.Sayf("%q is served without a key and so must be a loopback address", address)
+		err = fmt.Errorf("%q is served without a key and so must be a loopback address", address)
 	}
 	k.failed(path, err)
 }
@@ -152,10 +151,10 @@ func (k *checker) listen(path, a string) {
 func splitAddress(a string) (host string, err error) {
 	host, port, err := net.SplitHostPort(a)
 	if err != nil {
-		return "", language.Sayf("%q is no address such as :8003 or 192.168.1.5:8003", a)
+		return "", fmt.Errorf("%q is no address such as :8003 or 192.168.1.5:8003", a)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", language.Sayf("%q has no port from 0 to 65535", a)
+		return "", fmt.Errorf("%q has no port from 0 to 65535", a)
 	}
 	return host, nil
 }
@@ -166,7 +165,7 @@ func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
 		// what it holds may be a password
-		return language.Sayf("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
+		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
 	}
 	return nil
 }
@@ -175,13 +174,13 @@ var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[
 
 func (k *checker) identity(c *Config) {
 	if !label().MatchString(c.Name) {
-		k.fault("name", language.Sayf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
+		k.fault("name", fmt.Errorf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
 	}
 	if _, err := c.Zone(); err != nil {
-		k.fault("timezone", language.Sayf("%q is no time zone such as Europe/Berlin", c.Timezone))
+		k.fault("timezone", fmt.Errorf("%q is no time zone such as Europe/Berlin", c.Timezone))
 	}
 	if n := len(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
-		k.fault("persona.name", language.Sayf("a name has 1 to 60 characters"))
+		k.fault("persona.name", errors.New("a name has 1 to 60 characters"))
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 	"perch/agent"
 	"perch/agent/skill"
 	"perch/device"
-	"perch/language"
 	"perch/perception"
 )
 
@@ -223,15 +222,15 @@ func (s Source) Recheck(c *Config) error { return (&checker{Source: s}).check(c)
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, language.Sayf("read the configuration: %w", explainDenied(err, ourselves()))
+		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, ourselves()))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
 	if err != nil {
-		return nil, language.Sayf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	if len(text) > mostConfig {
-		return nil, language.Sayf("read the configuration: %s is larger than %d bytes", path, mostConfig)
+		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, mostConfig)
 	}
 	return text, nil
 }
@@ -266,7 +265,7 @@ func section(path string) string {
 // at is a fault of a key, in its place: file and line, a variable, or the defaults.
 func (k *checker) at(path string, why error) Fault {
 	if name, ok := k.env[path]; ok {
-		return fault(language.Sayf("%s: %w", name, why))
+		return fault(fmt.Errorf("%s: %w", name, why))
 	}
 	f := fault(why)
 	f.Key = path
@@ -357,23 +356,23 @@ func (k *checker) syntax(text string) Fault {
 	f.Key = k.keyAt(line, "")
 	if m := unknownField().FindStringSubmatch(what); m != nil {
 		f.Key = k.keyAt(line, m[1])
-		return f.says(language.Sayf("there is no such key"))
+		return f.says(errors.New("there is no such key"))
 	}
 	if m := unknownBelow().FindStringSubmatch(what); m != nil {
-		return f.says(language.Sayf("there is no key %s here; there are %s", m[1], m[2]))
+		return f.says(fmt.Errorf("there is no key %s here; there are %s", m[1], m[2]))
 	}
 	m := wrongType().FindStringSubmatch(what)
 	switch {
 	case m == nil:
 		return f
 	case m[2] == "time.Duration":
-		return f.says(language.Sayf("%q is no duration such as 60s, 5m or 24h", m[1]))
+		return f.says(fmt.Errorf("%q is no duration such as 60s, 5m or 24h", m[1]))
 	case m[2] == "Languages":
-		return f.says(language.Sayf("language is one such as de, or a list such as [en, de]"))
+		return f.says(errors.New("language is one such as de, or a list such as [en, de]"))
 	case m[1] != "" && quotable().MatchString(m[2]):
-		return f.says(language.Sayf("`%s` is not what belongs here", m[1]))
+		return f.says(fmt.Errorf("`%s` is not what belongs here", m[1]))
 	}
-	return f.says(language.Sayf("this is not what belongs here"))
+	return f.says(errors.New("this is not what belongs here"))
 }
 
 // keyAt is the longest key path on a line that ends in name.

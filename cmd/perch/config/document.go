@@ -1,13 +1,13 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // document is a configuration's text, and where in it its values are. A change
@@ -27,7 +27,7 @@ type document struct {
 // every other, which takes minutes for a megabyte of them.
 const mostNodes = 20_000
 
-var errTooMany = language.Sayf("it has more than %d entries", mostNodes)
+var errTooMany = fmt.Errorf("it has more than %d entries", mostNodes)
 
 // parse reads the form of a text, and nothing of what it means.
 func parse(text string) (*document, error) {
@@ -225,7 +225,7 @@ type found struct {
 	rest   []string   // what of the path is not there
 }
 
-var errAlias = language.Sayf("an alias (*name) stands there; edit the text")
+var errAlias = errors.New("an alias (*name) stands there; edit the text")
 
 // find follows a path as far as it leads.
 func (d *document) find(path []string) (found, error) {
@@ -246,7 +246,7 @@ func (d *document) find(path []string) (found, error) {
 		case yaml.SequenceNode:
 			i, err := strconv.Atoi(f.rest[0])
 			if err != nil || i < 0 || i > len(n.Content) {
-				return f, language.Sayf("it is a list of %d, and has no place %s", len(n.Content), f.rest[0])
+				return f, fmt.Errorf("it is a list of %d, and has no place %s", len(n.Content), f.rest[0])
 			}
 			if i == len(n.Content) {
 				return f, nil

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/language"
 )
 
 // Web is the page, and the proxies that let in owners only.
@@ -26,7 +26,7 @@ func (w Web) Proxies() (all []netip.Addr, err error) {
 	for i, text := range w.Ingress {
 		at, e := netip.ParseAddr(text)
 		if e != nil || at.IsUnspecified() || at.IsMulticast() {
-			err = errors.Join(err, language.Sayf("proxy %d: %q is no address of a machine, such as 172.30.32.2", i+1, text))
+			err = errors.Join(err, fmt.Errorf("proxy %d: %q is no address of a machine, such as 172.30.32.2", i+1, text))
 		}
 		all = append(all, at.Unmap())
 	}
@@ -57,7 +57,7 @@ func (c *Config) DrivenRobots() (all []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)
 		if e != nil {
-			err = errors.Join(err, language.Sayf("robot %d: %w", i+1, e))
+			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
 		}
 		all = append(all, id)
 	}
@@ -75,7 +75,7 @@ func (k *checker) skins(c *Config) {
 	case err != nil:
 		k.fault("skins.vocabularies", err)
 	case !words.Knows(s.Vocabulary):
-		k.fault("skins.vocabulary", language.Sayf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
+		k.fault("skins.vocabulary", fmt.Errorf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
 	}
 	_, err = c.DrivenRobots()
 	k.each("skins.hooks.robots", err)
@@ -87,7 +87,7 @@ func (k *checker) skins(c *Config) {
 	}
 	k.listen("skins.openclaw", s.OpenClaw)
 	if key, err := Secret("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
-		k.fault("skins.openclaw", language.Sayf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
+		k.fault("skins.openclaw", fmt.Errorf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
 	}
 }
 
@@ -110,7 +110,7 @@ func (k *checker) bridge(b Bridge) {
 	k.key("bridge", b.Key, b.KeyFile)
 	for path, d := range map[string]Duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
 		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
-			k.fault(path, language.Sayf("a tool may take 1s to 5m, not %s", t))
+			k.fault(path, fmt.Errorf("a tool may take 1s to 5m, not %s", t))
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (k *checker) key(path, value, file string) {
 	case err != nil:
 		k.failed(path, err)
 	case key != "" && len(key) < leastKey:
-		k.fault(path+".key", language.Sayf("it has %d characters; a key has %d or more", len(key), leastKey))
+		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", len(key), leastKey))
 	}
 }
 
@@ -160,7 +160,7 @@ func (k *checker) mqtt(c *Config) {
 	m := c.MQTT
 	k.listen("mqtt.listen", m.Listen)
 	if m.Broker == SupervisorBroker && !isApp(k.Environ) {
-		k.fault("mqtt.broker", language.Sayf("there is no Supervisor here, for Home Assistant has not started this program as its app; "+
+		k.fault("mqtt.broker", errors.New("there is no Supervisor here, for Home Assistant has not started this program as its app; "+
 			"it is embedded, none or the address of a broker"))
 		return
 	}
@@ -179,7 +179,7 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 	}
 	if m.CA != "" {
 		if ca, err = os.ReadFile(m.CA); err != nil {
-			return "", nil, language.Sayf("read ca: %w", err)
+			return "", nil, fmt.Errorf("read ca: %w", err)
 		}
 	}
 	return password, ca, nil
@@ -197,7 +197,7 @@ func (f Firmware) Signer() (ed25519.PublicKey, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(f.PublicKey))
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, language.Sayf("it is no ed25519 public key: 32 bytes in base64")
+		return nil, errors.New("it is no ed25519 public key: 32 bytes in base64")
 	}
 	return key, nil
 }

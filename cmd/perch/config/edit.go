@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,8 +12,6 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // mostEntries bounds a list or a mapping that is set as a whole.
@@ -20,7 +19,7 @@ const mostEntries = 200
 
 // ErrEdit is wrapped where a text has a form in which a key cannot be changed for
 // its owner.
-var ErrEdit = language.Sayf("this cannot be changed here; edit the text")
+var ErrEdit = errors.New("this cannot be changed here; edit the text")
 
 // edit returns a text with a value at a key's path, and without the key where the
 // value is nil. Where the key is there, its line alone changes. The result is
@@ -44,7 +43,7 @@ func edit(text string, path []string, value any) (string, error) {
 	}
 	after, err := meaning(changed)
 	if err != nil {
-		return "", language.Sayf("%w: %w", ErrEdit, err)
+		return "", fmt.Errorf("%w: %w", ErrEdit, err)
 	}
 	if value != nil {
 		if value, err = reread(value); err != nil {
@@ -79,7 +78,7 @@ func with(tree any, path []string, value any) (any, error) {
 	if list, is := tree.([]any); is {
 		i, err := strconv.Atoi(path[0])
 		if err != nil || i < 0 || i > len(list) || i == len(list) && value == nil {
-			return nil, language.Sayf("there is no place %s in the list", path[0])
+			return nil, fmt.Errorf("there is no place %s in the list", path[0])
 		}
 		list = slices.Clone(list)
 		if value == nil && len(path) == 1 {
@@ -93,7 +92,7 @@ func with(tree any, path []string, value any) (any, error) {
 	}
 	all, is := tree.(map[string]any)
 	if !is && tree != nil {
-		return nil, language.Sayf("%w: %s is in no section", ErrEdit, path[0])
+		return nil, fmt.Errorf("%w: %s is in no section", ErrEdit, path[0])
 	}
 	all = maps.Clone(all)
 	if all == nil {
@@ -146,7 +145,7 @@ func set(text string, path []string, value any) (string, error) {
 	list, isList := value.([]any)
 	section, isSection := value.(map[string]any)
 	if len(list) > mostEntries || len(section) > mostEntries {
-		return "", language.Sayf("it has more than %d entries; edit the text", mostEntries)
+		return "", fmt.Errorf("it has more than %d entries; edit the text", mostEntries)
 	}
 	was, err := decoded(f.value)
 	if err != nil {
@@ -276,7 +275,7 @@ func (d *document) insert(f found, value any) (string, error) {
 		}
 		return d.insertLines(end, lines(f.key.Column+1, f.rest, value, false)), nil
 	}
-	return "", language.Sayf("%w: what is there is no section", ErrEdit)
+	return "", fmt.Errorf("%w: what is there is no section", ErrEdit)
 }
 
 // insertLines writes lines after the line of a byte.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"perch/language"
 	"perch/packaging"
 )
 
@@ -37,8 +37,7 @@ type Shown struct {
 	Text     string         `json:"text"`
 	Digest   string         `json:"digest"`
 	Writable bool           `json:"writable"`
-	Why      string         `json:"why,omitempty"`  // it cannot be written, or what there is to know of it
-	Said     *language.Said `json:"said,omitempty"` // why, as other languages have it
+	Why      string         `json:"why,omitempty"` // it cannot be written, or what there is to know of it
 	Keys     []Key          `json:"keys"`
 	Faults   []Fault        `json:"faults"`
 	Warnings []ShownWarning `json:"warnings"`
@@ -48,9 +47,8 @@ type Shown struct {
 
 // ShownWarning is a Warning.
 type ShownWarning struct {
-	Part string         `json:"part"`
-	What string         `json:"what"`
-	Said *language.Said `json:"said,omitempty"` // what, as other languages have it
+	Part string `json:"part"`
+	What string `json:"what"`
 }
 
 // Change is what an owner sends: the whole text, or values by their keys, of
@@ -70,13 +68,13 @@ type Checked struct {
 }
 
 // ErrChanged is the error of a change to a file that was changed since it was read.
-var ErrChanged = language.Sayf("the configuration was changed since; read it again, then change it")
+var ErrChanged = errors.New("the configuration was changed since; read it again, then change it")
 
 // ErrReadOnly is wrapped where the file cannot be changed.
-var ErrReadOnly = language.Sayf("the configuration cannot be changed here")
+var ErrReadOnly = errors.New("the configuration cannot be changed here")
 
 // ErrChange is wrapped where a change is none.
-var ErrChange = language.Sayf("this is no change of a configuration")
+var ErrChange = errors.New("this is no change of a configuration")
 
 // Start notes with what this process was started.
 func (e *Editor) Start() {
@@ -140,15 +138,15 @@ func (e *Editor) Show() (Shown, error) {
 	if err != nil {
 		s.Writable, why = false, err
 	} else if e.File == "" {
-		why = language.Sayf("Perch runs without a configuration file, by its defaults; the first change makes %s", s.File)
+		why = fmt.Errorf("Perch runs without a configuration file, by its defaults; the first change makes %s", s.File)
 	}
 	if s.Text, err = masked(text); err != nil && why != nil {
-		why = language.Sayf("%w; %w", why, err)
+		why = fmt.Errorf("%w; %w", why, err)
 	} else if err != nil {
 		why = err
 	}
 	if why != nil {
-		s.Why, s.Said = why.Error(), language.SaidBy(why)
+		s.Why = why.Error()
 	}
 	return s, nil
 }
@@ -199,22 +197,22 @@ func (e *Editor) Check(change Change) (Checked, error) {
 
 func (e *Editor) check(before string, change Change) (Checked, error) {
 	if (change.Text == nil) == (change.Set == nil) {
-		return Checked{}, language.Sayf("%w: either text or set is needed", ErrChange)
+		return Checked{}, fmt.Errorf("%w: either text or set is needed", ErrChange)
 	}
 	if change.Text != nil && len(*change.Text) > mostConfig {
-		return Checked{}, language.Sayf("%w: the text is larger than %d bytes", ErrChange, mostConfig)
+		return Checked{}, fmt.Errorf("%w: the text is larger than %d bytes", ErrChange, mostConfig)
 	}
 	after, faults := "", []Fault{}
 	if change.Text != nil {
 		if after = *change.Text; hidden(before) != nil { // it was not sent what it would replace
-			return Checked{}, language.Sayf("%w: %w", ErrReadOnly, ErrHidden)
+			return Checked{}, fmt.Errorf("%w: %w", ErrReadOnly, ErrHidden)
 		}
 	} else {
 		after, faults = e.set(before, change.Set)
 	}
 	after, lost := restored(after, before)
 	if faults = append(faults, lost...); len(after) > mostConfig {
-		faults = append(faults, fault(language.Sayf("the text is larger than %d bytes", mostConfig)))
+		faults = append(faults, fault(fmt.Errorf("the text is larger than %d bytes", mostConfig)))
 	}
 	k, c, wrong := e.judge(after)
 	checked := Checked{Faults: append(k.hidden.faults(faults), wrong...), Warnings: e.warnings(&c, k.hidden), real: after}
@@ -227,7 +225,7 @@ func (e *Editor) check(before string, change Change) (Checked, error) {
 func (e *Editor) set(text string, values map[string]any) (string, []Fault) {
 	faults := []Fault{}
 	if len(values) > mostEntries {
-		return text, []Fault{fault(language.Sayf("more than %d keys are changed at once; edit the text", mostEntries))}
+		return text, []Fault{fault(fmt.Errorf("more than %d keys are changed at once; edit the text", mostEntries))}
 	}
 	k, c, _ := e.judge(text)
 	now := map[string]Key{}
@@ -246,7 +244,7 @@ func (e *Editor) set(text string, values map[string]any) (string, []Fault) {
 		case value == nil && was.Given == givenDefault, known && was.Type != "secret" && inline(value, nil) == inline(was.Value, nil):
 			continue // it is so already
 		case was.By != "":
-			faults = append(faults, Fault{Key: key}.says(language.Sayf("%s sets it, and comes before this file; change it there", was.By)))
+			faults = append(faults, Fault{Key: key}.says(fmt.Errorf("%s sets it, and comes before this file; change it there", was.By)))
 			continue
 		}
 		if list, is := strings.CutSuffix(key, ".kind"); is && value != nil && isEngine(path) { // another engine has nothing of this one's
@@ -364,7 +362,7 @@ func (e *Editor) Write(change Change) (string, []Fault, error) {
 		err = at.writable()
 	}
 	if err != nil {
-		return "", nil, language.Sayf("%w: %w", ErrReadOnly, err)
+		return "", nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	checked, err := e.check(text, change)
 	if err != nil || len(checked.Faults) > 0 {
@@ -374,7 +372,7 @@ func (e *Editor) Write(change Change) (string, []Fault, error) {
 		return digest(text), nil, nil
 	}
 	if err := at.replace(text, checked.real); err != nil {
-		return "", nil, language.Sayf("write the configuration: %w", err)
+		return "", nil, fmt.Errorf("write the configuration: %w", err)
 	}
 	if e.File == "" { // it is read from now on
 		e.File = e.path()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -8,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"perch/language"
 )
 
 // Engines that run elsewhere have a url, and where they want one a key: as it
@@ -136,13 +135,13 @@ func (k *checker) engine(c *Config, list string, place int, kind string, part an
 	own, known := all[kind]
 	k.chosen(at+".kind", slices.Sorted(maps.Keys(all)))
 	if !known {
-		k.fault(at+".kind", language.Sayf("it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind))
+		k.fault(at+".kind", fmt.Errorf("it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind))
 		return
 	}
 	for _, key := range k.under(at) {
 		if key != "kind" && !slices.Contains(strings.Fields(own), key) {
 			k.fault(at+"."+key,
-				language.Sayf("%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", ")))
+				fmt.Errorf("%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", ")))
 		}
 	}
 	k.failed(at, k.Check(c, part))
@@ -162,13 +161,13 @@ func (k *checker) under(path string) []string {
 
 func (k *checker) engines(c *Config) {
 	if len(c.Speech.Recognizers) == 0 {
-		k.fault("speech.recognizers", language.Sayf("at least one is needed"))
+		k.fault("speech.recognizers", errors.New("at least one is needed"))
 	}
 	for i, r := range c.Speech.Recognizers {
 		k.engine(c, "speech.recognizers", i, r.Kind, r)
 	}
 	if len(c.Speech.Synthesizers) == 0 {
-		k.fault("speech.synthesizers", language.Sayf("at least one is needed"))
+		k.fault("speech.synthesizers", errors.New("at least one is needed"))
 	}
 	for i, s := range c.Synthesizers() {
 		k.engine(c, "speech.synthesizers", i, s.Kind, s)
@@ -183,7 +182,7 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 func (k *checker) brains(c *Config) {
 	if len(c.Brains) == 0 {
-		k.fault("brains", language.Sayf("at least one is needed"))
+		k.fault("brains", errors.New("at least one is needed"))
 	}
 	k.household(c)
 	for i, b := range c.Brains {
@@ -201,14 +200,14 @@ func Secret(key, value, file string) (string, error) {
 		return value, nil
 	}
 	if value != "" {
-		return "", language.Sayf("%s and %s_file are two places for one %s", key, key, key)
+		return "", fmt.Errorf("%s and %s_file are two places for one %s", key, key, key)
 	}
 	text, err := os.ReadFile(credential(file, os.Getenv("CREDENTIALS_DIRECTORY")))
 	if err != nil {
-		return "", language.Sayf("read %s_file: %w", key, err)
+		return "", fmt.Errorf("read %s_file: %w", key, err)
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
-		return "", language.Sayf("%s_file is empty: %s", key, file)
+		return "", fmt.Errorf("%s_file is empty: %s", key, file)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"encoding"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,8 +12,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // Variables of the commands that talk to a running appliance, not of the
@@ -48,7 +48,7 @@ func (k *checker) environment(c *Config) {
 		}
 		s := setter{value: value}
 		if err := s.set(reflect.ValueOf(c).Elem(), rest); err != nil {
-			k.found = append(k.found, fault(language.Sayf("%s: %w", name, err)))
+			k.found = append(k.found, fault(fmt.Errorf("%s: %w", name, err)))
 			continue
 		}
 		k.env[strings.Join(s.path, ".")] = name
@@ -77,10 +77,10 @@ func (s *setter) set(v reflect.Value, rest string) error {
 		number, rest, _ := strings.Cut(rest, "_")
 		i, err := strconv.Atoi(number)
 		if err != nil {
-			return language.Sayf("%s is a list; put a place in it after its name, from 0", strings.Join(s.path, "."))
+			return fmt.Errorf("%s is a list; put a place in it after its name, from 0", strings.Join(s.path, "."))
 		}
 		if i < 0 || i > v.Len() {
-			return language.Sayf("%s has no place %d; the next free one is %d", strings.Join(s.path, "."), i, v.Len())
+			return fmt.Errorf("%s has no place %d; the next free one is %d", strings.Join(s.path, "."), i, v.Len())
 		}
 		if i == v.Len() {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
@@ -91,7 +91,7 @@ func (s *setter) set(v reflect.Value, rest string) error {
 		}
 		return s.set(v.Index(i), rest)
 	}
-	return language.Sayf("there is no such key")
+	return errors.New("there is no such key")
 }
 
 // longestKey is the field of a struct whose key rest begins with.
@@ -109,21 +109,21 @@ func longestKey(v reflect.Value, rest string) (field int, after string, ok bool)
 func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 
 // form is how a value of a type is written.
-func form(t reflect.Type) *language.Said {
+func form(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
-		return language.Sayf("true or false")
+		return "true or false"
 	case reflect.Slice:
-		return language.Sayf("a list such as [a, b]")
+		return "a list such as [a, b]"
 	case reflect.Map:
-		return language.Sayf("{NAME: value}")
+		return "{NAME: value}"
 	case reflect.Pointer:
 		return form(t.Elem())
 	}
 	if t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]() {
-		return language.Sayf("a duration such as 60s, 5m or 24h")
+		return "a duration such as 60s, 5m or 24h"
 	}
-	return language.Sayf("a number")
+	return "a number"
 }
 
 // leaf gives a key its value: a text as it is, anything else as YAML reads it.
@@ -136,11 +136,11 @@ func (s *setter) leaf(v reflect.Value) error {
 		v.SetString(s.value)
 		return nil
 	case v.Kind() == reflect.Struct:
-		return language.Sayf("there is no such key; %s holds others", strings.Join(s.path, "."))
+		return fmt.Errorf("there is no such key; %s holds others", strings.Join(s.path, "."))
 	}
 	fresh := reflect.New(v.Type())
 	if err := yaml.Unmarshal([]byte(s.value), fresh.Interface()); err != nil {
-		return language.Sayf("what it is set to is not what belongs there: %w", form(v.Type())) // it may be a secret
+		return fmt.Errorf("what it is set to is not what belongs there: %s", form(v.Type())) // it may be a secret
 	}
 	v.Set(fresh.Elem())
 	return nil

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 
 	"perch/language"
@@ -8,11 +9,10 @@ import (
 
 // Fault is one fault of a configuration, by its place.
 type Fault struct {
-	Line    int            `json:"line,omitempty"` // in the text; 0 is that of no line
-	Key     string         `json:"key,omitempty"`
-	Message string         `json:"message"`
-	Said    *language.Said `json:"said,omitempty"` // Message, as other languages have it
-	file    string         // in which Line is
+	Line    int    `json:"line,omitempty"` // in the text; 0 is that of no line
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+	file    string // in which Line is
 }
 
 // fault is one of no place.
@@ -20,7 +20,7 @@ func fault(why error) Fault { return Fault{}.says(why) }
 
 // says is the fault with another message.
 func (f Fault) says(why error) Fault {
-	f.Message, f.Said = why.Error(), language.SaidBy(why)
+	f.Message = why.Error()
 	return f
 }
 
@@ -31,26 +31,20 @@ func (k *checker) ofFile(line int, why error) Fault {
 	return f
 }
 
-// InPlace is the fault with its place.
-func (f Fault) InPlace() *language.Said {
-	text := language.Sayf("%s", f.Message)
-	if f.Said != nil {
-		text = f.Said
-	}
+// String returns the fault with its place.
+func (f Fault) String() string {
+	text := f.Message
 	if f.Key != "" {
-		text = language.Sayf("%s: %w", f.Key, text)
+		text = f.Key + ": " + text
 	}
 	switch {
 	case f.Line > 0:
-		return language.Sayf("%s:%d: %w", f.file, f.Line, text)
+		return fmt.Sprintf("%s:%d: %s", f.file, f.Line, text)
 	case f.file != "":
-		return language.Sayf("%s: %w", f.file, text)
+		return f.file + ": " + text
 	}
 	return text
 }
-
-// String is the same in English.
-func (f Fault) String() string { return f.InPlace().Error() }
 
 // mostFaults bounds those that are shown of one text.
 const mostFaults = 200

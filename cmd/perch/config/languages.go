@@ -46,14 +46,14 @@ const mostLanguages = 8
 func (k *checker) household(c *Config) {
 	all := c.Language.List()
 	if len(all) > mostLanguages {
-		k.fault("language", language.Sayf("%d languages are more than %d", len(all), mostLanguages))
+		k.fault("language", fmt.Errorf("%d languages are more than %d", len(all), mostLanguages))
 	}
 	for i, tag := range all {
 		switch {
 		case !languageTag().MatchString(tag):
-			k.fault("language", language.Sayf("%q is no language such as en or de-AT", tag))
+			k.fault("language", fmt.Errorf("%q is no language such as en or de-AT", tag))
 		case slices.Contains(all[:i], tag):
-			k.fault("language", language.Sayf("%s is there twice", tag))
+			k.fault("language", fmt.Errorf("%s is there twice", tag))
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (c *Config) Hears(tag string) bool {
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
 		for _, what := range c.lacks(l) {
-			all = append(all, warning("language", what))
+			all = append(all, Warning{"language", what})
 		}
 	}
 	return all
@@ -138,7 +138,7 @@ func (c *Config) unknownLanguages() (all []Warning) {
 
 // Lacks says what is missing for languages that robots are set to, a sentence each with
 // its cure. Of those that the configuration names, Warnings tells.
-func (c *Config) Lacks(tags ...string) (all []*language.Said) {
+func (c *Config) Lacks(tags ...string) (all []string) {
 	for _, l := range bases(tags) {
 		if what := c.lacks(l); len(what) > 0 && !slices.Contains(c.spoken(), l) {
 			all = append(all, what...)
@@ -148,35 +148,35 @@ func (c *Config) Lacks(tags ...string) (all []*language.Said) {
 }
 
 // lacks is what is missing for one.
-func (c *Config) lacks(l string) (all []*language.Said) {
+func (c *Config) lacks(l string) (all []string) {
 	if _, words := language.Match(l); !words {
 		all = append(all, c.wordless(l))
 	}
 	if !c.Hears(l) {
-		all = append(all, language.Sayf("no recognizer hears %q: sphinx knows English alone; "+
+		all = append(all, fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
 			"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l))
 	}
 	if slices.ContainsFunc(c.Speech.Synthesizers, func(s Synthesizer) bool { return s.speaks(l) }) {
 		return all
 	}
 	if l == "ja" {
-		return append(all, language.Sayf(
+		return append(all, fmt.Sprintf(
 			"no synthesizer speaks %q: espeak cannot read kanji; add {kind: openjtalk}, before espeak to speech.synthesizers", l))
 	}
-	return append(all, language.Sayf("no synthesizer speaks %q: openjtalk speaks Japanese alone; add {kind: espeak} to speech.synthesizers", l))
+	return append(all, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks Japanese alone; add {kind: espeak} to speech.synthesizers", l))
 }
 
 // wordless says what is English, and what brains do, with a language that Perch has no words for.
-func (c *Config) wordless(l string) *language.Said {
+func (c *Config) wordless(l string) string {
 	reflex := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" })
 	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" && b.Kind != "none" })
 	switch {
 	case reflex && others:
-		return language.Sayf("what Perch says by itself is English where people speak %q, and so are the sentences of the reflex brain; "+
+		return fmt.Sprintf("what Perch says by itself is English where people speak %q, and so are the sentences of the reflex brain; "+
 			"its other brains answer in it", l)
 	case reflex:
-		return language.Sayf("what Perch says by itself is English where people speak %q, and so are the sentences of the reflex brain; "+
+		return fmt.Sprintf("what Perch says by itself is English where people speak %q, and so are the sentences of the reflex brain; "+
 			"add a language model to brains, which answers in it: docs/how-to/ollama.md", l)
 	}
-	return language.Sayf("what Perch says by itself is English where people speak %q; its brain answers in it", l)
+	return fmt.Sprintf("what Perch says by itself is English where people speak %q; its brain answers in it", l)
 }

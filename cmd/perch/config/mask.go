@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -10,8 +11,6 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/language"
 )
 
 // Mask stands for a secret where a configuration is shown. Sent back, it stands
@@ -19,7 +18,7 @@ import (
 const Mask = "••••••"
 
 // ErrHidden is that of a text with a secret that cannot be hidden in it.
-var ErrHidden = language.Sayf("the text is not shown: it holds a secret over several lines, or in a form of its own; " +
+var ErrHidden = errors.New("the text is not shown: it holds a secret over several lines, or in a form of its own; " +
 	"write it in one line, or put it into a file (key_file, token_file, password_file)")
 
 var (
@@ -303,7 +302,7 @@ func restored(text, before string) (string, []Fault) {
 		start, end, ok := d.span(n)
 		if n.Value != Mask || !found || !ok {
 			faults = append(faults, Fault{Line: n.Line, Key: strings.Join(path, ".")}.says(
-				language.Sayf("it is hidden, and was not found in its place before; enter it anew")))
+				errors.New("it is hidden, and was not found in its place before; enter it anew")))
 			return
 		}
 		parts = append(parts, part{hiding{start, end}, raw})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"perch/device"
-	"perch/language"
 )
 
 // Relay is an avatar program that shows the agents.
@@ -25,14 +24,14 @@ func (k *checker) relays(c *Config) {
 		at := fmt.Sprintf("relays.%d", i)
 		k.failed(at, k.Check(c, r))
 		if r.Robot != "" && !named(r.Robot) {
-			k.fault(at+".robot", language.Sayf("%.40q is neither a MAC address nor a name", r.Robot))
+			k.fault(at+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
 		}
 		name := r.Name
 		if name == "" {
 			name = r.Kind
 		}
 		if seen[name] {
-			k.fault(at+".name", language.Sayf("two relays are called %q; give one of them another name", name))
+			k.fault(at+".name", fmt.Errorf("two relays are called %q; give one of them another name", name))
 		}
 		seen[name] = true
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -13,7 +14,6 @@ import (
 	"perch/agent"
 	"perch/agent/reflex"
 	"perch/device"
-	"perch/language"
 	"perch/voice"
 )
 
@@ -66,13 +66,13 @@ func (k *checker) transports(c *Config) {
 		}
 	}
 	if _, port, err := net.SplitHostPort(m.TLS); err == nil && port != "8883" && port != "0" {
-		k.fault("robots.mqtt.tls", language.Sayf("robots use TLS on port 8883 only, not on %s", port))
+		k.fault("robots.mqtt.tls", fmt.Errorf("robots use TLS on port 8883 only, not on %s", port))
 	}
 	switch {
 	case byMQTT && m.Listen == "" && m.TLS == "":
-		k.fault("robots.mqtt.listen", language.Sayf("robots are to use MQTT, and there is no address for it; the usual one is :1884"))
+		k.fault("robots.mqtt.listen", errors.New("robots are to use MQTT, and there is no address for it; the usual one is :1884"))
 	case byMQTT && c.Robots.UDP == "":
-		k.fault("robots.udp", language.Sayf("robots are to use MQTT, and there is no address for their sound; the usual one is :8003"))
+		k.fault("robots.udp", errors.New("robots are to use MQTT, and there is no address for their sound; the usual one is :8003"))
 	}
 }
 
@@ -87,16 +87,16 @@ func (k *checker) robots(c *Config) {
 		case err != nil:
 			k.fault(at+".robot", err)
 		case ids[id]:
-			k.fault(at+".robot", language.Sayf("%s stands here twice", id))
+			k.fault(at+".robot", fmt.Errorf("%s stands here twice", id))
 		}
 		ids[id] = true
 		if r.Name != "" {
 			name, err := device.CheckName(r.Name)
 			if holder, taken := names[strings.ToLower(name)]; err == nil && taken {
-				err = language.Sayf("%q is the name of %s already", name, holder)
+				err = fmt.Errorf("%q is the name of %s already", name, holder)
 			}
 			if err == nil && name != r.Name {
-				err = language.Sayf("a name has single spaces, and none around it: %q", name)
+				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
 			}
 			if err != nil {
 				k.fault(at+".name", err)
@@ -108,7 +108,7 @@ func (k *checker) robots(c *Config) {
 		}
 		switch {
 		case r.Persona != "" && r.Character != "":
-			k.fault(at+".character", language.Sayf("a robot has a persona or a character, not both"))
+			k.fault(at+".character", errors.New("a robot has a persona or a character, not both"))
 		case r.Character != "":
 			k.failed(at+".character", CheckCharacter(r.Character))
 		case r.Persona != "":
@@ -130,7 +130,7 @@ type UnfitSetting struct {
 func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
-		refuse("brain", language.Sayf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
+		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
 		first := c.Speech.Synthesizers[0]
@@ -140,7 +140,7 @@ func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
 		}
 	}
 	if s.Language != "" && !languageTag().MatchString(s.Language) {
-		refuse("language", language.Sayf("%q is no language such as en or de-AT", s.Language))
+		refuse("language", fmt.Errorf("%q is no language such as en or de-AT", s.Language))
 	}
 	return all
 }
@@ -163,7 +163,7 @@ func (c *Config) brainNames() (names []string) {
 // by its path. What a persona asks of a model is of the engine that all share.
 func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName().MatchString(path) {
-		return agent.Persona{}, language.Sayf("%q is no path of a file such as /etc/perch/cook.md", path)
+		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
 	}
 	return RobotPersona(path)
 }
@@ -172,7 +172,7 @@ func PersonaFile(path string) (agent.Persona, error) {
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
-		err = language.Sayf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
+		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
 	}
 	return p, err
 }
@@ -222,7 +222,7 @@ func Book(c *Config) (*reflex.Book, error) {
 func Books(c *Config) ([]*reflex.Book, error) {
 	books, err := reflex.LoadEach(ReflexLanguages(c), Sentences(c))
 	if err != nil {
-		return nil, language.Sayf("read the reflex brain's sentences: %w", err)
+		return nil, fmt.Errorf("read the reflex brain's sentences: %w", err)
 	}
 	return books, nil
 }

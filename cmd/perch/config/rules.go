@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/language"
 	"perch/perception"
 )
 
@@ -90,7 +90,7 @@ type headConfig struct {
 const headSpeed = 150
 
 // errOneAct is the error of an act with no key, or several.
-var errOneAct = language.Sayf("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
+var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
 // act is the thing to be done.
 func (a actConfig) act() (perception.Act, error) {
@@ -117,7 +117,7 @@ func (a actConfig) act() (perception.Act, error) {
 	}
 	if feel, ok := all[0].(perception.Feel); ok {
 		if _, known := EmotionNamed(feel.Emotion); !known {
-			return nil, language.Sayf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
+			return nil, fmt.Errorf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
 		}
 	}
 	return all[0], nil

@@ -33,9 +33,9 @@ func (k *checker) tls(c TLS, robots string) {
 	switch {
 	case len(c.Listen) == 0 && robots == "":
 	case c.Certificate == "":
-		k.fault("tls.certificate", language.Sayf("%s needs one: a file in PEM", by))
+		k.fault("tls.certificate", fmt.Errorf("%s needs one: a file in PEM", by))
 	case c.Key == "":
-		k.fault("tls.key", language.Sayf("tls.certificate needs its key: a file in PEM"))
+		k.fault("tls.key", errors.New("tls.certificate needs its key: a file in PEM"))
 	default:
 		if _, err := ReadCertificate(c); err != nil {
 			if k.Service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
@@ -58,18 +58,18 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	}
 	switch {
 	case !bytes.Contains(certificate, []byte("-----BEGIN CERTIFICATE-----")):
-		return nil, language.OfKey("tls.certificate", language.Sayf("%s holds no certificate in PEM", c.Certificate))
+		return nil, language.OfKey("tls.certificate", fmt.Errorf("%s holds no certificate in PEM", c.Certificate))
 	case bytes.Contains(key, []byte("ENCRYPTED")):
 		return nil, language.OfKey("tls.key",
-			language.Sayf("%s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key))
+			fmt.Errorf("%s is encrypted with a pass phrase; write it without: openssl pkey -in %s -out FILE", c.Key, c.Key))
 	case !bytes.Contains(key, []byte("PRIVATE KEY-----")):
-		return nil, language.OfKey("tls.key", language.Sayf("%s holds no private key in PEM", c.Key))
+		return nil, language.OfKey("tls.key", fmt.Errorf("%s holds no private key in PEM", c.Key))
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		// The library's words are of the two files' form, never of what they hold.
 		return nil, language.OfKey("tls.certificate",
-			language.Sayf("%s and %s cannot be used together: %s", c.Certificate, c.Key,
+			fmt.Errorf("%s and %s cannot be used together: %s", c.Certificate, c.Key,
 				strings.TrimPrefix(err.Error(), "tls: ")))
 	}
 	return &pair, nil
@@ -82,13 +82,13 @@ func readPEM(key, path string) ([]byte, error) {
 	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, language.OfKey(key, language.Sayf("there is no file %s", path))
+		return nil, language.OfKey(key, fmt.Errorf("there is no file %s", path))
 	case errors.Is(err, fs.ErrPermission):
 		return nil, language.OfKey(key, explainDenied(err, ourselves()))
 	case err != nil:
 		return nil, language.OfKey(key, err)
 	case len(text) > mostPEM:
-		return nil, language.OfKey(key, language.Sayf("%s is larger than %d bytes", path, mostPEM))
+		return nil, language.OfKey(key, fmt.Errorf("%s is larger than %d bytes", path, mostPEM))
 	}
 	return text, nil
 }
@@ -98,7 +98,7 @@ func readPEM(key, path string) ([]byte, error) {
 const mostSoon = 14 * 24 * time.Hour
 
 // ErrDates is wrapped by the error of a certificate that clients refuse.
-var ErrDates error = language.Sayf("the certificate is not valid")
+var ErrDates error = errors.New("the certificate is not valid")
 
 // Expiry is what is wrong with a certificate's dates, or soon will be; or nil.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
@@ -106,11 +106,11 @@ func Expiry(leaf *x509.Certificate, now time.Time) error {
 	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {
 	case now.After(leaf.NotAfter):
-		return language.Sayf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
+		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
 	case now.Before(leaf.NotBefore):
-		return language.Sayf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
+		return fmt.Errorf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
 	case now.Add(soon).After(leaf.NotAfter):
-		return language.Sayf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
+		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
 	}
 	return nil
 }

@@ -9,18 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"perch/language"
 )
 
 // Warning is what works and should be mended all the same, with its cure.
 type Warning struct {
 	Part, What string
-	Said       *language.Said // What, as other languages have it
-}
-
-func warning(part string, what error) Warning {
-	return Warning{part, what.Error(), language.SaidBy(what)}
 }
 
 // Warnings finds them: a language that no engine knows, a certificate that nears its
@@ -32,34 +25,33 @@ func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 		// One that cannot be read is a fault of its own.
 		if pair, err := ReadCertificate(c.TLS); err == nil {
 			if err := Expiry(pair.Leaf, now); err != nil {
-				all = append(all, warning("tls", err))
+				all = append(all, Warning{"tls", err.Error()})
 			}
 		}
 	}
 	s := c.secrets()
 	for _, path := range s.files() {
-		all = append(all, readable(path, language.Sayf("it holds a secret"))...)
+		all = append(all, readable(path, "it holds a secret")...)
 	}
 	if file != "" && s.written {
-		all = append(all, readable(file, language.Sayf("it holds secrets"))...)
+		all = append(all, readable(file, "it holds secrets")...)
 	}
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
-			all = append(all, warning("data",
-				language.Sayf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)))
+			all = append(all, Warning{"data",
+				fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
 		}
 	}
 	return all
 }
 
 // readable warns of a file that others can read.
-func readable(path string, why *language.Said) []Warning {
+func readable(path, why string) []Warning {
 	f, err := os.Stat(path)
 	if err != nil || f.Mode().Perm()&0o004 == 0 || !reached(path) {
 		return nil
 	}
-	return []Warning{warning("secrets",
-		language.Sayf("others on this machine can read %s, and %w; take that from them: chmod o-rwx %s", path, why, path))}
+	return []Warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
 }
 
 // reached reports whether others can get to a file: whether every directory

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"perch/language"
 )
 
 // A file is replaced by another that is renamed over it, where this process may do
@@ -67,7 +65,7 @@ func (p place) writable() error {
 		return nil
 	}
 	if p.info == nil {
-		return language.Sayf("there is no configuration file, and Perch, which runs as %s, may make none in %s; make one: sudo install -m 660 -g %s /dev/null %s",
+		return fmt.Errorf("there is no configuration file, and Perch, which runs as %s, may make none in %s; make one: sudo install -m 660 -g %s /dev/null %s",
 			us.Name, filepath.Dir(p.path), us.Name, ShellWord(p.path))
 	}
 	f, err := os.OpenFile(p.path, os.O_WRONLY, 0)
@@ -75,13 +73,13 @@ func (p place) writable() error {
 		return f.Close()
 	}
 	if errors.Is(err, syscall.EROFS) {
-		return language.Sayf("%s is read-only for Perch; change it where it is managed, or in an editor", p.path)
+		return fmt.Errorf("%s is read-only for Perch; change it where it is managed, or in an editor", p.path)
 	}
 	cure := "sudo chmod g+w " + ShellWord(p.path)
 	if own, ok := p.info.Sys().(*syscall.Stat_t); ok && !slices.Contains(us.gids, own.Gid) {
 		cure = fmt.Sprintf("sudo chgrp %s %s && %s", us.Name, ShellWord(p.path), cure)
 	}
-	return language.Sayf("the user %s, whom Perch runs as, may not write %s (%w); change it in an editor, or let this page change it: %s",
+	return fmt.Errorf("the user %s, whom Perch runs as, may not write %s (%s); change it in an editor, or let this page change it: %s",
 		us.Name, p.path, ownerOf(p.info), cure)
 }
 
@@ -135,7 +133,7 @@ func (e *Editor) Mend() error {
 	}
 	before, err := os.ReadFile(p.beside(".before"))
 	if err != nil {
-		return language.Sayf("mend the configuration: %w", err)
+		return fmt.Errorf("mend the configuration: %w", err)
 	}
 	now, err := os.ReadFile(p.path)
 	if err != nil {
@@ -143,7 +141,7 @@ func (e *Editor) Mend() error {
 	}
 	if torn(string(now), string(before), string(next)) {
 		if err := overwrite(p.path, string(next)); err != nil {
-			return language.Sayf("mend the configuration: %w", err)
+			return fmt.Errorf("mend the configuration: %w", err)
 		}
 	}
 	return os.Remove(p.beside(".next"))

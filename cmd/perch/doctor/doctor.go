@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -19,7 +20,6 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
-	"perch/language"
 	"perch/store"
 )
 
@@ -94,19 +94,19 @@ func (d *Examination) Close() {
 	}
 }
 
-// add adds an error, or what is fine where there is none.
-func (d *Examination) add(part string, err error, fine *language.Said) {
+// add adds an error, or the note of a part that works.
+func (d *Examination) add(part string, err error, fine string) {
 	if err != nil {
-		d.Findings = append(d.Findings, finding{Part: part, Note: err.Error(), said: language.SaidBy(err)})
+		d.Findings = append(d.Findings, finding{Part: part, Note: err.Error()})
 		return
 	}
-	d.Findings = append(d.Findings, finding{Ok: true, Part: part, Note: fine.Error(), said: fine})
+	d.Findings = append(d.Findings, finding{Ok: true, Part: part, Note: fine})
 }
 
 // Misconfigured finds what can be found where the configuration has faults.
 func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	for _, fault := range wrong {
-		d.Findings = append(d.Findings, finding{Part: "configuration", Note: fault.String(), said: fault.InPlace()})
+		d.Findings = append(d.Findings, finding{Part: "configuration", Note: fault.String()})
 	}
 	d.unit(ctx)
 }
@@ -134,27 +134,27 @@ func (d *Examination) Appliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
 	switch {
 	case errors.Is(err, ErrNoneRuns):
-		d.add("appliance", nil, language.Sayf("does not run; this is what it would find"))
+		d.add("appliance", nil, "does not run; this is what it would find")
 		return
 	case err != nil:
 		d.locked = true
-		d.add("appliance", err, nil)
+		d.add("appliance", err, "")
 		return
 	}
 	var status admin.Status
 	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
 		d.add("appliance",
-			language.Sayf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), nil)
+			fmt.Errorf("it has a socket, and cannot be asked: %w; if none runs, start one: what is left of an earlier one is put away then", err), "")
 		return
 	}
 	d.running, d.status = c, &status
 	if status.Version != d.Version {
-		err = language.Sayf("version %s runs, and this program is %s; restart the appliance to run what is installed", status.Version, d.Version)
+		err = fmt.Errorf("version %s runs, and this program is %s; restart the appliance to run what is installed", status.Version, d.Version)
 	}
-	d.add("appliance", err, language.Sayf("version %s runs since %s with %w, %d connected",
+	d.add("appliance", err, fmt.Sprintf("version %s runs since %s with %v, %d connected",
 		status.Version, status.Started.Local().Format(time.DateTime), robots(status.Robots), status.Reached))
 	for _, p := range status.Parts {
-		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note, said: p.Said, warn: p.Name == "language"}
+		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note, warn: p.Name == "language"}
 		if list, _, of := strings.Cut(p.Name, " "); of && slices.Contains(engineLists, list) {
 			d.reported = append(d.reported, f)
 			continue
@@ -174,9 +174,9 @@ func (d *Examination) reportsFault(part string) bool {
 }
 
 // addRead adds what was read. That this user may not read it is no fault.
-func (d *Examination) addRead(part string, err error, fine *language.Said) {
+func (d *Examination) addRead(part string, err error, fine string) {
 	if errors.Is(err, fs.ErrPermission) {
-		err, fine = nil, language.Sayf("not looked at: this user may not read it; sudo perch doctor does")
+		err, fine = nil, "not looked at: this user may not read it; sudo perch doctor does"
 	}
 	d.add(part, err, fine)
 }
@@ -185,14 +185,14 @@ func (d *Examination) addRead(part string, err error, fine *language.Said) {
 // doctor would not have come so far.
 func (d *Examination) Configuration() {
 	if err := appliance.CheckRecognizers(d.Config); err != nil {
-		d.add("configuration", language.Sayf("%w; perch check-config says where", err), nil)
+		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}
 	if d.File == "" {
-		d.add("configuration", nil, language.Sayf("no file: the defaults"))
+		d.add("configuration", nil, "no file: the defaults")
 		return
 	}
-	d.add("configuration", nil, language.Sayf("%s", d.File))
+	d.add("configuration", nil, d.File)
 }
 
 // Ports looks whether the configured addresses are free, or the appliance's.
@@ -221,16 +221,16 @@ func (d *Examination) ports(key string, addresses ...string) {
 		l, err := net.Listen("tcp", a)
 		switch {
 		case err == nil && d.status != nil:
-			d.add("port "+a, errors.Join(language.Sayf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
-				l.Close()), nil)
+			d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
+				l.Close()), "")
 		case err == nil:
-			d.add("port "+a, l.Close(), language.Sayf("free"))
+			d.add("port "+a, l.Close(), "free")
 		case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
-			d.add("port "+a, nil, language.Sayf("served by the appliance"))
+			d.add("port "+a, nil, "served by the appliance")
 		case d.locked && errors.Is(err, syscall.EADDRINUSE):
-			d.add("port "+a, nil, language.Sayf("in use, by the appliance as it seems"))
+			d.add("port "+a, nil, "in use, by the appliance as it seems")
 		default:
-			d.add("port "+a, appliance.ListenError(a, key, err), nil)
+			d.add("port "+a, appliance.ListenError(a, key, err), "")
 		}
 	}
 }

@@ -343,9 +343,6 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			if len(of) == 0 {
 				t.Fatalf("it found only %+v", d.Findings)
 			}
-			if of[0].said == nil {
-				t.Errorf("%q has no words in other languages", of[0].Note)
-			}
 			for _, word := range c.says {
 				if !strings.Contains(of[0].Note, word) {
 					t.Errorf("it says %q, and not %q", of[0].Note, word)

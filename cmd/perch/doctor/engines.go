@@ -36,13 +36,13 @@ func (d *Examination) engines(ctx context.Context) {
 	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
-		d.addRead("engines", err, nil)
+		d.addRead("engines", err, "")
 		return
 	}
 	defer e.Close()
 	speech, err := config.Speech(d.Config)
 	if err != nil {
-		d.add("persona", err, nil)
+		d.add("persona", err, "")
 		return
 	}
 	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
@@ -68,14 +68,14 @@ var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"
 
 // tried notes the result of a trial, and the running appliance's own condition of
 // the same engine where that differs.
-func (d *Examination) tried(part string, err error, fine *language.Said) {
+func (d *Examination) tried(part string, err error, fine string) {
 	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {
 		d.add(part, err, fine)
 		return
 	}
-	said := language.Sayf("the appliance that runs has found that %w; tried just now, it works: %w", d.reported[at].sentence(), fine)
-	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part, Note: said.Error(), said: said})
+	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part,
+		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.reported[at].Note, fine)})
 }
 
 // noTimers keeps no timer.
@@ -110,19 +110,19 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 		case appliance.IsWarning(err):
 			limits = err
 		case err != nil:
-			t.tried(n.Part, err, nil)
+			t.tried(n.Part, err, "")
 			return
 		}
 	}
 	answered := time.Since(began)
 	var took time.Duration
-	var fine *language.Said
+	var fine string
 	var err error
 	switch {
 	case n.Recognizer != nil:
 		if took, fine, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
 			if t.Config.Hears(t.speech.Language) { // else the warning of that says it, with its cure
-				t.tried(n.Part, nil, language.Sayf("is left out where people speak %s: %w", t.speech.Language, err))
+				t.tried(n.Part, nil, fmt.Sprintf("is left out where people speak %s: %v", t.speech.Language, err))
 			}
 			return
 		}
@@ -136,16 +136,16 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 	case n.Brain != nil:
 		took, fine, err = t.tryBrain(ctx, n)
 	default:
-		fine = language.Sayf("%s answers in %d ms", n.Where, answered.Milliseconds())
+		fine = fmt.Sprintf("%s answers in %d ms", n.Where, answered.Milliseconds())
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = language.Sayf("it took longer than %s", tryWithin)
+		err = fmt.Errorf("it took longer than %s", tryWithin)
 	}
 	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == nil {
 		limits = limited.Limits() // a turn has found out
 	}
 	if err == nil && limits != nil {
-		fine = language.Sayf("%w; but %w", fine, limits)
+		fine = fmt.Sprintf("%s; but %v", fine, limits)
 	}
 	t.tried(n.Part, err, fine)
 	if _, known := t.fastest[n.List]; err == nil && !known {
@@ -155,20 +155,20 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 
 // otherLanguage tries a synthesizer that does not know the household's language in the
 // other ones.
-func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine *language.Said, speaks bool) {
+func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine string, speaks bool) {
 	for _, tag := range language.All() {
 		kept := t.spoken
 		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Say("engines.sample"))
 		if t.spoken = kept; err == nil {
-			return language.Sayf("speaks %s, not %s; %w", tag, t.speech.Language, fine), true
+			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, fine), true
 		}
 	}
-	return nil, false
+	return "", false
 }
 
 // trySynthesizer has a synthesizer say the sentence that the recognizers are given.
 func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice.Options, text string) (
-	took time.Duration, fine *language.Said, err error) {
+	took time.Duration, fine string, err error) {
 	var pcm []int16
 	began := time.Now()
 	err = n.Synthesizer.Synthesize(ctx, text, o, func(piece []int16) error {
@@ -179,28 +179,28 @@ func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice
 		return nil
 	})
 	if err == nil && len(pcm) < voice.SpeakerRate/10 {
-		err = language.Sayf("it made no sound of %q; is it the voice for that language?", text)
+		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", text)
 	}
 	if err != nil {
-		return 0, nil, err
+		return 0, "", err
 	}
 	if t.spoken == nil {
 		heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
 		t.spoken = append(heard, make([]int16, voice.MicRate/2)...)
 	}
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
-	return took, language.Sayf("begins to speak after %s, and makes a second of speech in %s", millis(took),
+	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
 // tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and
 // measures from its end.
-func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine *language.Said, err error) {
+func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
 	if t.spoken == nil {
-		return 0, language.Sayf("is there; no synthesizer works that could say something to it"), nil
+		return 0, "is there; no synthesizer works that could say something to it", nil
 	}
 	if err := t.ready(ctx, n); err != nil {
-		return 0, nil, err
+		return 0, "", err
 	}
 	u := voice.NewUtterance()
 	var ended time.Time
@@ -222,15 +222,15 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 	u.Finish()
 	<-finished
 	if err != nil {
-		return 0, nil, err
+		return 0, "", err
 	}
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
 	if words == "" {
-		return took, language.Sayf("answers after %s, but did not understand %q as %s says it", millis(took), t.sample,
+		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), t.sample,
 			t.fastest["synthesizer"].part), nil
 	}
-	return took, language.Sayf("understands %q as %q after %s", t.sample, words, millis(took)), nil
+	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), nil
 }
 
 // ready checks what the embedded recognizer is to know, and loads what is
@@ -254,15 +254,15 @@ func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
 var errEnough = errors.New("the first sentence has come")
 
 // tryBrain asks a brain something, until its first sentence.
-func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Duration, fine *language.Said, err error) {
+func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
 	if n.Warm != nil {
 		if err := n.Warm(ctx); err != nil {
-			return 0, nil, err
+			return 0, "", err
 		}
 	}
 	zone, err := t.Config.Zone()
 	if err != nil {
-		return 0, nil, err
+		return 0, "", err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -288,13 +288,13 @@ func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Du
 	}
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return 0, "", err
 	case said == "" && n.Brain.Name() == "none":
-		return 0, language.Sayf("answers nothing, as it is meant to"), nil
+		return 0, "answers nothing, as it is meant to", nil
 	case said == "":
-		return 0, nil, language.Sayf("it answered %q without a word", question)
+		return 0, "", fmt.Errorf("it answered %q without a word", question)
 	}
-	return took, language.Sayf("says its first sentence after %s: %q", millis(took), said), nil
+	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
 }
 
 // budget is what a person waits from the last word to the first sound.
@@ -309,7 +309,7 @@ func (t *trial) budget() {
 		sum += s.took
 		parts = append(parts, millis(s.took)+" "+s.part)
 	}
-	t.add("budget", nil, language.Sayf("a robot answers %s after the last word: %s of silence that ends an utterance, %s", millis(sum),
+	t.add("budget", nil, fmt.Sprintf("a robot answers %s after the last word: %s of silence that ends an utterance, %s", millis(sum),
 		millis(time.Duration(t.Config.Speech.Silence)), strings.Join(parts, ", ")))
 }
 

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -18,7 +19,6 @@ import (
 	"perch/child"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
-	"perch/language"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -28,15 +28,15 @@ func (d *Examination) Disk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
-		d.add("data", language.Sayf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), nil)
+		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
 	} else if d.status != nil || d.locked {
-		d.add("data", nil, language.Sayf("%s is the appliance's, which runs", d.Data))
+		d.add("data", nil, fmt.Sprintf("%s is the appliance's, which runs", d.Data))
 	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
-		d.add("data", nil, language.Sayf("%s is writable for the service's user %s", d.Data, d.service.Name))
+		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.Data, d.service.Name))
 	} else if !config.Writable(dir) {
-		d.add("data", language.Sayf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), nil)
+		d.add("data", fmt.Errorf("%s cannot be written by this user; run as its owner (sudo -u perch), or name another with --data", dir), "")
 	} else {
-		d.add("data", nil, language.Sayf("%s is writable", d.Data))
+		d.add("data", nil, fmt.Sprintf("%s is writable", d.Data))
 	}
 	if d.reports("disk") {
 		return
@@ -45,7 +45,7 @@ func (d *Examination) Disk() {
 	if err == nil {
 		err = appliance.RoomFault(free, d.Data)
 	}
-	d.add("disk", err, language.Sayf("%d MB free", free>>20))
+	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
 // Files reads the owner's own gestures, words, characters and skills, of which a start
@@ -53,10 +53,10 @@ func (d *Examination) Disk() {
 func (d *Examination) Files() {
 	faults, some := appliance.OwnersFiles(d.Config, d.Data)
 	for _, err := range faults {
-		d.addRead("files", err, nil)
+		d.addRead("files", err, "")
 	}
 	if some && len(faults) == 0 {
-		d.add("files", nil, language.Sayf("your own gestures, words, characters and skills can be used"))
+		d.add("files", nil, "your own gestures, words, characters and skills can be used")
 	}
 }
 
@@ -68,9 +68,9 @@ func (d *Examination) Clock() {
 		err = appliance.ClockFault(d.now(), d.Built)
 	}
 	if err != nil {
-		d.add("clock", err, nil)
+		d.add("clock", err, "")
 	} else if !d.reports("clock") {
-		d.add("clock", nil, language.Sayf("%s", d.now().In(zone).Format("2006-01-02 15:04 MST")))
+		d.add("clock", nil, d.now().In(zone).Format("2006-01-02 15:04 MST"))
 	}
 }
 
@@ -90,10 +90,10 @@ func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(beside) {
 		s.Kept = beside
-		return s.Sentence()
+		return errors.New(s.String())
 	}
-	return language.Sayf(
-		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %w; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
+	return fmt.Errorf(
+		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
 // Database looks whether the database of an appliance that does not run would
@@ -106,27 +106,27 @@ func (d *Examination) Database() {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
-		d.add("database", nil, language.Sayf("not there yet; the first start makes it"))
+		d.add("database", nil, "not there yet; the first start makes it")
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), nil)
+		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
 		return
 	case err != nil:
-		d.addRead("database", err, nil)
+		d.addRead("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
-		d.add("database", language.Sayf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
-			nil)
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
+			"")
 		return
 	case info.Size() > mostCopied:
-		d.add("database", nil, language.Sayf("%d MB, which is too much to be looked at here", info.Size()>>20))
+		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
 		return
 	}
 	d.store, err = copyDatabase(path, len(left) > 0)
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.damage(path)
 	}
-	d.addRead("database", appliance.WhyMissing(d.Data, left, err), language.Sayf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.addRead("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
 // copyDatabase opens a copy. Errors are those of the database itself, in which
@@ -140,13 +140,13 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	// The same lock as its own program takes; it is given up with the file.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return nil,
-			language.Sayf(
+			fmt.Errorf(
 				"%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)",
 				path)
 	}
 	dir, err := os.MkdirTemp("", "perch-doctor-*")
 	if err != nil {
-		return nil, language.Sayf("copy the database to look at it: %w", err)
+		return nil, fmt.Errorf("copy the database to look at it: %w", err)
 	}
 	c := &databaseCopy{dir: dir}
 	target := filepath.Join(dir, filepath.Base(path))
@@ -166,7 +166,7 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	}
 	if err != nil {
 		_ = os.RemoveAll(dir)
-		return nil, language.Sayf("%w", err).With(func(value string) string { return strings.ReplaceAll(value, target, path) })
+		return nil, errors.New(strings.ReplaceAll(err.Error(), target, path))
 	}
 	return c, nil
 }
@@ -179,18 +179,18 @@ func (d *Examination) unit(ctx context.Context) {
 		return
 	}
 	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
-		d.add("unit", language.Sayf("perch.service is masked and cannot start; systemctl unmask perch"), nil)
+		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
 		return
 	}
 	if own && packaged {
 		d.add("unit",
-			language.Sayf(
-				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), nil)
+			fmt.Errorf(
+				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)
 	if err != nil {
-		d.add("unit", language.Sayf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), nil)
+		d.add("unit", fmt.Errorf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), "")
 		return
 	}
 	fine, err := ReadUnit(text)
@@ -213,41 +213,41 @@ func AskSystemd(ctx context.Context) (string, error) {
 const misconfiguredStatus = "2"
 
 // ReadUnit is the condition of a unit that has these properties.
-func ReadUnit(text string) (fine *language.Said, err error) {
+func ReadUnit(text string) (fine string, err error) {
 	is := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		is[name] = value
 	}
 	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
-	why := language.Sayf("journalctl -u perch -n 50 says why")
+	why := errors.New("journalctl -u perch -n 50 says why")
 	if is["ExecMainStatus"] == misconfiguredStatus {
-		why = language.Sayf("its configuration has faults: sudo perch check-config names them")
+		why = errors.New("its configuration has faults: sudo perch check-config names them")
 	}
 	ends := is["SubState"] == "auto-restart" || is["ActiveState"] == "activating" && restarts > 0
 	switch {
 	case is["ActiveState"] == "failed":
-		return nil, language.Sayf("perch.service has failed (%s); %w", is["Result"], why)
+		return "", fmt.Errorf("perch.service has failed (%s); %w", is["Result"], why)
 	case ends && restarts == 0:
-		return nil, language.Sayf("perch.service ends again and again; %w", why)
+		return "", fmt.Errorf("perch.service ends again and again; %w", why)
 	case ends && restarts == 1:
-		return nil, language.Sayf("perch.service ends again and again (once so far); %w", why)
+		return "", fmt.Errorf("perch.service ends again and again (once so far); %w", why)
 	case ends:
-		return nil, language.Sayf("perch.service ends again and again (%d times so far); %w", restarts, why)
+		return "", fmt.Errorf("perch.service ends again and again (%d times so far); %w", restarts, why)
 	case is["ActiveState"] == "activating":
-		return language.Sayf("perch.service is starting"), nil
+		return "perch.service is starting", nil
 	case is["NeedDaemonReload"] == "yes":
-		return nil, language.Sayf("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
+		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
 	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
-		return nil, language.Sayf("perch.service runs, and would not after the next boot; systemctl enable perch")
+		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
 	case is["ActiveState"] == "active" && restarts == 1:
-		return language.Sayf("perch.service is active; it was restarted once so far, and %w", why), nil
+		return fmt.Sprintf("perch.service is active; it was restarted once so far, and %v", why), nil
 	case is["ActiveState"] == "active" && restarts > 1:
-		return language.Sayf("perch.service is active; it was restarted (%d times so far), and %w", restarts, why), nil
+		return fmt.Sprintf("perch.service is active; it was restarted (%d times so far), and %v", restarts, why), nil
 	case is["ActiveState"] == "active":
-		return language.Sayf("perch.service is active"), nil
+		return "perch.service is active", nil
 	}
-	return language.Sayf("perch.service is %s; systemctl start perch starts it", is["ActiveState"]), nil
+	return fmt.Sprintf("perch.service is %s; systemctl start perch starts it", is["ActiveState"]), nil
 }
 
 // Encryption looks at the certificate.
@@ -257,16 +257,16 @@ func (d *Examination) Encryption() {
 	}
 	pair, err := config.ReadCertificate(d.Config.TLS)
 	if err != nil {
-		d.addRead("certificate", err, nil)
+		d.addRead("certificate", err, "")
 		return
 	}
 	switch err := config.Expiry(pair.Leaf, time.Now()); {
 	case errors.Is(err, config.ErrDates):
-		d.add("certificate", err, nil)
+		d.add("certificate", err, "")
 	case err != nil:
-		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: "certificate", Note: err.Error(), said: language.SaidBy(err)})
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: "certificate", Note: err.Error()})
 	default:
-		d.add("certificate", nil, language.Sayf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
+		d.add("certificate", nil, fmt.Sprintf("for %s, until %s", config.Names(pair.Leaf), pair.Leaf.NotAfter.Format(time.DateOnly)))
 	}
 }
 
@@ -274,7 +274,7 @@ func (d *Examination) Encryption() {
 func (d *Examination) Secrets() {
 	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
-		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What, said: w.Said})
+		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}
 	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
 	ours := 0
@@ -286,11 +286,11 @@ func (d *Examination) Secrets() {
 		}
 		ours++
 		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", language.Sayf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), nil)
+			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
 			found = append(found, config.Warning{})
 		}
 	}
 	if len(found) == 0 && ours > 0 {
-		d.add("secrets", nil, language.Sayf("nobody but their owner can read them"))
+		d.add("secrets", nil, "nobody but their owner can read them")
 	}
 }

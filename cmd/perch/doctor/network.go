@@ -20,7 +20,6 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
-	"perch/language"
 	"perch/store"
 )
 
@@ -29,7 +28,7 @@ func (d *Examination) names(ctx context.Context) {
 	d.avahi()
 	switch {
 	case d.status == nil && !d.Config.MDNS.Enabled:
-		d.add("name", nil, language.Sayf("not announced: turned off by mdns.enabled; robots must be given the address"))
+		d.add("name", nil, "not announced: turned off by mdns.enabled; robots must be given the address")
 		return
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
 		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, appliance.NotAnnounced)
@@ -42,17 +41,17 @@ func (d *Examination) names(ctx context.Context) {
 	addr, err := d.resolve(ctx, host)
 	switch {
 	case errors.Is(err, mdns.ErrNoMulticast):
-		d.add("name", nil, language.Sayf("no interface carries multicast here; robots must be given the address"))
+		d.add("name", nil, "no interface carries multicast here; robots must be given the address")
 	case err != nil && d.status == nil:
-		d.add("name", nil, language.Sayf("%s is free", host))
+		d.add("name", nil, fmt.Sprintf("%s is free", host))
 	case err != nil:
 		d.add("name",
-			language.Sayf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host,
-				err), nil)
+			fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host,
+				err), "")
 	case !d.isOurs(addr):
-		d.add("name", appliance.TakenBy(host, addr), nil)
+		d.add("name", errors.New(appliance.TakenBy(host, addr)), "")
 	default:
-		d.add("name", nil, language.Sayf("%s is %s", host, addr))
+		d.add("name", nil, fmt.Sprintf("%s is %s", host, addr))
 	}
 }
 
@@ -76,8 +75,8 @@ func (d *Examination) avahi() {
 	}
 	if otherStacks.Match(text) {
 		d.add("avahi",
-			language.Sayf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon",
-				file), nil)
+			fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon",
+				file), "")
 	}
 }
 
@@ -88,7 +87,7 @@ func (d *Examination) robots(ctx context.Context) {
 	case d.running != nil:
 		var list []struct{ ID, Waiting string }
 		if err := d.running.Get(ctx, "/api/v1/devices", &list); err != nil {
-			d.add("robots", language.Sayf("they cannot be listed: %w", err), nil)
+			d.add("robots", fmt.Errorf("they cannot be listed: %w", err), "")
 			return
 		}
 		for _, r := range list {
@@ -98,7 +97,7 @@ func (d *Examination) robots(ctx context.Context) {
 		}
 		var refused []Refused
 		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
-			d.add("robots", nil, refused[0].said())
+			d.add("robots", nil, refused[0].note())
 		}
 	case d.store != nil:
 		for _, r := range store.NewTable[device.Robot](d.store.DB, "robots").All() {
@@ -112,10 +111,10 @@ func (d *Examination) robots(ctx context.Context) {
 	}
 	shown := waiting[:min(len(waiting), 5)]
 	if len(waiting) == 1 {
-		d.add("robots", nil, language.Sayf("note: 1 waits to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", shown[0]))
+		d.add("robots", nil, fmt.Sprintf("note: 1 waits to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", shown[0]))
 		return
 	}
-	d.add("robots", nil, language.Sayf("note: %d wait to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting),
+	d.add("robots", nil, fmt.Sprintf("note: %d wait to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting),
 		strings.Join(shown, ", ")))
 }
 
@@ -127,12 +126,12 @@ func (d *Examination) mqtt(ctx context.Context) {
 	}
 	m, err := appliance.FindBroker(ctx, m)
 	if err != nil {
-		d.add("mqtt", err, nil)
+		d.add("mqtt", err, "")
 		return
 	}
 	o, err := appliance.MirrorOptions(m)
 	if err != nil {
-		d.addRead("mqtt", err, nil)
+		d.addRead("mqtt", err, "")
 		return
 	}
 	o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
@@ -140,9 +139,9 @@ func (d *Examination) mqtt(ctx context.Context) {
 	if err == nil {
 		err = mirror.Try(ctx)
 	}
-	fine := language.Sayf("the broker lets us in")
+	fine := "the broker lets us in"
 	if m.Broker == config.EmbeddedBroker {
-		fine = language.Sayf("%s is free for the embedded broker", m.Listen)
+		fine = fmt.Sprintf("%s is free for the embedded broker", m.Listen)
 	}
 	d.add("mqtt", err, fine)
 }
@@ -167,9 +166,9 @@ type Refused struct {
 	Count   int       `json:"count"`
 }
 
-// said is the same among the findings.
-func (t Refused) said() *language.Said {
-	return language.Sayf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device),
+// note describes the refusal among the findings.
+func (t Refused) note() string {
+	return fmt.Sprintf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device),
 		t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
 }
 

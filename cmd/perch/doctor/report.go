@@ -3,7 +3,6 @@ package doctor
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/gateway/admin"
-	"perch/language"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and
@@ -22,16 +20,7 @@ import (
 type finding struct {
 	Ok         bool
 	Part, Note string
-	warn       bool           // it works, and should be mended all the same
-	said       *language.Said // the note, where it is a sentence with words in other languages
-}
-
-// sentence is the note, as a part of another.
-func (f finding) sentence() error {
-	if f.said != nil {
-		return f.said
-	}
-	return errors.New(f.Note)
+	warn       bool // it works, and should be mended all the same
 }
 
 // mark is what a line begins with.
@@ -62,10 +51,7 @@ func (d *Examination) sorted() []finding {
 func (d *Examination) Items() (all []admin.Finding) {
 	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
 	for _, f := range d.sorted() {
-		if f.Note == "" {
-			f.said = language.Sayf("works")
-		}
-		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works"), Said: f.said})
+		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works")})
 	}
 	return all
 }
@@ -108,14 +94,14 @@ func oneSentence(note string) string {
 }
 
 // robots is how many there are.
-func robots(n int) *language.Said {
+func robots(n int) string {
 	switch n {
 	case 0:
-		return language.Sayf("no robot")
+		return "no robot"
 	case 1:
-		return language.Sayf("1 robot")
+		return "1 robot"
 	}
-	return language.Sayf("%d robots", n)
+	return fmt.Sprintf("%d robots", n)
 }
 
 // ShowSecrets prints the generated passwords.

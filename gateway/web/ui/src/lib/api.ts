@@ -1,8 +1,6 @@
 // Requests to the program that serves the page. Every path is relative to the
 // document's base, because Home Assistant serves the page under a prefix.
 
-import type { Sentence } from "./findings.js";
-
 // Refusal is an answer that is an error. Its message is the server's sentence, which
 // is written for people. said.ts shows it.
 export class Refusal extends Error {
@@ -11,7 +9,6 @@ export class Refusal extends Error {
     readonly status: number,
     message: string,
     readonly body: unknown = undefined,
-    readonly said: Sentence | undefined = undefined,
   ) {
     super(message);
     this.name = "Refusal";
@@ -33,11 +30,11 @@ function refusal(status: number, text: string): Refusal {
   } catch {
     body = undefined;
   }
-  const error = (body as { error?: { code?: unknown; message?: unknown; said?: Sentence } } | undefined)?.error;
+  const error = (body as { error?: { code?: unknown; message?: unknown } } | undefined)?.error;
   const code = typeof error?.code === "string" ? error.code : `http_${status}`;
   const message = typeof error?.message === "string" && error.message !== "" ? error.message : `HTTP ${status}`;
   if (status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
-  return new Refusal(code, status, message, body, error?.said);
+  return new Refusal(code, status, message, body);
 }
 
 function parsed<T>(text: string): T {

@@ -1,12 +1,9 @@
-// Sentences of the server's that other languages have: in findings.json of the folder
-// language, by their English format, with {1} for its first value.
+// What the server says, in other languages. The server says it in English alone;
+// findings.json of a language has translations by the English format, with {1} for the
+// first value. A sentence without a translation stays English.
 
+import { inWords, translations, type Formats, type Translation } from "./translate.js";
 import { language, languageChanged, languageTarget, type Language } from "./words.js";
-
-// Sentence is a format and its values.
-export type Sentence = readonly (string | Sentence)[];
-
-type Formats = Readonly<Record<string, string>>;
 
 const chunks = {
   de: () => import("../../../../../language/de/findings.json", { with: { type: "json" } }),
@@ -16,45 +13,20 @@ const chunks = {
   fr: () => import("../../../../../language/fr/findings.json", { with: { type: "json" } }),
 } satisfies Record<Exclude<Language, "en">, () => Promise<{ default: Formats }>>;
 
-const loaded = new Map<Language, Formats>();
+const loaded = new Map<Language, readonly Translation[]>();
 
-// inWords is a sentence in the page's language; nothing where that lacks its format, is
-// English, or is not loaded yet. What shows it renders again then.
-export function inWords(s: Sentence): string | undefined {
+// translated returns an English sentence of the server in the page's language; undefined
+// where that has no words for it, is English, or is not loaded yet. In the last case the
+// language is announced as changed once it is loaded, so that views render again.
+export function translated(text: string): string | undefined {
   const l = language();
   if (l === "en") return undefined;
   const all = loaded.get(l);
-  if (all) return filled(s, all);
-  loaded.set(l, {}); // where it cannot be loaded, notes stay English
+  if (all) return inWords(text, all);
+  loaded.set(l, []); // where it cannot be loaded, sentences stay English
   chunks[l]().then((m) => {
-    loaded.set(l, m.default);
+    loaded.set(l, translations(m.default));
     languageTarget.dispatchEvent(new Event(languageChanged));
   }, () => loaded.delete(l));
   return undefined;
-}
-
-// filled puts the values into the words for a format. A format without a letter of its own
-// is that of every language.
-function filled(s: Sentence, all: Formats): string | undefined {
-  const [format, values] = parts(s);
-  const own = all[format];
-  if (own === undefined && /\p{L}/u.test(format.replace(verb, ""))) return undefined;
-  const texts = values.map((v) => (typeof v === "string" ? v : filled(v, all) ?? inEnglish(v)));
-  return own === undefined ? put(format, texts) : own.replace(/\{(\d+)\}/g, (place, n: string) => texts[Number(n) - 1] ?? place);
-}
-
-function inEnglish(s: Sentence): string {
-  const [format, values] = parts(s);
-  return put(format, values.map((v) => (typeof v === "string" ? v : inEnglish(v))));
-}
-
-function parts(s: Sentence): [string, readonly (string | Sentence)[]] {
-  return [String(s[0]), s.slice(1)];
-}
-
-const verb = /%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]/g;
-
-function put(format: string, texts: readonly string[]): string {
-  let n = 0;
-  return format.replace(verb, (place) => texts[n++] ?? place);
 }

@@ -3,7 +3,7 @@
 
 import { html, type TemplateResult } from "lit";
 import type { Refusal } from "./api.js";
-import { inWords, type Sentence } from "./findings.js";
+import { translated } from "./findings.js";
 import { language, message } from "./words.js";
 
 // Said is what is shown, a part of which may be marked as English.
@@ -14,10 +14,10 @@ export function english(text: string | undefined): Said {
   return language() === "en" || !text ? text ?? "" : html`<span lang="en">${text}</span>`;
 }
 
-// told is a note of the server's in the page's language, where its sentence has words there.
-// within puts it into a sentence of the page's.
-export function told(note: string | undefined, sentence: Sentence | null | undefined, within = (text: string) => text): Said {
-  const own = sentence ? inWords(sentence) : undefined;
+// told is a note of the server in the page's language, or marked as English where it has no
+// translation. within puts it into a sentence of the page.
+export function told(note: string | undefined, within = (text: string) => text): Said {
+  const own = note ? translated(note) : undefined;
   return own === undefined ? english(note && within(note)) : within(own);
 }
 
@@ -25,8 +25,8 @@ export function told(note: string | undefined, sentence: Sentence | null | undef
 // with a colon, the server's says more.
 export function refusal(r: Refusal): Said {
   const own = language() === "en" ? undefined : message("refusals", r.code);
-  if (own === undefined) return told(r.message, r.said);
-  return /[:：]$/.test(own) ? html`${own}<br /><small>${told(r.message, r.said)}</small>` : own;
+  if (own === undefined) return told(r.message);
+  return /[:：]$/.test(own) ? html`${own}<br /><small>${told(r.message)}</small>` : own;
 }
 
 // part is what a part of the server is called: "port :8003" has its number after it.

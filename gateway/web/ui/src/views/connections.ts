@@ -2,7 +2,6 @@
 
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";
-import type { Sentence } from "../lib/findings.js";
 import { told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
@@ -28,14 +27,13 @@ interface Relay {
   title: string;
   ok: boolean;
   note?: string;
-  said?: Sentence;
   since?: string;
 }
 
 interface Connections {
   skins: Skin[] | null;
   agents: Agent[] | null;
-  homeassistant?: { ok: boolean; note?: string; said?: Sentence };
+  homeassistant?: { ok: boolean; note?: string };
   relays?: Relay[];
 }
 
@@ -79,7 +77,7 @@ export class ConnectionsView extends View {
       <p class="lead">${t("about")}</p>
       <p-card heading=${t("homeassistant")}>
         <p class="row" id="homeassistant"><span class="tag ${ha?.ok ? "ok" : ""}">${t(ha?.ok ? "connected" : "notConnected")}</span>
-          ${ha?.note ? html`<span class="grow">${told(ha.note, ha.said)}</span>` : nothing}</p>
+          ${ha?.note ? html`<span class="grow">${told(ha.note)}</span>` : nothing}</p>
       </p-card>
       <p-card heading=${t("skins")}>${skins.length === 0
         ? html`<p-empty heading=${t("skinsNone")}>${t("skinsHint")}</p-empty>`
@@ -92,7 +90,7 @@ export class ConnectionsView extends View {
           <thead role="rowgroup"><tr role="row">${(["name", "state", "note", "since"] as const).map((h) => html`<th role="columnheader" scope="col">${t(h)}</th>`)}</tr></thead>
           <tbody role="rowgroup">${relays.map((r) => html`<tr role="row" data-test="relay"><th role="rowheader" scope="row">${r.title}${r.name === r.title ? nothing : html` (${r.name})`}</th>
             <td role="cell" data-head=${t("state")}><span class="tag ${r.ok ? "ok" : ""}">${t(r.ok ? "connected" : "notConnected")}</span></td>
-            <td role="cell" data-head=${t("note")}>${told(r.note, r.said)}</td>
+            <td role="cell" data-head=${t("note")}>${told(r.note)}</td>
             <td role="cell" data-head=${t("since")}>${r.since ? ago(r.since) : ""}</td></tr>`)}</tbody></table></p-card>`}
       <p-card heading=${t("agents")}>${agents.length === 0
         ? html`<p-empty heading=${t("agentsNone")}>${t("agentsHint")}</p-empty>`

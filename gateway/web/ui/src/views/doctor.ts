@@ -2,7 +2,6 @@
 
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
-import type { Sentence } from "../lib/findings.js";
 import { part, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
@@ -15,7 +14,6 @@ interface Item {
   ok: boolean;
   level?: string;
   note?: string;
-  said?: Sentence;
 }
 
 const levels = ["problem", "warning", "ok"] as const;
@@ -80,7 +78,7 @@ export class DoctorView extends View {
     return html`<li class="item" data-test="item" data-level=${l}>
       <div><span class="tag ${l === "problem" ? "bad" : l === "warning" ? "warn" : "ok"}">${t(l)}</span></div>
       <div><h3>${part(i.name)}</h3>
-        ${i.note ? html`<p>${told(i.note, i.said)}</p>` : nothing}
+        ${i.note ? html`<p>${told(i.note)}</p>` : nothing}
       </div></li>`;
   }
 }

@@ -3,7 +3,6 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get } from "../lib/api.js";
-import type { Sentence } from "../lib/findings.js";
 import { told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
@@ -19,7 +18,6 @@ interface Engine {
   where?: string;
   ok: boolean;
   note?: string;
-  said?: Sentence;
   since?: string;
   try?: string;
   sample?: string;
@@ -66,7 +64,7 @@ export class EnginesView extends View {
     const open = this.open === e.part;
     return html`<li data-test="engine" data-part=${e.part}>
       <div class="what"><p class="row"><strong>${e.kind}</strong><span class="tag ${e.ok ? "ok" : "bad"}">${t(e.ok ? "works" : "broken")}</span></p>
-        ${e.note ? html`<p class="small">${told(e.note, e.said)}</p>` : nothing}
+        ${e.note ? html`<p class="small">${told(e.note)}</p>` : nothing}
         <p class="meta">${e.where && e.where !== e.note ? html`<span>${e.where}</span>` : nothing}
           ${e.since ? html`<time datetime=${e.since}>${t("since", { time: clock(e.since) })}</time>` : nothing}
           ${several ? html`<span>${t(first ? "first" : "fallback")}</span>` : nothing}</p></div>

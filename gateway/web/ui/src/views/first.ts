@@ -2,7 +2,6 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
-import type { Sentence } from "../lib/findings.js";
 import { told, type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
@@ -13,7 +12,7 @@ import "./home.point.js";
 const say = catalogue("first");
 
 interface Key { key: string; value: unknown; given: string; set?: boolean }
-interface Config { digest: string; writable: boolean; why?: string; said?: Sentence; keys: Key[] }
+interface Config { digest: string; writable: boolean; why?: string; keys: Key[] }
 interface Server { name: string; url: string }
 interface Found { wyoming: Server[] | null; ollama: { url: string; models: string[] | null }[] | null; homeassistant: Server[] | null }
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
@@ -218,7 +217,7 @@ export class First extends View {
   protected content() {
     const c = this.config;
     return html`<div class="stack"><p>${say("intro")}</p>
-      ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${told(c.why, c.said)}</p>`}
+      ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${told(c.why)}</p>`}
       <form class="stack" @submit=${this.save}>${this.place()}${this.mind()}${this.home()}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"} ?disabled=${!c.writable}>${say("save")}</p-button>

@@ -5,7 +5,6 @@ import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
 import { nameOf, type Device } from "../lib/robots.js";
-import type { Sentence } from "../lib/findings.js";
 import { part, told } from "../lib/said.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
@@ -17,11 +16,11 @@ import "./home.waiting.js";
 
 const say = catalogue("home");
 
-interface Part { name: string; ok: boolean; vital: boolean; note?: string; said?: Sentence }
+interface Part { name: string; ok: boolean; vital: boolean; note?: string }
 interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }
 interface Question { id: string; text: string; robot: string; asked: string; until: string }
 interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean }
-interface Refused { at: string; address: string; device: string; code: string; reason: string; said?: Sentence; count: number }
+interface Refused { at: string; address: string; device: string; code: string; reason: string; count: number }
 
 const later = "perch.first.later";
 
@@ -168,13 +167,13 @@ export class HomeView extends View {
   private faulty() {
     if (this.parts.length === 0) return nothing;
     return html`<p-card heading=${say("parts")}><a slot="actions" class="link small" href="#/doctor">${say("toDoctor")}</a>
-      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${told(p.note, p.said)}</p></li>`)}</ul></p-card>`;
+      <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${told(p.note)}</p></li>`)}</ul></p-card>`;
   }
 
   private away() {
     if (this.refused.length === 0) return nothing;
     return html`<p-card heading=${say("refused")}><p class="small muted">${say("refusedText")}</p>
-      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason, r.said)}</bdi></p>
+      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason)}</bdi></p>
         <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card>`;
   }
 

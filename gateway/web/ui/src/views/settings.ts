@@ -91,7 +91,7 @@ export class SettingsView extends View {
     const s = this.shown!;
     return html`<div class="stack">
       <p class="muted small">${t("file", { file: s.file })}</p>
-      ${s.writable ? (s.why ? html`<p class="well">${told(s.why, s.said)}</p>` : nothing) : html`<p class="warning" role="note" id="read-only">${told(s.why, s.said, (why) => t("readOnly", { why }))}</p>`}
+      ${s.writable ? (s.why ? html`<p class="well">${told(s.why)}</p>` : nothing) : html`<p class="warning" role="note" id="read-only">${told(s.why, (why) => t("readOnly", { why }))}</p>`}
       ${this.restarting ? html`<p class="well" role="status" id="restarting">${t("restarting")}</p>` : s.restart ? html`<div class="warning row"><p class="grow">${t("needsRestart")}</p>
         <p-button kind="main" @click=${this.restart} id="restart">${t("restart")}</p-button></div>` : nothing}
       ${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}

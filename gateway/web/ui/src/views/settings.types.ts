@@ -1,7 +1,6 @@
 // The configuration as the server shows it.
 
 import { html } from "lit";
-import type { Sentence } from "../lib/findings.js";
 import { english, part, told, type Said } from "../lib/said.js";
 import { catalogue } from "../lib/words.js";
 
@@ -25,13 +24,11 @@ export interface Fault {
   line?: number;
   key?: string;
   message: string;
-  said?: Sentence;
 }
 
 export interface Warning {
   part?: string;
   what?: string;
-  said?: Sentence;
 }
 
 export interface Shown {
@@ -40,7 +37,6 @@ export interface Shown {
   digest: string;
   writable: boolean;
   why?: string;
-  said?: Sentence; // why
   keys: Key[] | null;
   faults?: Fault[] | null;
   warnings?: (Warning | string)[] | null;
@@ -59,19 +55,19 @@ export type Changes = ReadonlyMap<string, unknown>;
 
 // faulty is a fault, with its key, within what else is said of its place.
 export function faulty(f: Fault, within = (text: string) => text): Said {
-  return told(f.message, f.said, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
+  return told(f.message, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
 }
 
 // below is what the faults of a key say below its field.
 export function below(faults: readonly Fault[], key: string): Said {
   const own = faults.filter((f) => f.key === key);
-  return own.length === 0 ? "" : html`${own.map((f) => html`${told(f.message, f.said)} `)}`;
+  return own.length === 0 ? "" : html`${own.map((f) => html`${told(f.message)} `)}`;
 }
 
 // inWords is a warning, with the part that it is of.
 export function inWords(w: Warning | string): Said {
   if (typeof w === "string") return english(w);
-  return w.part ? html`${part(w.part)}: ${told(w.what, w.said)}` : told(w.what, w.said);
+  return w.part ? html`${part(w.part)}: ${told(w.what)}` : told(w.what);
 }
 
 // plain is a value as a form shows it.

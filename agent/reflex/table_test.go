@@ -1,0 +1,66 @@
+package reflex_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/agent/reflex"
+	"perch/language"
+)
+
+// TestTableOfIntents compares the table in docs/reflex.md with the sentences of each language.
+// PERCH_GOLDEN=rewrite writes it.
+func TestTableOfIntents(t *testing.T) {
+	var names []string
+	has := map[string]map[language.Tag]bool{}
+	for _, tag := range language.All() {
+		b, err := reflex.Load(string(tag), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range b.Intents() {
+			if has[name] == nil {
+				names, has[name] = append(names, name), map[language.Tag]bool{}
+			}
+			has[name][tag] = true
+		}
+	}
+	slices.Sort(names)
+	table := "| intent |"
+	for _, tag := range language.All() {
+		table += fmt.Sprintf(" `%s` |", tag)
+	}
+	table += "\n|---|" + strings.Repeat("---|", len(language.All())) + "\n"
+	for _, name := range names {
+		table += "| " + name + " |"
+		for _, tag := range language.All() {
+			if has[name][tag] {
+				table += " yes |"
+			} else {
+				table += " |"
+			}
+		}
+		table += "\n"
+	}
+	const path, begin, end = "../../docs/reflex.md", "<!-- intents by language -->\n", "<!-- end of intents -->"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	old, after, ended := strings.Cut(rest, end)
+	switch {
+	case !found || !ended:
+		t.Fatalf("%s has no place for the table", path)
+	case old == table:
+	case os.Getenv("PERCH_GOLDEN") == "rewrite":
+		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the table in %s is of other sentences; PERCH_GOLDEN=rewrite go test ./agent/reflex writes it", path)
+	}
+}
