@@ -63,13 +63,14 @@ quick: ## runs most tests, without the race detector, for daily work
 	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')
 
 # With the race detector, so that make test has all packages compiled.
-check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page
+check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet -race ./...
 	GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	GOFLAGS='$(GOFLAGS) -race' bin/staticcheck ./...
 	go mod tidy -diff
 	packaging/methods.sh
+	packaging/docs.py
 	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
 	GOFLAGS= go build ./voice
 

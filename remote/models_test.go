@@ -1,4 +1,4 @@
-package perch_test
+package remote_test
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type model struct {
 
 func models(t *testing.T) map[string]model {
 	t.Helper()
-	record, err := os.ReadFile("agent/anthropic/testdata/text.sse")
+	record, err := os.ReadFile("../agent/anthropic/testdata/text.sse")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package perch_test
+package remote_test
 
 import (
 	"context"

@@ -1,0 +1,120 @@
+// Package perch_test checks the imports between packages. It parses the files, because a test
+// that asks the go command is served from the test cache and stays green.
+package perch_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// floors lists the packages from the ground up. A package imports only what is on lower floors;
+// a name that ends in /* stands for the folders below it that are not listed themselves.
+var floors = []string{
+	"language child socket store device device/xiaozhi voice command remote agent/program ota/espimage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
+	"event remote/* voice/media voice/program store/* gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
+	"agent ota perception voice/*",
+	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
+	"agent/feed agent/*",
+	"gateway/avatar",
+	"gateway/*",
+	"cmd/perch/config",
+	"cmd/perch/appliance",
+	"cmd/perch/doctor",
+	"cmd/perch",
+	"firmware-tools/nvs firmware-tools/romloader firmware-tools/simrobot firmware-tools/*",
+	"firmware-tools",
+	".",
+}
+
+// owners are the packages that may import a library; what begins with its name is part of it.
+var owners = map[string]string{
+	"C": "voice voice/*", "go.etcd.io/bbolt": "store store/*", "github.com/gorilla/websocket": "socket",
+	"github.com/gin-gonic/gin": "gateway/* cmd/perch/appliance ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
+	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant gateway/robot gateway/robot/control firmware-tools/simrobot",
+	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/admin", "rsc.io/qr": "gateway/web",
+	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/pion/mdns/v2": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
+	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/door", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language", "go.bug.st/serial": "firmware-tools/romloader",
+	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
+	"github.com/coreos/go-systemd/v22": "cmd/perch/appliance", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
+	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot", "github.com/pion/webrtc/v4": "gateway/robot",
+}
+
+func TestLayers(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && name != "." && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() == "node_modules" || d.Name()[0] == '.') {
+			return filepath.SkipDir
+		}
+		dir := path.Dir(filepath.ToSlash(name))
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasSuffix(dir, "test") {
+			return err // tests, and packages that only tests import, may use anything
+		}
+		seen++
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if why := forbidden(dir, imported); why != "" {
+				t.Errorf("%s imports %s: %s", name, imported, why)
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 500 {
+		t.Errorf("%d files: %v", seen, err)
+	}
+	for dir, imported := range map[string]string{"voice": "perch/store", "gateway/robot": "perch/gateway/admin", "agent": "go.etcd.io/bbolt",
+		"cmd/perch/appliance": "perch/firmware-tools/simrobot", "store": "example.com/unknown", "elsewhere": "perch/device"} {
+		if forbidden(dir, imported) == "" {
+			t.Errorf("%s may import %s", dir, imported)
+		}
+	}
+}
+
+// forbidden returns why a package may not import another, or nothing.
+func forbidden(dir, imported string) string {
+	if inner, ours := strings.CutPrefix(imported, "perch/"); ours {
+		from, to := floor(dir), floor(inner)
+		switch {
+		case from < 0 || to < 0:
+			return "a package that is on no floor"
+		case from > to && !(strings.HasPrefix(inner, "firmware-tools") && !strings.HasPrefix(dir, "firmware-tools")):
+			return ""
+		}
+		return "it is not on a lower floor"
+	}
+	if !strings.Contains(imported, ".") && imported != "C" {
+		return "" // the standard library
+	}
+	for library, owning := range owners {
+		if (imported == library || strings.HasPrefix(imported, library+"/")) && matches(owning, dir) {
+			return ""
+		}
+	}
+	return "the package does not own this library"
+}
+
+// floor returns the number of a package's floor, or -1. An exact name counts before a pattern.
+func floor(dir string) int {
+	exact := slices.IndexFunc(floors, func(f string) bool { return slices.Contains(strings.Fields(f), dir) })
+	if exact >= 0 {
+		return exact
+	}
+	return slices.IndexFunc(floors, func(f string) bool { return matches(f, dir) })
+}
+
+func matches(names, dir string) bool {
+	return slices.ContainsFunc(strings.Fields(names), func(n string) bool {
+		below, all := strings.CutSuffix(n, "*")
+		return n == dir || all && strings.HasPrefix(dir, below)
+	})
+}
