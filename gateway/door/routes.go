@@ -12,13 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-const (
-	// ofSkins begins the paths of skins and of chats.
-	ofSkins = "/v1/"
-	// ofOwners begins those that the page uses, which shows errors in other languages.
-	// Other programs are told what their protocols have, and no more.
-	ofOwners = "/api/v1/"
-)
+// ofSkins begins the paths of skins and of chats.
+const ofSkins = "/v1/"
 
 // NewEngine returns a gin engine as every listener here uses it: no trust in
 // forwarding headers, errors rendered in one shape, panics answered and, like

@@ -54,26 +54,6 @@ func TestErrorsHaveOneShape(t *testing.T) {
 	}
 }
 
-// TestOwnersHaveErrorsInTheirLanguage, and other programs what their protocols have.
-func TestOwnersHaveErrorsInTheirLanguage(t *testing.T) {
-	own := fmt.Errorf("there is no robot %q", "%s<b>")
-	e, _ := newEngine(t)
-	for path, err := range map[string]error{
-		"/api/v1/x":           door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
-		"/api/v1/other":       &door.Fault{Word: "w", Sentence: "in other words", HTTP: 404, Err: own},
-		"/api/perception/x":   door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
-		"/v1/chat/x":          door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
-		"/api/v1x":            door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
-		"/xiaozhi/api/v1/ota": door.AsFault(own, []door.Known{{Err: own, Word: "w", HTTP: 404}}),
-	} {
-		e.GET(path, func(c *gin.Context) { _ = c.Error(err) })
-		text := serve(e, request(http.MethodGet, path)).Body.String()
-		if said := strings.Contains(text, `"said":["there is no robot %q",`); said != (path == "/api/v1/x") {
-			t.Errorf("%s: %s", path, text)
-		}
-	}
-}
-
 func TestPanicsAreAnsweredAndLogged(t *testing.T) {
 	for name, value := range map[string]any{"text": "s3cret text", "error": errors.New("s3cret error"), "number": 7} {
 		e, log := newEngine(t)
