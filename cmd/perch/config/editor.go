@@ -175,7 +175,7 @@ func (e *Editor) judge(text string) (*checker, Config, []Fault) {
 func (e *Editor) warnings(c *Config, hidden secretTexts) []ShownWarning {
 	all := []ShownWarning{}
 	for _, w := range c.Warnings(e.path(), e.Data, e.Now()) {
-		w.What, w.Said = hidden.said(w.What, w.Said)
+		w.What = hidden.hide(w.What)
 		all = append(all, ShownWarning(w))
 	}
 	return all

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"perch/language"
 )
 
 // secretTexts are the secrets of a configuration, which are not shown anywhere: by an alias,
@@ -80,22 +78,10 @@ func (s secretTexts) value(v any) any {
 	return v
 }
 
-// said is a sentence without secrets, in English and as other languages have it.
-func (s secretTexts) said(message string, said *language.Said) (string, *language.Said) {
-	if said != nil {
-		said = said.With(s.hide)
-		message = said.Error()
-	}
-	if s.in(message) {
-		return s.hide(message), nil
-	}
-	return message, said
-}
-
 func (s secretTexts) faults(all []Fault) []Fault {
 	for i, f := range all {
 		all[i].Key = s.hide(f.Key)
-		all[i].Message, all[i].Said = s.said(f.Message, f.Said)
+		all[i].Message = s.hide(f.Message)
 	}
 	return all
 }
