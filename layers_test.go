@@ -17,8 +17,8 @@ import (
 // floors lists the packages from the ground up. A package imports only what is on lower floors;
 // a name that ends in /* stands for the folders below it that are not listed themselves.
 var floors = []string{
-	"language child socket store device device/xiaozhi voice command remote agent/program ota/espimage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
-	"event remote/* voice/media voice/program store/* gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
+	"child language socket store device device/xiaozhi voice command remote ota/espimage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
+	"event agent/program remote/* voice/media voice/program store/* gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/*",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
 	"agent/feed agent/*",
