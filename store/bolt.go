@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"perch/store/salvage"
 )
 
 // pageSize is fixed, not the machine's: a Pi 5 kernel has pages of 16 KiB, and a backup must move to a Pi 4 and back.
-const pageSize = 4096
+const pageSize = salvage.PageSize
 
 // openBolt opens an existing file and takes its lock. A file that was replaced while we waited for the lock of the one
 // before is opened anew: a file without a name cannot be found again.

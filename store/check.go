@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"go.etcd.io/bbolt"
+
+	"perch/store/salvage"
 )
 
 // Content is what [Check] found.
@@ -26,7 +28,7 @@ func Check(f *os.File, o Options, each func(table, key string, value []byte) err
 	if err != nil {
 		return Content{}, unfit(err)
 	}
-	if _, err := verify(f, info.Size()); err != nil {
+	if _, err := salvage.Check(f, info.Size(), sound); err != nil {
 		return Content{}, unfit(err)
 	}
 	bolt, file, err := borrow(f, o)

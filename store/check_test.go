@@ -13,6 +13,14 @@ import (
 	"time"
 )
 
+// Places in a bolt file that tests damage; package salvage knows the form.
+const (
+	pageHead   = 16
+	metaSize   = 64
+	boltMagic  = 0xED0CDAED
+	branchPage = 0x01
+)
+
 // check checks a file of that content.
 func check(t testing.TB, content []byte, o Options, each func(table, key string, value []byte) error) (Content, error) {
 	t.Helper()

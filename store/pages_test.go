@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/store/salvage"
 )
 
 // usedDatabase is the content of the database of an appliance that has been used for some weeks: 512 KB, with tables of all
@@ -85,8 +87,8 @@ func lostOf(t *testing.T, db *DB, want map[string]map[string]string) (lost []row
 	return lost
 }
 
-// reports says whether a salvage says that a record may be lost.
-func (s *Salvage) reports(r row) bool {
+// reports says whether a report says that a record may be lost.
+func reports(s *salvage.Report, r row) bool {
 	return slices.ContainsFunc(s.Lost, func(line string) bool {
 		return strings.Contains(line, fmt.Sprintf("%q", r.table)) || strings.Contains(line, "the last change") || line == "and more"
 	})
@@ -132,7 +134,7 @@ func TestEveryPageZeroed(t *testing.T) {
 				t.Errorf("page %d: the damaged file is not kept", page)
 			}
 			for _, r := range lost {
-				if !s.reports(r) {
+				if !reports(s, r) {
 					t.Errorf("page %d: %v is lost, and told is %v", page, r, s)
 				}
 			}

@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
 )
@@ -181,6 +183,13 @@ func (db *DB) unfit(r row, data []byte, err error) error {
 	}
 	return db.found(damaged(db.path, err))
 }
+
+// sound reports whether bytes can be a record: text, unlike a place on a card that was wiped or never written.
+func sound(key, value []byte) bool {
+	return !wiped(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
+}
+
+func wiped(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
 
 // readable is nil as long as nothing was found that cannot be read.
 func (db *DB) readable() error {

@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"perch/store/salvage"
 )
 
 // Options of [Open]. The zero value is fine.
@@ -61,8 +63,8 @@ type DB struct {
 	bolt     *bbolt.DB
 	file     *os.File // bolt's own handle
 	commits  atomic.Uint64
-	latest   atomic.Uint64 // the number of the transaction that was acknowledged last
-	salvaged *Salvage      // nil, unless the file was damaged when it was opened
+	latest   atomic.Uint64   // the number of the transaction that was acknowledged last
+	salvaged *salvage.Report // nil, unless the file was damaged when it was opened
 
 	writing  sync.Mutex // held for the whole of a commit; taken before mu
 	panicked bool       // under writing: bolt did, and may hold its locks

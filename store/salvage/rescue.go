@@ -1,4 +1,4 @@
-package store
+package salvage
 
 import (
 	"bytes"
@@ -9,19 +9,28 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// mostLost is the most lines of a report.
+const mostLost = 12
+
 // rescue reads a damaged file as far as that goes, and writes the records into another.
 type rescue struct {
 	t        *tree
 	freelist uint64
-	list     []entry // the tables, with what the file says of each
+	list     []pair // the tables, without keys; the value says where the pages of each begin
 	gaps     []gap
 	older    bool // the state before the last change is what could be read
 	stray    int  // pages in use that cannot be read, and belong to nothing that is known
 
 	to      *bbolt.DB
-	waiting []entry
-	size    int
-	records int
+	waiting []pair // records to be written in one transaction
+	size    int    // bytes of them
+	records map[string]int
+}
+
+// pair is a record of a table.
+type pair struct {
+	table      string
+	key, value []byte
 }
 
 // gap is a part of the tree that could not be read.
@@ -32,16 +41,16 @@ type gap struct {
 
 // newRescue finds the tables. They are in one page, which each change writes anew: where that is damaged there is still
 // the one before.
-func newRescue(to *bbolt.DB, file io.ReaderAt, size int64) (*rescue, error) {
+func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue, error) {
 	metas, err := readMetas(file)
 	if err != nil {
 		return nil, err
 	}
 	for i, m := range metas {
-		r := &rescue{to: to, freelist: m.freelist, older: i > 0}
-		r.t = newTree(file, min(m.pages, uint64(size)/pageSize))
-		r.t.table = func(p part, name, value []byte) error {
-			r.list = append(r.list, entry{row{p.table, string(name)}, &change{bytes.Clone(value)}})
+		r := &rescue{to: to, freelist: m.freelist, older: i > 0, records: map[string]int{}}
+		r.t = newTree(file, min(m.pages, uint64(size)/PageSize), sound)
+		r.t.table = func(_ part, name, value []byte) error {
+			r.list = append(r.list, pair{table: string(name), value: bytes.Clone(value)})
 			return nil
 		}
 		r.t.record = r.put
@@ -155,13 +164,11 @@ func (r *rescue) report() (lost, tables []string) {
 	return lost, tables
 }
 
-// put writes a record, soon.
+// put writes a record, with others in one transaction.
 func (r *rescue) put(table string, key, value []byte) error {
-	e := entry{row{table, string(key)}, &change{bytes.Clone(value)}}
-	r.waiting, r.size = append(r.waiting, e), r.size+e.size()
-	if table != schemaTable {
-		r.records++
-	}
+	r.waiting = append(r.waiting, pair{table, bytes.Clone(key), bytes.Clone(value)})
+	r.size += len(table) + len(key) + len(value)
+	r.records[table]++
 	if r.size < 1<<20 {
 		return nil
 	}
@@ -171,7 +178,7 @@ func (r *rescue) put(table string, key, value []byte) error {
 func (r *rescue) flush() error {
 	err := r.to.Update(func(tx *bbolt.Tx) error {
 		for _, e := range r.waiting {
-			if err := tx.Bucket([]byte(e.table)).Put([]byte(e.key), e.value); err != nil {
+			if err := tx.Bucket([]byte(e.table)).Put(e.key, e.value); err != nil {
 				return err
 			}
 		}

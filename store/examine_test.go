@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"perch/store/storetest"
 )
@@ -17,26 +21,32 @@ import (
 func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 	t.Helper()
 	file, want = usedDatabase(t)
-	metas, err := readMetas(bytes.NewReader(file))
-	must(t, err)
-	page := uint64(0)
-	walked := newTree(bytes.NewReader(file), metas[0].pages)
-	walked.table = func(p part, name, value []byte) error {
-		if p.table != "robots" {
-			return nil
-		}
-		walked.record = func(string, []byte, []byte) error { return nil }
-		return walked.open(p, name, value)
-	}
-	must(t, walked.walk(metas[0].root, part{}))
-	for id := uint64(2); id < metas[0].pages && page == 0; id++ {
-		at := file[id*pageSize:]
-		if walked.used(id) && at[8] == leafPage && bytes.Contains(at[:pageSize], []byte("0003")) {
-			page = id
-		}
-	}
+	key := slices.Sorted(maps.Keys(want["robots"]))[3]
+	page := findPage(t, file, func(kind string, page []byte) bool { return kind == "leaf" && bytes.Contains(page, []byte(key)) })
 	clear(file[page*pageSize : (page+1)*pageSize])
 	return file, want
+}
+
+// findPage is the number of the first page in use that is wanted.
+func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) bool) (number int) {
+	t.Helper()
+	path := dbPath(t)
+	must(t, os.WriteFile(path, file, 0o600))
+	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	must(t, err)
+	must(t, bolt.View(func(tx *bbolt.Tx) error {
+		for number = 2; ; number++ {
+			info, err := tx.Page(number)
+			if err != nil || info == nil {
+				t.Fatalf("no such page: %v", err)
+			}
+			if wanted(info.Type, file[number*pageSize:][:pageSize]) {
+				return nil
+			}
+		}
+	}))
+	must(t, bolt.Close())
+	return number
 }
 
 // TestSalvageCutShort: the power goes at any step of a salvage, and the next start begins anew and ends it.
@@ -77,9 +87,8 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 	theirs = bytes.ReplaceAll(theirs, []byte(schemaTable), []byte("others"))
 	clear(theirs[len(theirs)/2:])
 	newer := several(t)
-	metas, err := readMetas(bytes.NewReader(newer))
-	must(t, err)
-	clear(newer[metas[0].freelist*pageSize:][:pageSize])
+	freelist := findPage(t, newer, func(kind string, _ []byte) bool { return kind == "freelist" })
+	clear(newer[freelist*pageSize:][:pageSize])
 	for name, c := range map[string]struct {
 		file []byte
 		kind error

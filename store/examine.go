@@ -9,85 +9,40 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"perch/store/salvage"
 )
-
-// Salvage describes a damaged file from which all readable records were kept.
-type Salvage struct {
-	At      time.Time `json:"at"`
-	Cause   string    `json:"cause"`
-	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty where there was no need to put it aside
-	Records int       `json:"records,omitempty"`
-	Lost    []string  `json:"lost,omitempty"`   // in words; empty where all records are there
-	Tables  []string  `json:"tables,omitempty"` // of which records are lost
-}
-
-// String describes the damage, with what can be done.
-func (s Salvage) String() string {
-	if s.Kept == "" {
-		return fmt.Sprintf("the database was damaged (%s); %s", s.Cause, s.Losses())
-	}
-	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; "+
-		"restore a backup where that matters, and remove %s once it is needed no more",
-		s.Cause, s.At.Local().Format(time.DateTime), s.Records, s.Losses(), s.Kept)
-}
-
-// Brief says it without a key of any record: not everybody who sees that something is wrong may know what.
-func (s Salvage) Brief() string {
-	lost := s.Losses()
-	switch {
-	case len(s.Tables) > 0:
-		lost = fmt.Sprintf("lost: some of %s", strings.Join(s.Tables, ", "))
-	case len(s.Lost) > 0:
-		lost = "perhaps lost: the last change"
-	}
-	if s.Kept == "" {
-		return fmt.Sprintf("the database was damaged; %s", lost)
-	}
-	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
-		"restore a backup where that matters, and remove %s once it is needed no more", s.At.Local().Format(time.DateTime), s.Records, lost,
-		filepath.Base(s.Kept))
-}
-
-// Losses says what is lost.
-func (s Salvage) Losses() string {
-	if len(s.Lost) == 0 {
-		return "nothing is lost"
-	}
-	return fmt.Sprintf("lost: %s", strings.Join(s.Lost, ", "))
-}
 
 const (
 	damagedMark  = ".damaged-" // and the time, in the name of a file that was put aside
 	mostDamaged  = 10          // files; a card that damages one more is to be replaced, and the disk not filled
-	mostLost     = 12          // lines
 	salvagedNote = "salvaged"  // beside the version
 )
 
 // examine reads the whole file before bolt does, which trusts every number in it. A damaged one is salvaged where that is
 // wanted, and an error else.
-func examine(path string, o Options) (*Salvage, error) {
+func examine(path string, o Options) (*salvage.Report, error) {
 	file, size, err := lockFile(path, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // which gives the lock up
-	metas, err := verify(file, size)
+	metas, err := salvage.Check(file, size, sound)
 	switch {
 	case err == nil && metas == 2:
 		return nil, nil
 	case err == nil:
 		// As after a power cut on a bad card, while the last change was written. The next one mends it.
-		s := &Salvage{At: time.Now(), Cause: "one of its two first pages is not whole", Lost: []string{"perhaps the last change"}}
+		s := &salvage.Report{At: time.Now(), Cause: "one of its two first pages is not whole", Lost: []string{"perhaps the last change"}}
 		o.Log.Error("the database was damaged; its last change may be lost", "path", path, "err", s.Cause)
 		return s, nil
 	case !o.Salvage:
 		return nil, damaged(path, err)
 	}
-	return salvage(path, file, size, err, o)
+	return rescue(path, file, size, err, o)
 }
 
 // lockFile opens a file and takes bolt's lock. One that was replaced meanwhile is opened anew.
@@ -109,9 +64,9 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	}
 }
 
-// salvage makes a new file of what can be read of a damaged one, which is kept under another name. The power may go at
+// rescue makes a new file of what can be read of a damaged one, which is kept under another name. The power may go at
 // any moment: until the new one is whole, the old one has its name.
-func salvage(path string, file *os.File, size int64, cause error, o Options) (*Salvage, error) {
+func rescue(path string, file *os.File, size int64, cause error, o Options) (*salvage.Report, error) {
 	dir := filepath.Dir(path)
 	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // against a process that takes the new file for a leftover
 	if err != nil {
@@ -122,12 +77,12 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		return nil,
 			fail(ErrDamaged, cause, fmt.Errorf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
 	}
-	s := &Salvage{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
+	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
 	fresh := path + temporary
 	err = room(dir, size+1<<20)
 	var to opened
 	if err == nil {
-		to, err = produce(fresh, o, func(to *bbolt.DB) error { return s.fill(to, path, file, size, o) })
+		to, err = produce(fresh, o, func(to *bbolt.DB) error { return refill(s, to, path, file, size, o) })
 	}
 	if err == nil {
 		o.reached("salvaged")
@@ -145,7 +100,7 @@ func salvage(path string, file *os.File, size int64, cause error, o Options) (*S
 		switch {
 		case errors.Is(err, ErrNewer):
 			return nil, err
-		case errors.Is(err, errNothing):
+		case errors.Is(err, salvage.ErrNothing):
 			return nil, damaged(path, err)
 		}
 		return nil, fail(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
@@ -183,32 +138,25 @@ func keep(file *os.File, path, name string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// errNothing is found in a file of which nothing can be read, or that is none of ours.
-var errNothing = errors.New("nothing can be read of it")
-
-// fill writes into a new file what can be read of the damaged one.
-func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
-	r, err := newRescue(to, file, size)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNothing, err)
-	}
-	for _, step := range []func() error{r.tables, r.orphans, r.flush} {
-		if err == nil {
-			err = step()
-		}
-	}
+// refill writes into a new file what can be read of the damaged one, and with it the report.
+func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
+	copied, err := salvage.Copy(to, file, size, sound)
 	if err != nil {
 		return err
 	}
-	s.Records = r.records
-	s.Lost, s.Tables = r.report()
+	for table, n := range copied.Records {
+		if table != schemaTable {
+			s.Records += n
+		}
+	}
+	s.Lost, s.Tables = copied.Lost, copied.Tables
 	return to.Update(func(tx *bbolt.Tx) error {
 		version, known, err := schemaVersion(tx)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: %w", errNothing, err)
+			return fmt.Errorf("%w: %w", salvage.ErrNothing, err)
 		case !known:
-			return fmt.Errorf("%w: it is empty", errNothing)
+			return fmt.Errorf("%w: it is empty", salvage.ErrNothing)
 		case version > len(o.Migrations):
 			return newer(path, version, len(o.Migrations))
 		}
@@ -224,7 +172,7 @@ func (s *Salvage) fill(to *bbolt.DB, path string, file io.ReaderAt, size int64, 
 
 // opening is the number of the last transaction of a file, and the report of an earlier salvage for as long as the
 // damaged file is there.
-func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
+func opening(bolt *bbolt.DB, path string) (tx uint64, s *salvage.Report, err error) {
 	var text []byte
 	err = guarded(func() error {
 		return bolt.View(func(t *bbolt.Tx) error {
@@ -235,7 +183,7 @@ func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
 			return nil
 		})
 	})
-	var note Salvage
+	var note salvage.Report
 	if err != nil || text == nil || json.Unmarshal(text, &note) != nil {
 		return tx, nil, err
 	}
@@ -248,4 +196,4 @@ func opening(bolt *bbolt.DB, path string) (tx uint64, s *Salvage, err error) {
 
 // Salvaged reports damage that was found when the file was opened, at this start or an earlier one whose damaged file is
 // still there; else it is nil.
-func (db *DB) Salvaged() *Salvage { return db.salvaged }
+func (db *DB) Salvaged() *salvage.Report { return db.salvaged }

@@ -1,15 +1,13 @@
-package store
+package salvage
 
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math/bits"
-	"unicode/utf8"
 )
 
 // The form of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and the
@@ -27,6 +25,7 @@ const (
 	freelistPage = 0x10
 	bucketValue  = 0x01
 
+	mostName  = 1 << 10  // bytes of a table's name
 	mostDepth = 32       // of the tree; ours have three levels or four
 	mostRun   = 16 << 20 // bytes of a page with those that belong to it; a record has 1 MiB at most
 )
@@ -42,7 +41,7 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 	var whole []meta
 	for page := range int64(2) {
 		record := make([]byte, metaSize)
-		if _, err := file.ReadAt(record, page*pageSize+pageHead); err != nil {
+		if _, err := file.ReadAt(record, page*PageSize+pageHead); err != nil {
 			return nil, fmt.Errorf("no database: %w", err)
 		}
 		number := func(offset int) uint64 { return binary.NativeEndian.Uint64(record[offset:]) }
@@ -55,8 +54,8 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 		if magic != boltMagic || binary.NativeEndian.Uint32(record[4:]) != boltVersion || sum.Sum64() != number(metaSize-8) {
 			continue
 		}
-		if got := binary.NativeEndian.Uint32(record[8:]); got != pageSize {
-			return nil, fmt.Errorf("its pages have %d bytes, not %d", got, pageSize)
+		if got := binary.NativeEndian.Uint32(record[8:]); got != PageSize {
+			return nil, fmt.Errorf("its pages have %d bytes, not %d", got, PageSize)
 		}
 		whole = append(whole, meta{number(16), number(32), number(40), number(48)})
 	}
@@ -76,6 +75,7 @@ type tree struct {
 	pages uint64   // there are, the two of the meta records included
 	seen  []uint64 // a bit for each page in use
 
+	sound  Sound
 	table  func(p part, name, value []byte) error // each table
 	record func(table string, key, value []byte) error
 	lost   func(p part, cause error) error // what is damaged; what it returns ends the walk
@@ -97,31 +97,12 @@ func (p part) has(key []byte) bool {
 }
 
 // newTree walks to the first damage, and into every table.
-func newTree(file io.ReaderAt, pages uint64) *tree {
-	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1)}
+func newTree(file io.ReaderAt, pages uint64, sound Sound) *tree {
+	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1), sound: sound}
 	t.table = t.open
 	t.record = func(string, []byte, []byte) error { return nil }
 	t.lost = func(_ part, cause error) error { return cause }
 	return t
-}
-
-// verify checks that every page in use can be read and lies where it should, each in one place only, and that every
-// record may be one. It reports how many of the two meta records are whole.
-func verify(file io.ReaderAt, size int64) (metas int, err error) {
-	whole, err := readMetas(file)
-	if err != nil {
-		return 0, err
-	}
-	m := whole[0]
-	if m.pages < 4 || m.pages > uint64(size)/pageSize {
-		return len(whole), fmt.Errorf("cut short: it should have %d pages", m.pages)
-	}
-	t := newTree(file, m.pages)
-	if err := t.walk(m.root, part{}); err != nil {
-		return len(whole), err
-	}
-	_, err = t.free(m.freelist)
-	return len(whole), err
 }
 
 // page reads the page with that number and what belongs to it, and takes note that it is in use.
@@ -129,13 +110,13 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 	if id < 2 || id >= t.pages {
 		return nil, 0, 0, fmt.Errorf("page %d is not there", id)
 	}
-	page = make([]byte, pageSize)
-	if _, err := t.file.ReadAt(page, int64(id)*pageSize); err != nil {
+	page = make([]byte, PageSize)
+	if _, err := t.file.ReadAt(page, int64(id)*PageSize); err != nil {
 		return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
 	kind, count = binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
 	further := uint64(binary.NativeEndian.Uint32(page[12:]))
-	length := (further + 1) * pageSize
+	length := (further + 1) * PageSize
 	if got := binary.NativeEndian.Uint64(page); got != id || id+further >= t.pages || length > mostRun {
 		return nil, 0, 0, fmt.Errorf("page %d is damaged", id)
 	}
@@ -145,8 +126,8 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 		}
 	}
 	if further > 0 {
-		page = append(page, make([]byte, further*pageSize)...)
-		if _, err := t.file.ReadAt(page[pageSize:], int64(id+1)*pageSize); err != nil {
+		page = append(page, make([]byte, further*PageSize)...)
+		if _, err := t.file.ReadAt(page[PageSize:], int64(id+1)*PageSize); err != nil {
 			return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 		}
 	}
@@ -230,7 +211,7 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 		}
 		isTable := flags == bucketValue
 		switch {
-		case !ok, !last.has(key), i > 0 && bytes.Equal(key, last.low), isTable != p.top(), flags&^bucketValue != 0, !isTable && !sound(key, value):
+		case !ok, !last.has(key), i > 0 && bytes.Equal(key, last.low), isTable != p.top(), flags&^bucketValue != 0, !isTable && !t.sound(key, value):
 			if err := t.lost(last, errLeaf); err != nil {
 				return err
 			}
@@ -250,18 +231,10 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 	return nil
 }
 
-// sound reports whether bytes may be a record of ours: text, which a place on a card that was wiped or never written is
-// not.
-func sound(key, value []byte) bool {
-	return !wiped(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
-}
-
-func wiped(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
-
 // open checks a table: where its pages begin (8 bytes), a number of bolt's own (8), and, where it is small enough to have
 // no pages, one in this very place.
 func (t *tree) open(p part, name, value []byte) error {
-	if len(value) < pageHead || len(name) == 0 || len(name) > MaxKey {
+	if len(value) < pageHead || len(name) == 0 || len(name) > mostName {
 		return t.lost(p, errLeaf)
 	}
 	if root := binary.NativeEndian.Uint64(value); root != 0 {

@@ -1,0 +1,167 @@
+package salvage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// text is what the records of these tests are made of.
+func text(key, value []byte) bool { return len(key) == 4 && bytes.Trim(value, "x") == nil }
+
+// openBolt opens a file of bolt, or makes it.
+func openBolt(t testing.TB, path string) *bbolt.DB {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// sample is a file with a table of several pages, one that has no page to itself, one with a record over many pages, and
+// free pages. It returns the number of records of each, too.
+func sample(t testing.TB) (file []byte, records map[string]int) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sample.db")
+	db := openBolt(t, path)
+	put := func(table string, n, length int) error {
+		return db.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte(table))
+			for i := range n {
+				err = errors.Join(err, b.Put(fmt.Appendf(nil, "%04d", i), bytes.Repeat([]byte("x"), length)))
+			}
+			return err
+		})
+	}
+	err := errors.Join(put("many", 1000, 50), put("many", 400, 60), put("small", 2, 5), put("large", 1, 50_000), db.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err = os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, map[string]int{"many": 1000, "small": 2, "large": 1}
+}
+
+// recovered copies a file and returns what was found and what the copy holds.
+func recovered(t testing.TB, file []byte) (Copied, map[string]int, error) {
+	t.Helper()
+	to := openBolt(t, filepath.Join(t.TempDir(), "copy.db"))
+	defer to.Close()
+	c, err := Copy(to, bytes.NewReader(file), int64(len(file)), text)
+	holds := map[string]int{}
+	wrong := to.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			return b.ForEach(func(key, value []byte) error {
+				holds[string(name)]++
+				if !text(key, value) {
+					return fmt.Errorf("%s %q is no record", name, key)
+				}
+				return nil
+			})
+		})
+	})
+	if wrong != nil {
+		t.Error(wrong)
+	}
+	return c, holds, err
+}
+
+func TestCopyOfAWholeFileHasEveryRecord(t *testing.T) {
+	file, want := sample(t)
+	if metas, err := Check(bytes.NewReader(file), int64(len(file)), text); metas != 2 || err != nil {
+		t.Errorf("Check = %d, %v", metas, err)
+	}
+	c, holds, err := recovered(t, file)
+	if err != nil || !maps.Equal(holds, want) || !maps.Equal(c.Records, want) || len(c.Lost) > 0 {
+		t.Errorf("Copy = %+v, %v; the copy holds %v", c, err, holds)
+	}
+}
+
+// TestEachZeroedPageIsFoundAndTheOthersCopied: what is missing from the copy is reported with its table.
+func TestEachZeroedPageIsFoundAndTheOthersCopied(t *testing.T) {
+	file, want := sample(t)
+	found := 0
+	for at := 2 * PageSize; at < len(file); at += PageSize {
+		damaged := bytes.Clone(file)
+		clear(damaged[at : at+PageSize])
+		if _, err := Check(bytes.NewReader(damaged), int64(len(damaged)), text); err == nil {
+			continue // a free page
+		}
+		found++
+		c, holds, err := recovered(t, damaged)
+		if err != nil || !maps.Equal(holds, c.Records) {
+			t.Errorf("page %d: %+v, %v; the copy holds %v", at/PageSize, c, err, holds)
+		}
+		for table, n := range want {
+			lost := n - holds[table]
+			if lost > 0 && !slices.Contains(c.Tables, table) && !slices.Contains(c.Lost, "the last change before that") {
+				t.Errorf("page %d: %d records of %s are missing, and the report is %v", at/PageSize, lost, table, c.Lost)
+			}
+			if table == "many" && lost > 100 && len(c.Lost) > 0 && c.Lost[0] != "the last change before that" {
+				t.Errorf("page %d: %d records are missing for one page", at/PageSize, lost)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("damage was found in %d pages only", found)
+	}
+}
+
+func TestCopyOfWhatIsNoDatabaseFindsNothing(t *testing.T) {
+	for _, content := range []string{"", strings.Repeat("hello\n", 5000), strings.Repeat("\x00", 5*PageSize)} {
+		if _, _, err := recovered(t, []byte(content)); !errors.Is(err, ErrNothing) {
+			t.Errorf("Copy of %.10q = %v", content, err)
+		}
+	}
+}
+
+// FuzzCopy changes a file at one place and mends the sums that would give that away: a file that passes Check can be read
+// whole by bolt, and what Copy writes are records.
+func FuzzCopy(f *testing.F) {
+	whole, _ := sample(f)
+	f.Add(uint32(2*PageSize), []byte{1, 2, 3})
+	f.Add(uint32(pageHead+16), []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+	f.Add(uint32(5*PageSize+8), make([]byte, 600))
+	f.Add(uint32(7*PageSize+pageHead), bytes.Repeat([]byte{0xff}, 64))
+	f.Fuzz(func(t *testing.T, at uint32, change []byte) {
+		file := bytes.Clone(whole)
+		copy(file[int(at)%len(file):], change)
+		for page := range 2 {
+			record := file[page*PageSize+pageHead:]
+			sum := fnv.New64a()
+			sum.Write(record[:metaSize-8])
+			binary.NativeEndian.PutUint64(record[metaSize-8:], sum.Sum64())
+		}
+		if _, _, err := recovered(t, file); err != nil && !errors.Is(err, ErrNothing) {
+			t.Error(err)
+		}
+		if _, err := Check(bytes.NewReader(file), int64(len(file)), text); err != nil {
+			return
+		}
+		path := filepath.Join(t.TempDir(), "changed.db")
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db := openBolt(t, path)
+		defer db.Close()
+		err := db.View(func(tx *bbolt.Tx) error {
+			return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return b.ForEach(func(_, _ []byte) error { return nil }) })
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
