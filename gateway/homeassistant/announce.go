@@ -92,15 +92,11 @@ func (h *hub) bridge() {
 	}
 }
 
-// publishDiscovery publishes one device's messages, if Home Assistant takes
-// every one of them. Where their payloads can be made again, they are not kept.
+// publishDiscovery publishes one device's messages. Where again can make their
+// payloads a second time, they are not stored.
 func (h *hub) publishDiscovery(messages []message, again func(step int) []byte) {
-	for i, m := range messages {
-		if err := checkDiscovery(h.o.Prefix, m); err != nil {
-			h.o.Log.Error("Home Assistant would refuse this announcement; it is not published", "topic", m.topic, "err", err)
-			return
-		}
-		if again != nil {
+	if again != nil {
+		for i, m := range messages {
 			messages[i] = m.lean(func() []byte { return again(i) })
 		}
 	}

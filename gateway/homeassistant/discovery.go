@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -89,6 +91,9 @@ type topicRef struct {
 	Topic    string `json:"topic"`
 	Template string `json:"value_template,omitempty"` // of online or offline
 }
+
+// mostText is the longest state that Home Assistant stores, in characters.
+const mostText = 255
 
 // mostName bounds a device's name, in bytes. Entity ids are made of it.
 const mostName = 64
@@ -223,6 +228,20 @@ func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
 	return platform, key, ok && isPlatform(platform) && idPattern(key)
 }
+
+// isPlatform reports whether name is a platform that entities are announced on.
+func isPlatform(name string) bool {
+	switch name {
+	case "binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update":
+		return true
+	}
+	return false
+}
+
+var idOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
+
+// idPattern reports whether id can be a part of a discovery topic.
+func idPattern(id string) bool { return idOnly().MatchString(id) }
 
 // robotIdentifier is a robot's device among Home Assistant's. Devices that
 // share a single identifier would be merged into one.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -285,8 +286,8 @@ func anyTool() *rapid.Generator[device.Tool] {
 		"g", "b", "index"}
 	limit := rapid.Ptr(rapid.OneOf(rapid.IntRange(-200, 200), rapid.SampledFrom([]int{-9999, 9999, -2147483648, 2147483647})), true)
 	return rapid.Custom(func(t *rapid.T) device.Tool {
-		tool := device.Tool{Name: rapid.SampledFrom(names).Draw(t, "name"), Schema: device.Schema{Properties: map[string]device.Argument{}}}
-		for _, name := range rapid.SliceOfN(rapid.SampledFrom(arguments), 0, 5).Draw(t, "arguments") {
+		tool := device.Tool{Name: rapid.OneOf(rapid.SampledFrom(names), rapid.String()).Draw(t, "name"), Schema: device.Schema{Properties: map[string]device.Argument{}}}
+		for _, name := range rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(arguments), rapid.String()), 0, 5).Draw(t, "arguments") {
 			tool.Schema.Properties[name] = device.Argument{
 				Type:    rapid.SampledFrom([]string{"integer", "integer", "integer", "string", ""}).Draw(t, "type"),
 				Minimum: limit.Draw(t, "least"), Maximum: limit.Draw(t, "most"),
@@ -297,6 +298,12 @@ func anyTool() *rapid.Generator[device.Tool] {
 		}
 		return tool
 	})
+}
+
+// anyIDs are the ids of gestures or of characters: their packages let letters,
+// digits, - and _ through, and no id twice.
+func anyIDs() *rapid.Generator[[]string] {
+	return rapid.SliceOfDistinct(rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`), func(id string) string { return id })
 }
 
 // TestEveryAnnouncementPasses: whatever a robot can do and sense, whatever it
@@ -317,7 +324,8 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 			Board: rapid.String().Draw(t, "board"), Firmware: rapid.String().Draw(t, "firmware"),
 			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(
 				t, "url"),
-			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{},
+			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{}, Version: rapid.String().Draw(t, "version"),
+			Gestures: anyIDs().Draw(t, "gestures"), Characters: anyIDs().Draw(t, "characters"),
 		}
 		for _, s := range senses {
 			c.Senses[s] = rapid.Bool().Draw(t, s)
@@ -335,6 +343,63 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		again, same := n.robotDiscovery(c, ids)
 		if !slices.Equal(ids, same) || string(again[len(again)-1].payload) != string(robot[len(robot)-1].payload) {
 			t.Fatalf("announced anew: %v, then %v", ids, same)
+		}
+	})
+}
+
+// FuzzHostileRobot announces a robot that says anything of itself, in bytes that
+// need not be text, and an agent whose client chose any name.
+func FuzzHostileRobot(f *testing.F) {
+	f.Add("Chan", "m5stack-stack-chan", "1.2.4", "http://perch.local:8003", "self.audio_speaker.set_volume", "volume", 0, 100)
+	f.Add("{{ states('lock.door') }}", "{% raw %}", "\x00\xff\u2028", "http://x/{{ 1 }}", "self.robot.set_head_angles", "yaw", -9999, 2147483647)
+	f.Add("Head", "Say text", "+/#", "javascript:alert(1)", "set_rgb", "red", 5, 5)
+	f.Add("\u202eevil", `","components":{}`, "\n", "http://[::1%25x]/", "set brightness", "value", 7, -7)
+	f.Add(strings.Repeat("ü", 5000), strings.Repeat("x", 5000), strings.Repeat("\u200b", 99), "http://h/"+strings.Repeat("a", 2000), "", "", 0, 0)
+	f.Fuzz(func(t *testing.T, name, board, firmware, url, tool, argument string, least, most int) {
+		n := discoveryNames()
+		c := robotCard{ID: discovered, Name: name, Board: board, Firmware: firmware, Version: firmware, BaseURL: url,
+			Tools: []device.Tool{integers(tool, argument, least, most, "pitch", most, least), integers(name, board, least, most)}}
+		robot, ids := n.robotDiscovery(c, []string{name, "sensor/" + board, "number/volume"})
+		bridge, _ := n.bridgeDiscovery(firmware, url, []string{"event/" + name})
+		agent, _ := n.agentDiscovery(agentID(name), firmware, nil)
+		again, _ := n.robotDiscovery(c, ids)
+		for _, m := range slices.Concat(robot, bridge, agent, again, n.forgetDiscovery(c.ID)) {
+			if err := checkDiscovery(n.Prefix, m); err != nil {
+				t.Errorf("%v: %s", err, m.payload)
+			}
+		}
+	})
+}
+
+// TestHostileRobotsAreAnnounced: what robots say of themselves when they check in
+// and list their tools reaches Home Assistant in a form that it takes.
+func TestHostileRobotsAreAnnounced(t *testing.T) {
+	inBubble(t, func(h *harness, _ *script) {
+		for i, text := range []string{"{{ states('lock.door') }}", "{% if %}", "\x00\xff\xfe", "\u202e\u2028\u200b", `","qos":9,"x":"`, "+/#",
+			strings.Repeat("ü", 10_000), "Head", " \n"} {
+			text := device.Clip(text, 200) // as a check-in does
+			id := device.ID(fmt.Sprintf("a0b1c2d3e7%02x", i))
+			h.registry.CheckIn(device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: text, Firmware: text,
+				BaseURL: "http://192.168.1.2:8003/" + text}, time.Now())
+			if _, err := h.registry.Adopt(string(id), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			h.talk.tools = append(h.talk.tools, integers(text, text, -i, 1<<30))
+		}
+	}, func(t *testing.T, h *harness, s *script) {
+		for i := range 9 {
+			id := fmt.Sprintf("a0b1c2d3e7%02x", i)
+			h.hello(device.ID(id), "s"+id)
+			time.Sleep(time.Second)
+			on := s.on("homeassistant/device/perch_" + id + "/config")
+			if len(on) == 0 {
+				t.Fatalf("%s is not announced", id)
+			}
+			for _, m := range on {
+				if err := checkDiscovery("homeassistant", m.whole()); err != nil {
+					t.Errorf("%v: %s", err, m.whole().payload)
+				}
+			}
 		}
 	})
 }

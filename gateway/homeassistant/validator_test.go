@@ -12,6 +12,10 @@ import (
 	"unicode/utf8"
 )
 
+// This validator is a helper of the tests. Every announcement that a test makes or
+// a mirror under test publishes is held against it; at run time nothing is, for
+// what announcements are made of is cleaned where it comes in.
+
 // errDiscovery is wrapped by what checkDiscovery returns.
 var errDiscovery = errors.New("refused by the rules of Home Assistant")
 

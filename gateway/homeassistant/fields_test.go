@@ -9,11 +9,6 @@ import (
 	"sync"
 )
 
-var idOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
-
-// idPattern holds for what can be a part of a discovery topic.
-func idPattern(id string) bool { return idOnly().MatchString(id) }
-
 // checkFields holds an object against the keys that it must have and those that
 // it may have besides, and each value against what its key stands for.
 func checkFields(where string, m map[string]any, required, optional []string) error {

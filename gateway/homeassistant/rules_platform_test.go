@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// mostText is what a state of Home Assistant's can hold, in characters.
-const mostText = 255
-
 // What checkFields has seen is right here: the lists are lists of texts, and the
 // limits are numbers.
 

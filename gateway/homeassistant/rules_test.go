@@ -40,15 +40,6 @@ func rules() map[string]rule {
 	}
 }
 
-// isPlatform reports whether there are rules for a platform, without making them.
-func isPlatform(name string) bool {
-	switch name {
-	case "binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update":
-		return true
-	}
-	return false
-}
-
 // checkEntity holds a component, whole, against its platform's rules and those
 // for all.
 func checkEntity(platform string, r rule, c, device map[string]any) error {
