@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -22,7 +21,7 @@ const (
 	maxBids    = 4
 )
 
-// verdict is what a packet shows, or a round of probing found, about a name.
+// verdict is what a packet shows, or a round of probing found, about a name; the greater counts more.
 type verdict int
 
 const (
@@ -36,14 +35,6 @@ const (
 type finding struct {
 	verdict
 	by netip.Addr
-}
-
-// stronger returns the finding that counts more.
-func (w finding) stronger(o finding) finding {
-	if o.verdict > w.verdict {
-		return o
-	}
-	return w
 }
 
 // errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
@@ -72,103 +63,79 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (By, error) {
 	return ByNobody, fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-// ask probes for name until it is known to be free, occupied or the system's. If we keep losing the tie-break, the
-// other machine probes and never announces; the name is left to it.
-func (s *socket) ask(ctx context.Context, name string) (finding, error) {
-	var prober netip.Addr
+// ask probes for name until it is known to be free, occupied or the system's. Where it loses the tie-break again and
+// again, the other machine probes and never announces; the name is left to it.
+func (s *socket) ask(ctx context.Context, name string) (found finding, err error) {
 	for range maxBids {
-		w, err := s.probeRound(ctx, name)
-		if err != nil || w.verdict != outbid {
-			return w, err
+		if found, err = s.probeRound(ctx, name); err != nil || found.verdict != outbid {
+			return found, err
 		}
-		prober = w.by
-		if _, err := s.listenFor(ctx, name, probeYield); err != nil {
-			return finding{}, err
+		if _, err = s.listenFor(ctx, name, probeYield); err != nil {
+			return found, err
 		}
 	}
-	return finding{occupied, prober}, nil
+	return finding{occupied, found.by}, nil
 }
 
-func (s *socket) probeRound(ctx context.Context, name string) (finding, error) {
-	if _, err := s.listenFor(ctx, name, rand.N(probeGap)); err != nil {
-		return finding{}, err
-	}
-	found := finding{}
-	for range probes {
+func (s *socket) probeRound(ctx context.Context, name string) (found finding, err error) {
+	_, err = s.listenFor(ctx, name, rand.N(probeGap))
+	for n := 0; n < probes && err == nil && found.verdict < outbid; n++ {
 		s.multicast(func(l link) *dns.Msg { return probe(name, l) })
-		w, err := s.listenFor(ctx, name, probeGap)
-		if err != nil {
-			return finding{}, err
-		}
-		if found = found.stronger(w); found.verdict >= outbid {
-			return found, nil
+		var now finding
+		if now, err = s.listenFor(ctx, name, probeGap); now.verdict > found.verdict {
+			found = now
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // listenFor receives packets for d and returns the strongest finding about name.
-func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (finding, error) {
+func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (found finding, err error) {
 	own := ownAddresses(s.allLinks())
-	found := finding{}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return finding{}, ctx.Err()
+			return found, ctx.Err()
 		case err := <-s.failed:
-			return finding{}, err
+			return found, err
 		case <-timer.C:
 			return found, nil
 		case p := <-s.packets:
-			found = found.stronger(judge(p, name, own))
+			if now := judge(p, name, own); now.verdict > found.verdict {
+				found = now
+			}
 		}
 	}
 }
 
-func (s *socket) allLinks() []link {
-	return slices.Collect(maps.Values(s.links))
-}
-
 // judge returns what one packet shows about name. A record with one of the machine's own addresses is no conflict: it
 // came from the system's responder, from another interface of ours, or from a repeater in the router.
-func judge(p packet, name string, own map[netip.Addr]bool) finding {
+func judge(p packet, name string, own map[netip.Addr]bool) (found finding) {
 	if p.msg.Response {
-		found := finding{}
 		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
 			ip, ok := addressOf(rr, name)
 			switch {
-			case !ok || rr.Header().Ttl == 0: // a goodbye claims nothing
+			case !ok || rr.Header().Ttl == 0 || found.verdict == occupied: // a goodbye claims nothing
 			case own[ip]:
-				found = found.stronger(finding{verdict: system})
+				found.verdict = system
 			default:
-				found = found.stronger(finding{occupied, ip})
+				found = finding{occupied, ip}
 			}
 		}
 		return found
 	}
 	theirs := addressesFor(p.msg.Ns, name)
-	if len(theirs) == 0 || slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return own[ip] }) {
-		return finding{}
+	if slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return own[ip] }) {
+		return found
 	}
+	// RFC 6762 section 8.2 orders address records by type, A before AAAA, then by their bytes. This is the order of netip,
+	// which compares lengths first.
 	ours := p.link.addrs()
-	// RFC 6762 section 8.2 orders address records by type, A before AAAA, then by
-	// their bytes. This is the order of netip, which compares lengths first.
 	slices.SortFunc(ours, netip.Addr.Compare)
 	if slices.CompareFunc(theirs, ours, netip.Addr.Compare) > 0 {
 		return finding{outbid, theirs[0]}
 	}
-	return finding{}
-}
-
-func addressesFor(rrs []dns.RR, name string) []netip.Addr {
-	var ips []netip.Addr
-	for _, rr := range rrs {
-		if ip, ok := addressOf(rr, name); ok {
-			ips = append(ips, ip)
-		}
-	}
-	slices.SortFunc(ips, netip.Addr.Compare)
-	return ips
+	return found
 }

@@ -23,9 +23,6 @@ type link struct {
 
 func (l link) addrs() []netip.Addr { return slices.Concat(l.v4, l.v6) }
 
-// v6LinkLocal reports whether the link has IPv6 addresses of its own scope only.
-func (l link) v6LinkLocal() bool { return len(l.v6) > 0 && l.v6[0].IsLinkLocalUnicast() }
-
 func (l link) equal(o link) bool {
 	return l.Index == o.Index && l.Name == o.Name && slices.Equal(l.v4, o.v4) && slices.Equal(l.v6, o.v6)
 }
@@ -38,24 +35,21 @@ func machineLinks(names []string) ([]link, error) {
 	}
 	var links []link
 	for _, ifi := range chooseInterfaces(all, names) {
-		addrs, err := ifi.Addrs()
-		if err != nil {
-			continue // it went away between the two calls
-		}
-		if l := newLink(ifi, addrs); len(l.v4)+len(l.v6) > 0 {
+		addrs, _ := ifi.Addrs() // none where it went away between the two calls
+		if l := newLink(ifi, addrs); len(l.addrs()) > 0 {
 			links = append(links, l)
 		}
 	}
-	if len(links) == 0 {
-		if len(names) > 0 {
-			return nil, fmt.Errorf("%w: none of %s is up with an address; see mdns.interfaces", ErrNoMulticast, strings.Join(names, ", "))
-		}
-		return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
+	switch {
+	case len(links) > 0:
+		return links, nil
+	case len(names) > 0:
+		return nil, fmt.Errorf("%w: none of %s is up with an address; see mdns.interfaces", ErrNoMulticast, strings.Join(names, ", "))
 	}
-	return links, nil
+	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 }
 
-// chooseInterfaces keeps the interfaces that are up and are named; without names, those that carry multicast and belong
+// chooseInterfaces returns the interfaces that are up and are named; without names, those that carry multicast and belong
 // to the home network rather than to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	const usable = net.FlagUp | net.FlagMulticast
@@ -82,12 +76,8 @@ func isVirtual(name string) bool {
 func newLink(ifi net.Interface, addrs []net.Addr) link {
 	l := link{Interface: ifi}
 	var local []netip.Addr
-	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		switch ip := p.Addr().Unmap().WithZone(""); {
+	for _, ip := range parseAddrs(addrs) {
+		switch {
 		case ip.IsLoopback() || ip.IsMulticast() || ip.IsUnspecified():
 		case ip.Is4():
 			l.v4 = append(l.v4, ip)
@@ -103,19 +93,26 @@ func newLink(ifi net.Interface, addrs []net.Addr) link {
 	return l
 }
 
-// ownAddresses are all of the machine's, on whatever interface: a record that leads to one of them is no stranger's.
+// ownAddresses are all of the machine's, on any interface: a record that leads to one of them is no stranger's.
 func ownAddresses(links []link) map[netip.Addr]bool {
 	own := map[netip.Addr]bool{}
-	for _, l := range links {
-		for _, ip := range l.addrs() {
-			own[ip] = true
-		}
-	}
 	addrs, _ := net.InterfaceAddrs() // none where they cannot be had
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			own[p.Addr().Unmap().WithZone("")] = true
-		}
+	all := parseAddrs(addrs)
+	for _, l := range links {
+		all = append(all, l.addrs()...)
+	}
+	for _, ip := range all {
+		own[ip] = true
 	}
 	return own
+}
+
+// parseAddrs returns the addresses of interfaces without their masks.
+func parseAddrs(addrs []net.Addr) (ips []netip.Addr) {
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			ips = append(ips, p.Addr().Unmap().WithZone(""))
+		}
+	}
+	return ips
 }

@@ -58,19 +58,18 @@ func TestNewLinkChoosesAddresses(t *testing.T) {
 	tests := map[string]struct {
 		have   []string
 		v4, v6 []string
-		local  bool
 	}{
-		"IPv4 only":         {[]string{"192.168.1.2"}, []string{"192.168.1.2"}, nil, false},
-		"routable wins":     {[]string{"fe80::1", "2001:db8::1", "fd00::1"}, nil, []string{"2001:db8::1", "fd00::1"}, false},
-		"link-local only":   {[]string{"10.0.0.1", "fe80::1"}, []string{"10.0.0.1"}, []string{"fe80::1"}, true},
-		"nothing of use":    {[]string{"127.0.0.1", "::1"}, nil, nil, false},
-		"IPv4 mapped to v6": {[]string{"::ffff:10.0.0.1"}, []string{"10.0.0.1"}, nil, false},
+		"IPv4 only":         {[]string{"192.168.1.2"}, []string{"192.168.1.2"}, nil},
+		"routable wins":     {[]string{"fe80::1", "2001:db8::1", "fd00::1"}, nil, []string{"2001:db8::1", "fd00::1"}},
+		"link-local only":   {[]string{"10.0.0.1", "fe80::1"}, []string{"10.0.0.1"}, []string{"fe80::1"}},
+		"nothing of use":    {[]string{"127.0.0.1", "::1"}, nil, nil},
+		"IPv4 mapped to v6": {[]string{"::ffff:10.0.0.1"}, []string{"10.0.0.1"}, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := newTestLink("eth0", tt.have...)
-			if !slices.Equal(l.v4, addrs(tt.v4...)) || !slices.Equal(l.v6, addrs(tt.v6...)) || l.v6LinkLocal() != tt.local {
-				t.Errorf("%v %v link-local %v, want %v %v %v", l.v4, l.v6, l.v6LinkLocal(), tt.v4, tt.v6, tt.local)
+			if !slices.Equal(l.v4, addrs(tt.v4...)) || !slices.Equal(l.v6, addrs(tt.v6...)) {
+				t.Errorf("%v %v, want %v %v", l.v4, l.v6, tt.v4, tt.v6)
 			}
 		})
 	}

@@ -46,20 +46,18 @@ func (w *wire) plug(ip string) *plug {
 	return p
 }
 
-func (p *plug) group() *net.UDPAddr       { return group4() }
-func (p *plug) join(*net.Interface) error { return nil }
-func (p *plug) Close() error              { p.once.Do(func() { close(p.done) }); return nil }
+func (p *plug) Close() error { p.once.Do(func() { close(p.done) }); return nil }
 
-func (p *plug) read(buf []byte) (int, int, net.IP, net.Addr, error) {
+func (p *plug) read(buf []byte) (int, int, net.Addr, error) {
 	select {
 	case h := <-p.in:
-		return copy(buf, h.b), 1, group4().IP, &net.UDPAddr{IP: h.from, Port: port}, nil
+		return copy(buf, h.b), 1, &net.UDPAddr{IP: h.from, Port: port}, nil
 	case <-p.done:
-		return 0, 0, nil, nil, net.ErrClosed
+		return 0, 0, nil, net.ErrClosed
 	}
 }
 
-func (p *plug) write(b []byte, _ int, _ net.Addr) error {
+func (p *plug) write(b []byte, _ int, _ *net.UDPAddr) error {
 	p.wire.mu.Lock()
 	defer p.wire.mu.Unlock()
 	p.wire.said = append(p.wire.said, parse(b))
@@ -87,9 +85,7 @@ func (w *wire) machine(t *testing.T, ip string) *machine {
 		t.Fatal(err)
 	}
 	m.poll, m.check = 1000*time.Hour, time.Minute // the machine's real interfaces are none of this test
-	m.socket = newSocket([]link{newTestLink("eth0", ip)})
-	m.socket.conns = []conn{w.plug(ip)}
-	m.socket.start()
+	m.socket = newSocket(w.plug(ip), []link{newTestLink("eth0", ip)})
 	t.Cleanup(m.socket.close)
 	return m
 }

@@ -1,23 +1,11 @@
 // Package mdns lets robots, tools and Home Assistant find the appliance on the local link without knowing its address.
 //
-// Two things are announced. The host name, <name>.local, which a robot is given once and keeps: its A and AAAA
-// records are answered by the system's responder where that already answers for the name, by this package where not. And
-// the service, instance <name>-<id> of _xiaozhi._tcp, for programs that browse. Further services of the appliance can be
-// announced beside it, under the same instance name. Those of others are found with [Search].
+// It announces the host name, <name>.local, which a robot is given once and keeps, and services under the instance name
+// <name>-<id>. zeroconf answers for the services. This package answers for the host name, where the system's responder
+// does not, after probing for it; and it browses, see [Search]. Rules are those of RFC 6762 (multicast DNS) and RFC 6763
+// (service discovery); comments cite the section.
 //
-// Who sends what:
-//
-//	zeroconf    the services: PTR, SRV, TXT, and their goodbyes
-//	pion/mdns   answers to A and AAAA questions for the host name, one-shot legacy queries included
-//	this code   what neither does: probing before claiming, announcing and withdrawing the host name, defending it
-//	            against probes (questions of type ANY), saying that a record does not exist (NSEC), and browsing
-//
-// One goroutine, the caller's in [Announcer.Run], owns all state; packets reach it over a channel.
-//
-// Rules are those of RFC 6762 (multicast DNS) and RFC 6763 (service discovery); comments cite the section.
-//
-// zeroconf prints a line to the standard logger for a family it cannot join (IPv4 or IPv6 switched off). A program that
-// has called slog.SetDefault finds that line in its own log; nothing here touches the standard logger.
+// zeroconf prints a line to the standard logger for a family that it cannot join (IPv4 or IPv6 switched off).
 package mdns
 
 import (
@@ -25,56 +13,34 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Service is the DNS-SD type under which an appliance announces itself.
-const Service = "_xiaozhi._tcp"
-
-// Wyoming is the type under which servers of the Wyoming protocol announce themselves.
-const Wyoming = "_wyoming._tcp"
-
-// HomeAssistant is the type under which Home Assistant announces itself.
-const HomeAssistant = "_home-assistant._tcp"
-
-// Options are what to announce.
-type Options struct {
-	// Name is the host's label: <Name>.local. Letters, digits and hyphens.
-	Name string
-	// ID distinguishes this appliance from others, and is stable: the instance name is built from it. Same alphabet as Name.
-	ID string
-	// Version is the program's, published in TXT.
-	Version string
-	// Port is the TCP port of the robots' doors.
-	Port int
-	// Also lists further services. They are announced, moved and withdrawn together with the first.
-	Also []Offer
-	// Interfaces names the interfaces to use. Empty means all that are up and carry multicast, without those of
-	// containers and virtual machines.
-	Interfaces []string
-	// Log receives what a user should know; nil discards it.
-	Log *slog.Logger
-}
+// Types of services (DNS-SD).
+const (
+	Service       = "_xiaozhi._tcp" // appliances
+	Wyoming       = "_wyoming._tcp" // servers of the Wyoming protocol
+	HomeAssistant = "_home-assistant._tcp"
+)
 
 // By is the program that answers for the host name.
 type By string
 
-// What answers for the host name: nothing yet, the machine's own responder (avahi, systemd-resolved), or this package.
+// The programs that can answer for the host name.
 const (
-	ByNobody By = ""
-	BySystem By = "system"
-	ByPerch  By = "perch"
+	ByNobody By = ""       // nothing is announced
+	BySystem By = "system" // the machine's own responder: avahi, systemd-resolved
+	ByPerch  By = "perch"  // this package
 )
 
 // Status is what is announced at this moment.
 type Status struct {
 	Host       string       // "perch.local"; with a suffix ("perch-2.local") where the name was taken
 	Instance   string       // "perch-<id>", of every service
-	Services   []string     // types announced, Service first; none while nothing is
+	Services   []string     // types announced, Service first; empty while nothing is
 	Addresses  []netip.Addr // those the host name leads to
 	Interfaces []string     // names, in the system's order
 	By         By           // the program that answers for Host; ByNobody while nothing is announced
@@ -95,7 +61,7 @@ type Announcer struct {
 	retry time.Duration // after a failure; RFC 6762 section 8.1 asks for 5 s after many conflicts
 	check time.Duration // between two questions whether the system's responder still answers
 
-	suffix int        // of the name in use: 1 is none. It stays for the life of Run, so robots are not sent back and forth.
+	suffix int        // of the name in use; 1 stands for no suffix. It stays, so that robots are not sent back and forth
 	holder netip.Addr // of the other machine that has the configured name, if one does
 
 	mu     sync.Mutex
@@ -110,7 +76,7 @@ func New(o Options) (*Announcer, error) {
 	o.Also = slices.Clone(o.Also)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	a := &Announcer{opts: o, log: o.Log, poll: 3 * time.Second, retry: 5 * time.Second, check: time.Minute, suffix: 1}
-	a.status = a.resting(errors.New("not started"))
+	a.rest(errors.New("not started"))
 	return a, nil
 }
 
@@ -124,9 +90,8 @@ func (a *Announcer) Status() Status {
 }
 
 // Run probes, announces, follows the machine's addresses, and withdraws everything when ctx ends, which is the only way
-// it returns, with nil. Without a network it waits for one. Run once.
-//
-// A goroutine of zeroconf's announcer may outlive the call by at most 3.5 s; its sockets are closed by then.
+// it returns, with nil. Without a network it waits for one. Run once. A goroutine of zeroconf's announcer may outlive the
+// call by at most 3.5 s; its sockets are closed by then.
 func (a *Announcer) Run(ctx context.Context) error {
 	logged := "" // a cause is logged when it is new, not each time it recurs
 	for ctx.Err() == nil {
@@ -146,23 +111,24 @@ func (a *Announcer) Run(ctx context.Context) error {
 			logged = cause
 			a.log.Warn("mdns is not announcing; will try again", "err", cause)
 		}
-		a.set(a.resting(err))
+		a.rest(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
-	a.set(a.resting(errors.New("stopped")))
+	a.rest(errors.New("stopped"))
 	return nil
 }
 
-func (a *Announcer) resting(reason error) Status {
+// rest sets the status of an announcer that announces nothing.
+func (a *Announcer) rest(reason error) {
 	s := a.known()
 	s.Reason = reason
-	return s
+	a.set(s)
 }
 
-// known is what is so whether or not anything is announced.
+// known is the part of the status that does not depend on whether anything is announced.
 func (a *Announcer) known() Status {
 	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), Instance: a.opts.Instance()}
 	if s.Renamed() {
@@ -185,16 +151,7 @@ func (a *Announcer) announced(host string, by By, links []link) Status {
 		s.Services = append(s.Services, o.Type)
 	}
 	for _, l := range links {
-		s.Interfaces = append(s.Interfaces, l.Name)
-		s.Addresses = append(s.Addresses, l.addrs()...)
+		s.Interfaces, s.Addresses = append(s.Interfaces, l.Name), append(s.Addresses, l.addrs()...)
 	}
 	return s
-}
-
-func interfacesOf(links []link) []net.Interface {
-	ifaces := make([]net.Interface, len(links))
-	for i, l := range links {
-		ifaces[i] = l.Interface
-	}
-	return ifaces
 }

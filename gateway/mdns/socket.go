@@ -1,156 +1,147 @@
 package mdns
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/ipv4"
 )
 
-// maxPacket is the longest mDNS message (RFC 6762 section 17).
-const maxPacket = 9000
+const (
+	port      = 5353 // of mDNS (RFC 6762 section 2). A query from any other is a legacy one (section 6.7)
+	maxPacket = 9000 // bytes of the longest message (section 17)
+)
+
+func group() *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: port} }
+
+// conn is a multicast socket.
+type conn interface {
+	// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
+	// what is not from the local link is ignored; a packet to the group cannot have passed a router.
+	read(buf []byte) (n, ifIndex int, from net.Addr, err error)
+	// write sends to the group where to is nil.
+	write(b []byte, ifIndex int, to *net.UDPAddr) error
+	Close() error
+}
+
+// conn4 is a conn of IPv4, over which every mDNS participant speaks of its IPv6 addresses, too.
+type conn4 struct{ *ipv4.PacketConn }
+
+func (c conn4) read(buf []byte) (int, int, net.Addr, error) {
+	n, cm, from, err := c.ReadFrom(buf)
+	if cm == nil || !cm.Dst.Equal(group().IP) {
+		return n, 0, from, err
+	}
+	return n, cm.IfIndex, from, err
+}
+
+func (c conn4) write(b []byte, ifIndex int, to *net.UDPAddr) error {
+	_, err := c.WriteTo(b, &ipv4.ControlMessage{IfIndex: ifIndex}, cmp.Or(to, group()))
+	return err
+}
 
 // packet is a message that reached the mDNS group on one of our links.
 type packet struct {
 	msg  *dns.Msg
 	from *net.UDPAddr
 	link link
-	via  conn
 }
 
 // legacy reports whether the querier is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
 func (p packet) legacy() bool { return p.from.Port != port }
 
-// overV4 reports whether the packet came over IPv4.
-func (p packet) overV4() bool { return p.from.IP.To4() != nil }
-
-// socket receives and sends mDNS on some links. Its reader goroutines end with close, which waits for them.
+// socket receives and sends mDNS on some links. Its reader goroutine ends with close, which waits for it.
 type socket struct {
-	links   map[int]link
+	links   map[int]link // by the index of the interface
 	packets chan packet
-	failed  chan error // a reader that gave up; there is one slot for each
+	failed  chan error // why the reader gave up
 
-	conns   []conn
-	done    chan struct{}
-	readers sync.WaitGroup
+	conn   conn
+	done   chan struct{}
+	reader sync.WaitGroup
 }
 
-// listen joins the mDNS groups on the links, in both families where both are there.
+// listen opens the mDNS port and joins the group on the links. Go binds a multicast address to the wildcard and shares the
+// port, so the system's responder is not disturbed.
 func listen(links []link) (*socket, error) {
-	s := newSocket(links)
-	c4, err4 := open4()
-	if err4 == nil {
-		err4 = s.add(conn4{c4}, links)
+	udp, err := net.ListenUDP("udp4", group())
+	if err != nil {
+		return nil, fmt.Errorf("listen for multicast: %w", err)
 	}
-	c6, err6 := open6()
-	if err6 == nil {
-		err6 = s.add(conn6{c6}, links)
-	}
-	if len(s.conns) == 0 {
-		return nil, fmt.Errorf("listen for multicast: %w", errors.Join(err4, err6))
-	}
-	s.start()
-	return s, nil
-}
-
-func newSocket(links []link) *socket {
-	s := &socket{links: map[int]link{}, packets: make(chan packet, 32), failed: make(chan error, 2), done: make(chan struct{})}
-	for _, l := range links {
-		s.links[l.Index] = l
-	}
-	return s
-}
-
-func (s *socket) start() {
-	for _, c := range s.conns {
-		s.readers.Go(func() { s.read(c) })
-	}
-}
-
-// add keeps a connection that could join at least one link and closes it otherwise.
-func (s *socket) add(c conn, links []link) error {
-	var last error
+	c := ipv4.NewPacketConn(udp)
+	// RFC 6762 section 11: hop limit 255, which shows an old receiver that no router was passed.
+	_ = c.SetMulticastTTL(255)
+	_ = c.SetTTL(255)
+	_ = c.SetControlMessage(ipv4.FlagInterface|ipv4.FlagDst, true)
 	joined := 0
 	for _, l := range links {
-		if err := c.join(&l.Interface); err != nil {
-			last = fmt.Errorf("join on %s: %w", l.Name, err)
-			continue
+		if err = c.JoinGroup(&l.Interface, group()); err == nil {
+			joined++
 		}
-		joined++
 	}
 	if joined == 0 {
 		_ = c.Close()
-		return last
+		return nil, fmt.Errorf("listen for multicast: %w", err)
 	}
-	s.conns = append(s.conns, c)
-	return nil
+	return newSocket(conn4{c}, links), nil
 }
 
-func (s *socket) read(c conn) {
+func newSocket(c conn, links []link) *socket {
+	s := &socket{links: map[int]link{}, packets: make(chan packet, 32), failed: make(chan error, 1), conn: c, done: make(chan struct{})}
+	for _, l := range links {
+		s.links[l.Index] = l
+	}
+	s.reader.Go(s.read)
+	return s
+}
+
+func (s *socket) read() {
 	buf := make([]byte, maxPacket)
 	for {
-		n, ifIndex, to, from, err := c.read(buf)
+		n, ifIndex, from, err := s.conn.read(buf)
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				s.failed <- fmt.Errorf("hear multicast: %w", err)
-			}
+			s.failed <- fmt.Errorf("hear multicast: %w", err)
 			return
 		}
-		// A shared port also receives from the links other programs joined, and unicast from anywhere. RFC 6762 section 11:
-		// what is not from the local link is ignored; the group's address cannot have passed a router.
-		l, ours := s.links[ifIndex]
+		l, ours := s.links[ifIndex] // a shared port also receives from the links that other programs joined
 		udp, ok := from.(*net.UDPAddr)
-		if !ours || !ok || !to.Equal(c.group().IP) {
+		if !ours || !ok {
 			continue
 		}
-		msg := parse(buf[:n])
-		if msg == nil {
-			continue
-		}
-		select {
-		case s.packets <- packet{msg, udp, l, c}:
-		case <-s.done:
-			return
+		if msg := parse(buf[:n]); msg != nil {
+			select {
+			case s.packets <- packet{msg, udp, l}:
+			case <-s.done:
+				return
+			}
 		}
 	}
 }
 
-// multicast sends on every link the message made for it; nil makes none. What cannot be sent is lost, as any packet may
-// be: the link may be on its way down, and the next look at the interfaces will show it.
+// send sends a message by a link, to the group where to is nil. What cannot be sent is lost, as any packet may be: the
+// link may be on its way down, and the next look at the interfaces will show it.
+func (s *socket) send(msg *dns.Msg, l link, to *net.UDPAddr) {
+	if b, err := msg.Pack(); err == nil {
+		_ = s.conn.write(b, l.Index, to)
+	}
+}
+
+// multicast sends on every link the message made for it.
 func (s *socket) multicast(build func(link) *dns.Msg) {
 	for _, l := range s.links {
-		msg := build(l)
-		if msg == nil {
-			continue
-		}
-		b, err := msg.Pack()
-		if err != nil {
-			continue
-		}
-		for _, c := range s.conns {
-			_ = c.write(b, l.Index, c.group())
-		}
+		s.send(build(l), l, nil)
 	}
 }
 
-// reply answers a packet: to its sender alone when to is not nil, else to the group.
-func (s *socket) reply(p packet, msg *dns.Msg, to *net.UDPAddr) {
-	b, err := msg.Pack()
-	if err != nil {
-		return
-	}
-	if to == nil {
-		to = p.via.group()
-	}
-	_ = p.via.write(b, p.link.Index, to)
-}
+func (s *socket) allLinks() []link { return slices.Collect(maps.Values(s.links)) }
 
 func (s *socket) close() {
 	close(s.done)
-	for _, c := range s.conns {
-		_ = c.Close()
-	}
-	s.readers.Wait()
+	_ = s.conn.Close()
+	s.reader.Wait()
 }
