@@ -286,7 +286,8 @@ func anyTool() *rapid.Generator[device.Tool] {
 		"g", "b", "index"}
 	limit := rapid.Ptr(rapid.OneOf(rapid.IntRange(-200, 200), rapid.SampledFrom([]int{-9999, 9999, -2147483648, 2147483647})), true)
 	return rapid.Custom(func(t *rapid.T) device.Tool {
-		tool := device.Tool{Name: rapid.OneOf(rapid.SampledFrom(names), rapid.String()).Draw(t, "name"), Schema: device.Schema{Properties: map[string]device.Argument{}}}
+		tool := device.Tool{Name: rapid.OneOf(rapid.SampledFrom(names), rapid.String()).Draw(t, "name")}
+		tool.Schema.Properties = map[string]device.Argument{}
 		for _, name := range rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(arguments), rapid.String()), 0, 5).Draw(t, "arguments") {
 			tool.Schema.Properties[name] = device.Argument{
 				Type:    rapid.SampledFrom([]string{"integer", "integer", "integer", "string", ""}).Draw(t, "type"),
@@ -351,7 +352,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 // need not be text, and an agent whose client chose any name.
 func FuzzHostileRobot(f *testing.F) {
 	f.Add("Chan", "m5stack-stack-chan", "1.2.4", "http://perch.local:8003", "self.audio_speaker.set_volume", "volume", 0, 100)
-	f.Add("{{ states('lock.door') }}", "{% raw %}", "\x00\xff\u2028", "http://x/{{ 1 }}", "self.robot.set_head_angles", "yaw", -9999, 2147483647)
+	f.Add("{{ states('door') }}", "{% raw %}", "\x00\xff\u2028", "http://x/{{ 1 }}", "self.robot.set_head_angles", "yaw", -9999, 2147483647)
 	f.Add("Head", "Say text", "+/#", "javascript:alert(1)", "set_rgb", "red", 5, 5)
 	f.Add("\u202eevil", `","components":{}`, "\n", "http://[::1%25x]/", "set brightness", "value", 7, -7)
 	f.Add(strings.Repeat("ü", 5000), strings.Repeat("x", 5000), strings.Repeat("\u200b", 99), "http://h/"+strings.Repeat("a", 2000), "", "", 0, 0)
