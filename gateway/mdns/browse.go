@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -147,7 +148,6 @@ type browsing struct {
 	kind      string // fully qualified
 	instances map[string]*candidate
 	hosts     map[string][]netip.Addr // of those that instances lead to
-	order     []string                // of instances, as they were found
 }
 
 // candidate is an instance as far as it is known.
@@ -214,18 +214,17 @@ func (h *browsing) instance(name string, ttl uint32) *candidate {
 	switch {
 	case ttl == 0:
 		delete(h.instances, key)
-		h.order = slices.DeleteFunc(h.order, func(k string) bool { return k == key })
 		return nil
 	case q == nil && len(h.instances) < maxFound:
 		q = &candidate{label: unescape(name[:at[1]-1])}
-		h.instances[key], h.order = q, append(h.order, key)
+		h.instances[key] = q
 	}
 	return q
 }
 
 // news are the instances that are known well enough, each once.
 func (h *browsing) news() (list []Found) {
-	for _, key := range h.order {
+	for _, key := range slices.Sorted(maps.Keys(h.instances)) {
 		q := h.instances[key]
 		addrs := slices.Clone(h.hosts[dns.CanonicalName(q.host)])
 		if q.reported || q.host == "" || q.port == 0 || len(addrs) == 0 {
@@ -243,21 +242,20 @@ func (h *browsing) news() (list []Found) {
 func (h *browsing) missing() (list []dns.Question) {
 	ask := func(name string, types ...uint16) {
 		for _, t := range types {
-			if q := (dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET}); !slices.Contains(list, q) {
-				list = append(list, q)
-			}
+			list = append(list, dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET})
 		}
 	}
-	for _, key := range h.order {
-		switch q := h.instances[key]; {
-		case q.reported || len(list) >= maxQuestions-2:
-		case q.host == "":
+	for _, key := range slices.Sorted(maps.Keys(h.instances)) {
+		if h.instances[key].host == "" {
 			ask(key, dns.TypeSRV, dns.TypeTXT)
-		case len(h.hosts[dns.CanonicalName(q.host)]) == 0:
-			ask(q.host, dns.TypeA, dns.TypeAAAA)
 		}
 	}
-	return list
+	for _, host := range slices.Sorted(maps.Keys(h.hosts)) {
+		if len(h.hosts[host]) == 0 {
+			ask(host, dns.TypeA, dns.TypeAAAA)
+		}
+	}
+	return list[:min(len(list), maxQuestions)]
 }
 
 // question asks for instances, and for what is missing of them. It asks for replies to the group, as a probe does.

@@ -91,7 +91,7 @@ func (s *socket) probeRound(ctx context.Context, name string) (found finding, er
 
 // listenFor receives packets for d and returns the strongest finding about name.
 func (s *socket) listenFor(ctx context.Context, name string, d time.Duration) (found finding, err error) {
-	own := ownAddresses(s.allLinks())
+	own := ownAddresses(s.links)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {

@@ -48,7 +48,7 @@ func (w *wire) plug(ip string) *plug {
 
 func (p *plug) Close() error { p.once.Do(func() { close(p.done) }); return nil }
 
-func (p *plug) read(buf []byte) (int, int, net.Addr, error) {
+func (p *plug) read(buf []byte) (int, int, *net.UDPAddr, error) {
 	select {
 	case h := <-p.in:
 		return copy(buf, h.b), 1, &net.UDPAddr{IP: h.from, Port: port}, nil
@@ -103,7 +103,7 @@ func (m *machine) claim(t *testing.T) string {
 func (m *machine) hold(ctx context.Context) error {
 	h := &host{name: hostName("perch", m.suffix) + ".", socket: m.socket}
 	h.announce()
-	return m.watch(ctx, m.socket, h, m.socket.allLinks())
+	return m.watch(ctx, m.socket, h, m.socket.links)
 }
 
 // holding is hold beside the test, which waits for its end.

@@ -143,7 +143,7 @@ func (h *host) receive(p packet) error {
 			h.socket.send(msg, p.link, to)
 		}
 	case len(addressesFor(p.msg.Answer, h.name)) == 0: // spares most packets the look at the machine's addresses
-	case judge(p, h.name, ownAddresses(h.socket.allLinks())).verdict == occupied:
+	case judge(p, h.name, ownAddresses(h.socket.links)).verdict == occupied:
 		return fmt.Errorf("%s: %w", h.name, errTaken)
 	}
 	return nil

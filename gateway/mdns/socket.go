@@ -3,7 +3,6 @@ package mdns
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -23,7 +22,7 @@ func group() *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Po
 type conn interface {
 	// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
 	// what is not from the local link is ignored; a packet to the group cannot have passed a router.
-	read(buf []byte) (n, ifIndex int, from net.Addr, err error)
+	read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error)
 	// write sends to the group where to is nil.
 	write(b []byte, ifIndex int, to *net.UDPAddr) error
 	Close() error
@@ -32,12 +31,13 @@ type conn interface {
 // conn4 is a conn of IPv4, over which every mDNS participant speaks of its IPv6 addresses, too.
 type conn4 struct{ *ipv4.PacketConn }
 
-func (c conn4) read(buf []byte) (int, int, net.Addr, error) {
+func (c conn4) read(buf []byte) (int, int, *net.UDPAddr, error) {
 	n, cm, from, err := c.ReadFrom(buf)
-	if cm == nil || !cm.Dst.Equal(group().IP) {
-		return n, 0, from, err
+	udp, ok := from.(*net.UDPAddr)
+	if !ok || cm == nil || !cm.Dst.Equal(group().IP) {
+		return n, 0, udp, err
 	}
-	return n, cm.IfIndex, from, err
+	return n, cm.IfIndex, udp, err
 }
 
 func (c conn4) write(b []byte, ifIndex int, to *net.UDPAddr) error {
@@ -57,7 +57,7 @@ func (p packet) legacy() bool { return p.from.Port != port }
 
 // socket receives and sends mDNS on some links. Its reader goroutine ends with close, which waits for it.
 type socket struct {
-	links   map[int]link // by the index of the interface
+	links   []link
 	packets chan packet
 	failed  chan error // why the reader gave up
 
@@ -92,10 +92,7 @@ func listen(links []link) (*socket, error) {
 }
 
 func newSocket(c conn, links []link) *socket {
-	s := &socket{links: map[int]link{}, packets: make(chan packet, 32), failed: make(chan error, 1), conn: c, done: make(chan struct{})}
-	for _, l := range links {
-		s.links[l.Index] = l
-	}
+	s := &socket{links: links, packets: make(chan packet, 32), failed: make(chan error, 1), conn: c, done: make(chan struct{})}
 	s.reader.Go(s.read)
 	return s
 }
@@ -108,14 +105,13 @@ func (s *socket) read() {
 			s.failed <- fmt.Errorf("hear multicast: %w", err)
 			return
 		}
-		l, ours := s.links[ifIndex] // a shared port also receives from the links that other programs joined
-		udp, ok := from.(*net.UDPAddr)
-		if !ours || !ok {
-			continue
+		i := slices.IndexFunc(s.links, func(l link) bool { return l.Index == ifIndex })
+		if i < 0 {
+			continue // a shared port also receives from the links that other programs joined
 		}
 		if msg := parse(buf[:n]); msg != nil {
 			select {
-			case s.packets <- packet{msg, udp, l}:
+			case s.packets <- packet{msg, from, s.links[i]}:
 			case <-s.done:
 				return
 			}
@@ -137,8 +133,6 @@ func (s *socket) multicast(build func(link) *dns.Msg) {
 		s.send(build(l), l, nil)
 	}
 }
-
-func (s *socket) allLinks() []link { return slices.Collect(maps.Values(s.links)) }
 
 func (s *socket) close() {
 	close(s.done)
