@@ -13,6 +13,9 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/ipv6"
 )
 
 // runAs is what the test binary does inside a namespace; its return value is the exit code.
@@ -36,6 +39,8 @@ func runAs(as string) int {
 		ip, err := Resolve(ctx, os.Args[1])
 		print1(map[string]any{"address": ip.String()})
 		return say(err)
+	case "asker over IPv6":
+		return say(askOverIPv6(ctx, os.Args[1]))
 	case "leaks":
 		return say(lookForLeaks(ctx))
 	}
@@ -66,6 +71,41 @@ func findWyoming(ctx context.Context, within time.Duration) int {
 	}
 	print1(map[string]any{"found": fmt.Sprint(len(found)), "targets": targets, "ms": took.Milliseconds()})
 	return say(err)
+}
+
+// askOverIPv6 sends legacy queries for AAAA and prints the addresses of the first answer.
+func askOverIPv6(ctx context.Context, host string) error {
+	links, err := machineLinks(nil)
+	if err != nil {
+		return err
+	}
+	raw, err := new(dns.Msg).SetQuestion(dns.Fqdn(host), dns.TypeAAAA).Pack()
+	if err != nil {
+		return err
+	}
+	udp, err := net.ListenUDP("udp6", nil)
+	if err != nil {
+		return err
+	}
+	defer udp.Close()
+	buf := make([]byte, maxPacket)
+	for ctx.Err() == nil {
+		if err := (conn6{ipv6.NewPacketConn(udp)}).write(raw, links[0].Index, nil); err != nil {
+			return err
+		}
+		if err := udp.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		n, err := udp.Read(buf)
+		if err != nil {
+			continue
+		}
+		if msg := parse(buf[:n]); msg != nil {
+			print1(map[string]any{"addresses": fmt.Sprint(addressesFor(msg.Answer, dns.Fqdn(host)))})
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 func print1(v any) { _ = json.NewEncoder(os.Stdout).Encode(v) }

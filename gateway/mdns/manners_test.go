@@ -46,9 +46,11 @@ func (w *wire) plug(ip string) *plug {
 	return p
 }
 
+func (p *plug) join(*net.Interface) error { return nil }
+
 func (p *plug) Close() error { p.once.Do(func() { close(p.done) }); return nil }
 
-func (p *plug) read(buf []byte) (int, int, *net.UDPAddr, error) {
+func (p *plug) read(buf []byte) (int, int, net.Addr, error) {
 	select {
 	case h := <-p.in:
 		return copy(buf, h.b), 1, &net.UDPAddr{IP: h.from, Port: port}, nil
@@ -85,7 +87,7 @@ func (w *wire) machine(t *testing.T, ip string) *machine {
 		t.Fatal(err)
 	}
 	m.poll, m.check = 1000*time.Hour, time.Minute // the machine's real interfaces are none of this test
-	m.socket = newSocket(w.plug(ip), []link{newTestLink("eth0", ip)})
+	m.socket = newSocket([]link{newTestLink("eth0", ip)}, w.plug(ip))
 	t.Cleanup(m.socket.close)
 	return m
 }

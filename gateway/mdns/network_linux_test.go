@@ -161,6 +161,17 @@ func TestLegacyQueryIPv6(t *testing.T) {
 	}
 }
 
+// TestLinkWithoutIPv4 is a cable between two machines that nobody gives IPv4 addresses: the name is answered over IPv6.
+func TestLinkWithoutIPv4(t *testing.T) {
+	l := newLab(t)
+	for ns, address := range map[string]string{l.server: "fe80::77", l.client: "fe80::78"} {
+		l.ip(ns, "addr flush dev eth0")
+		l.ip(ns, "addr add "+address+"/64 dev eth0 nodad")
+	}
+	l.self(l.server, "appliance").await("msg", "mdns announced")
+	l.self(l.client, "asker over IPv6", "perch.local").await("addresses", "[fe80::77]")
+}
+
 func TestOurOwnClients(t *testing.T) {
 	l := newLab(t)
 	l.self(l.server, "appliance").await("msg", "mdns announced")

@@ -140,7 +140,7 @@ func (h *host) receive(p packet) error {
 	case h == nil:
 	case !p.msg.Response:
 		if msg, to := answer(p, h.name); msg != nil {
-			h.socket.send(msg, p.link, to)
+			p.reply(msg, to)
 		}
 	case len(addressesFor(p.msg.Answer, h.name)) == 0: // spares most packets the look at the machine's addresses
 	case judge(p, h.name, ownAddresses(h.socket.links)).verdict == occupied:
