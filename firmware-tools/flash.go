@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/firmware-tools/romloader"
 	"perch/ota/espimage"
 )
 
@@ -75,25 +74,23 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	} else if _, err := os.Lstat(f.file); err == nil {
 		return fmt.Errorf("%s is there already; --save does not replace a copy", f.file)
 	}
-	ports, err := romloader.Ports()
-	if err != nil && f.port == "" {
-		return err
+	found, err := choosePort(serialPorts("/sys"), f.port)
+	if err == nil {
+		err = checkPort(found.name)
 	}
-	found, err := choosePort(ports, f.port)
 	if err != nil {
 		return err
 	}
-	port, err := romloader.Open(found.Name)
+	program, err := findESPTool()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, port.Close()) }()
-	out.step("robot", "at %s, is brought into its loader", found.Name)
-	l, err := romloader.Connect(ctx, port, port, found.USB)
+	dir, err := os.MkdirTemp("", "perch-flash-")
 	if err != nil {
-		return interrupted(ctx, fmt.Errorf("%s: %w", found.Name, err))
+		return err
 	}
-	s := &flashing{flags: f, loader: l, port: port, usb: found.USB, out: out, stderr: stderr}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // settings hold passwords
+	s := &flashing{flags: f, tool: esptool{program: program, port: found.name, chip: "auto", baud: f.baud, dir: dir}, out: out, stderr: stderr}
 	return interrupted(ctx, s.run(ctx, file))
 }
 
@@ -127,35 +124,35 @@ func readFlashFile(name string) (flashFile, error) {
 
 // choosePort returns the named port; else the only one with a chip of
 // Espressif's; else the only bridge, which may belong to a robot.
-func choosePort(ports []romloader.Found, named string) (romloader.Found, error) {
+func choosePort(ports []serialPort, named string) (serialPort, error) {
 	if named != "" {
 		real, err := filepath.EvalSymlinks(named) // /dev/serial/by-id has names that last
 		if err != nil {
 			real = named
 		}
 		for _, p := range ports {
-			if p.Name == named || p.Name == real {
+			if p.name == named || p.name == real {
 				return p, nil
 			}
 		}
-		return romloader.Found{Name: real}, nil
+		return serialPort{name: real}, nil
 	}
-	likely := slices.DeleteFunc(slices.Clone(ports), func(p romloader.Found) bool { return !p.Robot })
+	likely := slices.DeleteFunc(slices.Clone(ports), func(p serialPort) bool { return !p.robot })
 	if len(likely) == 0 {
 		likely = ports
 	}
 	switch len(likely) {
 	case 0:
-		return romloader.Found{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a " +
+		return serialPort{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a " +
 			"port that is not found")
 	case 1:
 		return likely[0], nil
 	}
 	var names []string
 	for _, p := range likely {
-		names = append(names, strings.TrimSpace(p.Name+" "+p.Device))
+		names = append(names, strings.TrimSpace(p.name+" "+p.device))
 	}
-	return romloader.Found{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
+	return serialPort{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
 // readUpTo reads a file, and one byte more than most of a longer one.

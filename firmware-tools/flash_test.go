@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/binary"
 	"errors"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,50 +18,49 @@ import (
 	"unsafe"
 
 	"perch/command"
-	"perch/firmware-tools/romloader"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
 )
 
-// terminal returns a serial port with a robot at its other end. The robot is in its
-// loader, because a pseudo terminal has no lines for a reset.
-func terminal(t *testing.T, rom *simrobot.ROM, unplug ...*func()) (name string) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if errors.Is(err, syscall.ENODEV) || errors.Is(err, fs.ErrNotExist) {
-		t.Skip("this machine has no pseudo terminals (/dev/pts is not mounted): ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	control := must(master.SyscallConn())(t)
-	ioctl := func(request uintptr, value *uint32) {
-		err := control.Control(func(fd uintptr) {
-			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value))); errno != 0 {
-				t.Fatal(errno)
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	var number, unlocked uint32
-	ioctl(syscall.TIOCSPTLCK, &unlocked)
-	ioctl(syscall.TIOCGPTN, &number)
-	name = "/dev/pts/" + strconv.Itoa(int(number))
-	kept := must(os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0))(t) // without one that is open, the other end has nothing to read
-	for _, u := range unplug {
-		*u = func() { master.Close() }
-	}
-	served := make(chan struct{})
-	go func() { defer close(served); _ = rom.Serve(master) }()
-	t.Cleanup(func() { kept.Close(); master.Close(); <-served })
-	return name
+// fakeRobot is a folder in which testdata/esptool keeps a robot: its flash, its
+// chip, and the commands that it was given.
+type fakeRobot struct {
+	t   *testing.T
+	dir string
 }
 
-// stackChan is a robot in its loader, with firmware 1.2.3.
-func stackChan() simrobot.ROMOptions {
-	return simrobot.ROMOptions{Chip: 9, Stuck: true, Flash: simrobot.Flash(simrobot.Image("1.2.3", 0)), EFuse: map[uint32]uint32{0x60007050: 2 << 18}}
+// fakePort is a port that can be opened; testdata/esptool does not.
+const fakePort = "/dev/null"
+
+//go:embed testdata/esptool
+var fakeESPTool []byte
+
+// stackChan returns a robot with firmware 1.2.3, and has testdata/esptool be the
+// esptool that is found.
+func stackChan(t *testing.T) fakeRobot {
+	t.Helper()
+	bin, r := t.TempDir(), fakeRobot{t, t.TempDir()}
+	noError(t, os.WriteFile(filepath.Join(bin, "esptool"), fakeESPTool, 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("FAKE_ROBOT", r.dir)
+	r.put("flash", simrobot.Flash(simrobot.Image("1.2.3", 0)))
+	r.put("chip", []byte("ESP32-S3"))
+	return r
+}
+
+func (r fakeRobot) put(name string, data []byte) {
+	r.t.Helper()
+	noError(r.t, os.WriteFile(filepath.Join(r.dir, name), data, 0o600))
+}
+
+func (r fakeRobot) flash() []byte { return must(os.ReadFile(filepath.Join(r.dir, "flash")))(r.t) }
+
+// commands returns the command lines of esptool since the last call.
+func (r fakeRobot) commands() []string {
+	name := filepath.Join(r.dir, "commands")
+	text, _ := os.ReadFile(name) // there may have been none
+	_ = os.Remove(name)
+	return strings.FieldsFunc(string(text), func(c rune) bool { return c == '\n' })
 }
 
 // filled returns an application with random content.
@@ -81,22 +80,29 @@ func part(flash []byte, at, size int) []byte { return flash[at : at+size] }
 // TestFlash: an application goes to the slot that the robot starts. The rest of the
 // flash does not change.
 func TestFlash(t *testing.T) {
-	rom := simrobot.NewROM(stackChan())
-	port, app := terminal(t, rom), filled("1.3.0", 150_000)
-	before, file := rom.Flash(), writeFile(t, "app.bin", app)
-	code, out, errs := tools("flash", "--dry-run", file, "--port", port)
-	if code != 0 || errs != "" || rom.Writes() != 0 || !bytes.Equal(rom.Flash(), before) {
+	robot, app := stackChan(t), filled("1.3.0", 150_000)
+	before, file := robot.flash(), writeFile(t, "app.bin", app)
+	code, out, errs := tools("flash", "--dry-run", file, "--port", fakePort)
+	if code != 0 || errs != "" || !bytes.Equal(robot.flash(), before) {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
 	for _, line := range []string{"chip      esp32s3, revision 0.2, 4 MB of flash", "starts    ota_0: stack-chan 1.2.3",
 		"file      stack-chan 1.3.0 for esp32s3, 150",
-		"write     ota_0: 0x20000 to 0x44", "nothing is written", "restart   the robot yourself"} {
+		"write     ota_0: 0x20000 to 0x44", "nothing is written"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("it does not say %q:\n%s", line, out)
 		}
 	}
-	code, out, errs = tools("flash", file, "--port", port)
-	after := rom.Flash()
+	const first = "--chip auto --port /dev/null --before default_reset --after "
+	const then = "--chip esp32s3 --port /dev/null --before default_reset --after "
+	want := []string{first + "no_reset --no-stub flash_id", then + "no_reset --no-stub get_security_info",
+		then + "no_reset --no-stub --baud 460800 read_flash 32768 3072 READ", then + "no_reset --no-stub --baud 460800 read_flash 53248 4128 READ",
+		then + "no_reset --no-stub --baud 460800 read_flash 131072 288 READ", then + "hard_reset --no-stub read_mac"}
+	if got := robot.commands(); !slices.Equal(got, want) {
+		t.Errorf("esptool was given\n%s", strings.Join(got, "\n"))
+	}
+	code, out, errs = tools("flash", file, "--port", fakePort, "--baud", "115200")
+	after := robot.flash()
 	if code != 0 || errs != "" || !strings.Contains(out, "verified  its flash holds what was written") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
@@ -104,8 +110,11 @@ func TestFlash(t *testing.T) {
 		!bytes.Equal(after[0x120000:], before[0x120000:]) {
 		t.Error("the flash holds something else")
 	}
-	code, out, errs = tools("flash", file, "--port", port, "--at", "ota_1", "--boot")
-	after = rom.Flash()
+	if got := robot.commands(); len(got) != 7 || got[5] != then+"no_reset --no-stub --baud 115200 write_flash 131072 WRITE" || got[6] != want[5] {
+		t.Errorf("esptool was given\n%s", strings.Join(got, "\n"))
+	}
+	code, out, errs = tools("flash", file, "--port", fakePort, "--at", "ota_1", "--boot")
+	after = robot.flash()
 	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") ||
 		!strings.Contains(out, "note      the robot then starts ota_1") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
@@ -113,15 +122,25 @@ func TestFlash(t *testing.T) {
 	if !bytes.Equal(part(after, 0x120000, len(app)), app) || after[0xD000] != 2 || !bytes.Equal(after[:0xD000], before[:0xD000]) {
 		t.Errorf("otadata %x", after[0xD000:0xD020])
 	}
-	if _, out, _ = tools("flash", "--dry-run", file, "--port", port); !strings.Contains(out, "starts    ota_1: stack-chan 1.3.0") {
+	if got := robot.commands(); len(got) != 8 || !strings.HasSuffix(got[5], " 1179648 WRITE") || !strings.HasSuffix(got[6], " 53248 WRITE") {
+		t.Errorf("otadata is not written after what it starts:\n%s", strings.Join(got, "\n"))
+	}
+	if _, out, _ = tools("flash", "--dry-run", file, "--port", fakePort); !strings.Contains(out, "starts    ota_1: stack-chan 1.3.0") {
 		t.Error(out)
+	}
+	robot.put("read_mac.fails", []byte("OSError: [Errno 25] Inappropriate ioctl for device\n"))
+	if code, out, _ = tools("flash", "--dry-run", file, "--port", fakePort); code != 0 || !strings.Contains(out, "restart   the robot yourself") {
+		t.Errorf("exit %d %s", code, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "perch-flash-*")); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
 	}
 }
 
 // TestFlashSettings: a robot's settings are read, changed and written back.
 func TestFlashSettings(t *testing.T) {
-	rom := simrobot.NewROM(stackChan())
-	port, dir := terminal(t, rom), t.TempDir()
+	stackChan(t)
+	dir := t.TempDir()
 	fresh, file := filepath.Join(dir, "new.bin"), filepath.Join(dir, "nvs.bin")
 	for _, c := range []struct {
 		args []string
@@ -129,12 +148,12 @@ func TestFlashSettings(t *testing.T) {
 		want string
 	}{
 		{[]string{"nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
-		{[]string{"flash", fresh, "--port", port}, 1, "--all allows it"},
-		{[]string{"flash", fresh, "--port", port, "--all"}, 0, "verified"},
-		{[]string{"flash", "--save", "--at", "nvs", file, "--port", port}, 0, "16384 bytes of nvs, from 0x9000 on"},
-		{[]string{"flash", "--save", "--at", "nvs", file, "--port", port}, 1, "is there already"},
+		{[]string{"flash", fresh, "--port", fakePort}, 1, "--all allows it"},
+		{[]string{"flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
+		{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
+		{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
 		{[]string{"nvs", file}, 0, "wifi/ssid=string:Home"},
-		{[]string{"flash", "--save", "--at", "fonts", file + "2", "--port", port}, 1, "no partition fonts, but: nvs, otadata,"},
+		{[]string{"flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"},
 	} {
 		if code, out, errs := tools(c.args...); code != c.code || !strings.Contains(out+errs, c.want) {
 			t.Errorf("%q: exit %d %s%s", c.args, code, out, errs)
@@ -145,25 +164,25 @@ func TestFlashSettings(t *testing.T) {
 	}
 }
 
-// TestFlashCutShort: the robot must be flashed again, and the same command
-// goes on where the first one stopped.
+// TestFlashCutShort: an interruption reaches esptool. The robot must be flashed
+// again, and the same command does that.
 func TestFlashCutShort(t *testing.T) {
-	o := stackChan()
+	robot := stackChan(t)
+	half := filepath.Join(robot.dir, "half")
+	noError(t, syscall.Mkfifo(half, 0o600)) // esptool waits there, half way
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Forget = func(at int64) bool {
-		if at == 0x20000+40_000 {
-			cancel()
-		}
-		return false
-	}
-	rom := simrobot.NewROM(o)
-	port, file := terminal(t, rom), writeFile(t, "app.bin", filled("1.3.0", 250_000))
-	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", port}, io.Discard, io.Discard)
+	go func() {
+		_, _ = os.ReadFile(half)
+		cancel()
+	}()
+	file := writeFile(t, "app.bin", filled("1.3.0", 250_000))
+	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", fakePort}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") ||
 		strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}
-	if code, out, errs := tools("flash", file, "--port", port); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
+	noError(t, os.Remove(half))
+	if code, out, errs := tools("flash", file, "--port", fakePort); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
 		!strings.Contains(out, "verified") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -172,36 +191,184 @@ func TestFlashCutShort(t *testing.T) {
 // TestFlashRefused, for causes in the robot.
 func TestFlashRefused(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
-	for want, change := range map[string]func(o *simrobot.ROMOptions){
-		"encrypted":              func(o *simrobot.ROMOptions) { o.Crypt = 1 },
-		"secure boot":            func(o *simrobot.ROMOptions) { o.Security = 1 },
-		"secure download mode":   func(o *simrobot.ROMOptions) { o.Security = 4 },
-		"the robot has esp32c61": func(o *simrobot.ROMOptions) { o.Chip = 20 },
-		"built for esp32s3, and the robot has esp32c3": func(o *simrobot.ROMOptions) { o.Chip = 5 },
-		"no partition table, or a damaged one":         func(o *simrobot.ROMOptions) { clear(o.Flash) },
-		"speaks of 2752512 bytes of flash":             func(o *simrobot.ROMOptions) { o.Flash = o.Flash[:2<<20] },
+	chip := func(name string) func(fakeRobot) { return func(r fakeRobot) { r.put("chip", []byte(name)) } }
+	for want, change := range map[string]func(r fakeRobot){
+		"flash is encrypted":                           func(r fakeRobot) { r.put("encrypted", nil) },
+		"secure boot":                                  func(r fakeRobot) { r.put("secure-boot", nil) },
+		"secure download mode":                         func(r fakeRobot) { r.put("secure-download", nil) },
+		"the robot has esp32c61":                       chip("ESP32-C61"),
+		"built for esp32s3, and the robot has esp32c3": chip("ESP32-C3"),
+		"built for esp32s3, and the robot has esp32\n": chip("ESP32"),
+		"encrypted, with a key that only its chip has": func(r fakeRobot) {
+			r.put("chip", []byte("ESP32"))
+			r.put("encrypted", nil)
+		},
+		"no partition table, or a damaged one": func(r fakeRobot) { r.put("flash", make([]byte, 4<<20)) },
+		"speaks of 2752512 bytes of flash":     func(r fakeRobot) { r.put("flash", r.flash()[:2<<20]) },
 	} {
-		o := stackChan()
-		change(&o)
-		rom := simrobot.NewROM(o)
-		code, out, errs := tools("flash", file, "--port", terminal(t, rom))
-		if code != 1 || !strings.Contains(errs, want) || rom.Writes() != 0 {
+		robot := stackChan(t)
+		change(robot)
+		before := robot.flash()
+		code, out, errs := tools("flash", file, "--port", fakePort)
+		if code != 1 || !strings.Contains(errs, want) || !bytes.Equal(robot.flash(), before) {
 			t.Errorf("%s: exit %d %s%s", want, code, out, errs)
+		}
+		if all := robot.commands(); !strings.HasSuffix(all[len(all)-1], "--after hard_reset --no-stub read_mac") {
+			t.Errorf("%s: the robot stays in its loader: %q", want, all)
 		}
 	}
 }
 
-// TestFlashUnplugged in the middle of a write.
-func TestFlashUnplugged(t *testing.T) {
-	o := stackChan()
-	unplug := func() {}
-	o.Forget = func(at int64) bool { unplug(); return false }
-	rom := simrobot.NewROM(o)
-	port := terminal(t, rom, &unplug)
-	code, _, errs := tools("flash", writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000)), "--port", port)
-	if code != 1 || !strings.Contains(errs, "the port is gone: the robot was unplugged, or has lost power; ota_0 is half written, and must be "+
-		"flashed again") {
+// TestFlashFails: what esptool says is told with its cure. The texts are what
+// esptool printed.
+func TestFlashFails(t *testing.T) {
+	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000))
+	const half = "; ota_0 is half written, and must be flashed again"
+	for _, c := range []struct{ command, printed, want string }{
+		{"flash_id", "...................................\n\nA fatal error occurred: Failed to connect to Espressif device: No serial data received.\n" +
+			"For troubleshooting steps visit: https://docs.espressif.com/\n",
+			"/dev/null: no robot answers there: is it this port, and a cable with data lines? If so, bring it into its loader by hand (hold BOOT"},
+		{"flash_id", "\nA fatal error occurred: Failed to connect to ESP32-S3: Wrong boot mode detected (0x8)! The chip needs to be in download mode.\n",
+			"the robot starts its firmware in place of its loader: bring it"},
+		{"flash_id", "\nA fatal error occurred: Could not open /dev/ttyACM0, the port is busy or doesn't exist.\n([Errno 11] Could not exclusively lock " +
+			"port /dev/ttyACM0: [Errno 11] Resource temporarily unavailable)\n", "another program uses it: close that first"},
+		{"flash_id", "Detecting chip type... \nA fatal error occurred: Unexpected chip ID value 20. Failed to autodetect chip type.\n" +
+			"Probably it is unsupported by this version of esptool.\n",
+			"esptool: Unexpected chip ID value 20. Failed to autodetect chip type. Probably"},
+		{"flash_id", "Traceback (most recent call last):\n  File \"esptool\", line 37\nOSError: [Errno 25] Inappropriate ioctl for device\n",
+			"/dev/null: esptool: OSError: [Errno 25] Inappropriate ioctl for device"},
+		{"read_flash", "\nA fatal error occurred: Failed to read flash block (result was 010A0000: Version was invalid)\n",
+			"read the flash at 0x8000: esptool: Failed to read flash block (result was 010A0000: Version was invalid) (--baud 115200 is slow"},
+		{"write_flash", "Writing at 0x00028000... (22 %)\n\nA serial exception error occurred: Could not configure port: (5, 'Input/output error')\n",
+			"the port is gone: the robot was unplugged, or has lost power" + half},
+		{"write_flash", "Flash md5: 6d60b937d11c1c6827dc8926289da4ab\n\nA fatal error occurred: MD5 of file does not match data in flash!\n",
+			"write the flash at 0x20000: the flash does not hold what was written: try another cable"},
+	} {
+		robot := stackChan(t)
+		robot.put(c.command+".fails", []byte(c.printed))
+		if code, _, errs := tools("flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit %d %s", c.printed, code, errs)
+		}
+	}
+}
+
+// TestFlashWithoutESPTool names the package to install.
+func TestFlashWithoutESPTool(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
+	if code, _, errs := tools("flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, "`sudo apt install esptool`") {
 		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
+// TestIdentify reads what esptool 4.7.0 and 5.6.0 print.
+func TestIdentify(t *testing.T) {
+	for _, c := range []struct {
+		printed string
+		want    flashed
+	}{
+		{"Serial port /dev/ttyACM0\nConnecting...\nDetecting chip type... ESP32-S3\nChip is ESP32-S3 (QFN56) (revision v0.2)\n" +
+			"Device: 4018\nDetected flash size: 16MB\n", flashed{chip: 9, revision: 2, size: 16 << 20}},
+		{"Detecting chip type... Unsupported detection protocol, switching and trying again...\nConnecting...\nDetecting chip type... ESP32\n" +
+			"Chip is ESP32-D0WD-V3 (revision v3.1)\nDetected flash size: 512KB\n", flashed{revision: 301, bootLoader: 0x1000, size: 512 << 10}},
+		{"Connected to ESP32-C6 on /dev/ttyACM0:\nChip type:          ESP32-C6FH4 (QFN32) (revision v0.1)\n\nFlash Memory Information:\n" +
+			"Detected flash size: 4MB\n", flashed{chip: 13, revision: 1, size: 4 << 20}},
+	} {
+		got, err := identify(c.printed)
+		if err != nil || got.chip != c.want.chip || got.revision != c.want.revision ||
+			got.bootLoader != c.want.bootLoader || got.size != c.want.size {
+			t.Errorf("%s: %+v %v", c.printed, got, err)
+		}
+	}
+	for printed, want := range map[string]string{
+		"": "its versions 4.7 and 5.6",
+		"Detecting chip type... ESP32-S3\nChip is ESP32-S3 (revision v0.2)\nDetected flash size: Unknown\n": "is its cable sound?",
+		"Detecting chip type... ESP8266\nChip is ESP8266EX (revision v0.2)\nDetected flash size: 4MB\n":     "the robot has esp8266",
+	} {
+		if _, err := identify(printed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", printed, err)
+		}
+	}
+}
+
+// TestCommandsOfESPTool: where esptool is installed, it knows the commands and
+// options that it is given. The robot does not answer.
+func TestCommandsOfESPTool(t *testing.T) {
+	program, err := findESPTool()
+	if err != nil {
+		t.Skip(err)
+	}
+	port, dir := silentTerminal(t), t.TempDir()
+	t.Setenv("ESPTOOL_CFGFILE", writeFile(t, "esptool.cfg", []byte("[esptool]\nconnect_attempts = 1\n")))
+	e := esptool{program: program, port: port, chip: "auto", baud: 460800, dir: dir}
+	noError(t, os.WriteFile(filepath.Join(dir, "write.bin"), make([]byte, 4096), 0o600))
+	for _, c := range [][]string{
+		{"flash_id"}, {"get_security_info"}, {"read_mem", "0x3FF5A000"}, {"read_mac"},
+		{"read_flash", "32768", "3072", filepath.Join(dir, "read.bin")},
+		{"write_flash", "131072", filepath.Join(dir, "write.bin")},
+	} {
+		printed, err := e.run(t.Context(), nil, "hard_reset", c[0], c[1:]...)
+		if err == nil || !strings.Contains(printed, "Connecting...") { // a mistake in the options is reported before
+			t.Errorf("%q: %v\n%s", c, err, printed)
+		}
+		e.chip = "esp32s3"
+	}
+}
+
+// silentTerminal returns a serial port at whose other end nothing answers.
+func silentTerminal(t *testing.T) (name string) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("this machine has no pseudo terminals (/dev/pts is not mounted): ", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	var number, unlocked uint32
+	err = must(master.SyscallConn())(t).Control(func(fd uintptr) {
+		for request, value := range map[uintptr]*uint32{syscall.TIOCSPTLCK: &unlocked, syscall.TIOCGPTN: &number} {
+			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value))); errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+	})
+	noError(t, err)
+	return "/dev/pts/" + strconv.Itoa(int(number))
+}
+
+// TestProgressOfESPTool: percentages are found in what esptool 4.7 and 5.6 print,
+// in whatever pieces that comes.
+func TestProgressOfESPTool(t *testing.T) {
+	var got []int
+	o := &esptoolOutput{progress: func(percent int) { got = append(got, percent) }}
+	for _, piece := range []string{"Changed.\n", "Writing at 0x00043400... (9", "6 %)", "\n1024 (33 %)\b\b\b\b\b\b\b\b\b\b\b",
+		"\nWriting at 0x00044000 \u2501\u2501   98.3% 144.00kB/146.56kB [0s] \n", "Hash of data verified.\n"} {
+		_, err := o.Write([]byte(piece))
+		noError(t, err)
+	}
+	if !slices.Equal(got, []int{96, 33, 98, 98}) {
+		t.Error(got)
+	}
+}
+
+// TestSerialPorts: the kernel tells which ports are on USB, and which are robots.
+func TestSerialPorts(t *testing.T) {
+	sys := t.TempDir()
+	device := func(tty, dir string, files map[string]string) {
+		usb := filepath.Join(sys, "devices", dir)
+		class := filepath.Join(sys, "class/tty", tty)
+		noError(t, os.MkdirAll(usb, 0o755))
+		noError(t, os.MkdirAll(class, 0o755))
+		for name, text := range files {
+			noError(t, os.WriteFile(filepath.Join(sys, "devices", strings.SplitN(dir, "/", 2)[0], name), []byte(text+"\n"), 0o600))
+		}
+		noError(t, os.Symlink(usb, filepath.Join(class, "device")))
+	}
+	device("ttyACM0", "1-1/1-1:1.0", map[string]string{"idVendor": "303a", "manufacturer": "Espressif", "product": "USB JTAG\x1b[2J"})
+	device("ttyUSB0", "1-2/1-2:1.0/ttyUSB0", map[string]string{"idVendor": "10c4", "product": strings.Repeat("CP2102N ", 20)})
+	device("ttyS0", "serial8250", nil)
+	want := []serialPort{{"/dev/ttyACM0", "Espressif USB JTAG[2J", true}, {"/dev/ttyUSB0", strings.Repeat("CP2102N ", 20)[:60], false}}
+	if got := serialPorts(sys); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -227,23 +394,22 @@ func TestFlashPort(t *testing.T) {
 }
 
 func TestChoosePort(t *testing.T) {
-	robot, other := romloader.Found{Name: "/dev/ttyACM0", Robot: true, USB: true}, romloader.Found{Name: "/dev/ttyACM1", Robot: true,
-		Device: "Espressif"}
-	stick, adapter := romloader.Found{Name: "/dev/ttyUSB0", Device: "Silicon Labs CP2102N"}, romloader.Found{Name: "/dev/ttyUSB1"}
+	robot, other := serialPort{name: "/dev/ttyACM0", robot: true}, serialPort{name: "/dev/ttyACM1", robot: true, device: "Espressif"}
+	stick, adapter := serialPort{name: "/dev/ttyUSB0", device: "Silicon Labs CP2102N"}, serialPort{name: "/dev/ttyUSB1"}
 	for _, c := range []struct {
-		ports []romloader.Found
+		ports []serialPort
 		named string
-		want  romloader.Found
+		want  serialPort
 		err   string
 	}{
-		{nil, "", romloader.Found{}, "no robot is plugged in"},
-		{[]romloader.Found{robot}, "", robot, ""},
-		{[]romloader.Found{stick}, "", stick, ""},
-		{[]romloader.Found{robot, stick}, "", robot, ""}, // a bridge may be a home's Zigbee stick
-		{[]romloader.Found{robot, stick}, "/dev/ttyUSB0", stick, ""},
-		{[]romloader.Found{robot, other, stick}, "", romloader.Found{}, "one of: /dev/ttyACM0; /dev/ttyACM1 Espressif"},
-		{[]romloader.Found{stick, adapter}, "", romloader.Found{}, "one of: /dev/ttyUSB0 Silicon Labs CP2102N; /dev/ttyUSB1"},
-		{nil, "/dev/ttyS9", romloader.Found{Name: "/dev/ttyS9"}, ""},
+		{nil, "", serialPort{}, "no robot is plugged in"},
+		{[]serialPort{robot}, "", robot, ""},
+		{[]serialPort{stick}, "", stick, ""},
+		{[]serialPort{robot, stick}, "", robot, ""}, // a bridge may be a home's Zigbee stick
+		{[]serialPort{robot, stick}, "/dev/ttyUSB0", stick, ""},
+		{[]serialPort{robot, other, stick}, "", serialPort{}, "one of: /dev/ttyACM0; /dev/ttyACM1 Espressif"},
+		{[]serialPort{stick, adapter}, "", serialPort{}, "one of: /dev/ttyUSB0 Silicon Labs CP2102N; /dev/ttyUSB1"},
+		{nil, "/dev/ttyS9", serialPort{name: "/dev/ttyS9"}, ""},
 	} {
 		got, err := choosePort(c.ports, c.named)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.HasSuffix(err.Error(), c.err) &&
@@ -267,13 +433,13 @@ func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
 	t.Helper()
 	table := must(espimage.ParseTable(simrobot.PartitionTable()))(t)
 	slot, _ := table.Named("ota_0")
-	robot = flashed{Robot: romloader.Robot{Chip: 9, Revision: 2, Size: 4 << 20}, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
+	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot
 	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
 	foreign = robot
 	foreign.app.Project = "xiaozhi"
 	big = robot
-	big.Size, big.table = 32<<20, slices.Clone(table)
+	big.size, big.table = 32<<20, slices.Clone(table)
 	big.table[5].Offset = 16<<20 - 4096
 	single = robot
 	single.table = espimage.Table{table[0], table[3]}

@@ -6,25 +6,35 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/bits"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"perch/command"
-	"perch/firmware-tools/romloader"
 	"perch/ota/espimage"
 )
 
 // flashing is a robot in its loader.
 type flashing struct {
 	flags  *flashFlags
-	loader *romloader.Loader
-	port   *romloader.Port
-	usb    bool
+	tool   esptool
 	out    lines
 	stderr io.Writer
 }
 
 // run writes or reads. A robot that was not written to goes on as before.
 func (s *flashing) run(ctx context.Context, file flashFile) error {
-	robot, err := s.look(ctx)
+	s.out.step("robot", "at %s, is brought into its loader", s.tool.port)
+	printed, err := s.tool.run(ctx, nil, "no_reset", "flash_id")
+	if err != nil && !strings.Contains(printed, secureDownload) {
+		return fmt.Errorf("%s: %w", s.tool.port, err)
+	}
+	robot, err := identify(printed)
+	if err == nil {
+		s.tool.chip = robot.chip.String()
+		err = s.look(ctx, &robot)
+	}
 	var p flashPlan
 	if err == nil && !s.flags.save {
 		p, err = s.flags.plan(robot, file)
@@ -40,57 +50,129 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 		}
 		s.out.step("dry run", "nothing is written")
 	}
-	return errors.Join(err, s.restart(ctx))
+	s.restart(ctx)
+	return err
 }
 
-// look reads the robot's chip and its partition table.
-func (s *flashing) look(ctx context.Context) (r flashed, err error) {
-	l := s.loader
-	if err := locked(l.Security); err != nil {
-		return r, err
+// What esptool 4.7 and 5.6 print about a chip.
+var (
+	chipName     = regexp.MustCompile(`(?:Detecting chip type\.\.\.|Connected to) (ESP[0-9A-Z-]+)`)
+	chipRevision = regexp.MustCompile(`\(revision v(\d+)\.(\d+)\)`)
+	flashSize    = regexp.MustCompile(`Detected flash size: (\d+)(K|M)B`)
+	memoryWord   = regexp.MustCompile(`0x[0-9a-f]{8} = (0x[0-9a-f]{8})`)
+)
+
+// secureDownload is what both print of a chip whose loader reads and verifies nothing.
+const secureDownload = "in Secure Download Mode"
+
+// bootLoaders returns where the boot loader is in the flash of the chips that robots
+// have.
+func bootLoaders() map[espimage.Chip]int64 {
+	return map[espimage.Chip]int64{0: 0x1000, 2: 0x1000, 5: 0, 9: 0, 13: 0, 18: 0x2000}
+}
+
+// identify returns the chip and the size of the flash by what esptool's flash_id
+// prints. It refuses chips that are not written to.
+func identify(printed string) (r flashed, err error) {
+	if strings.Contains(printed, secureDownload) {
+		return r, locked(true, false, false)
 	}
-	if err := l.Attach(ctx); err != nil {
-		return r, err
+	name, revision := chipName.FindStringSubmatch(printed), chipRevision.FindStringSubmatch(printed)
+	if name == nil || revision == nil {
+		return r, errors.New("the robot is not known: esptool prints something else than its versions 4.7 and 5.6 do")
 	}
-	if !s.usb && s.flags.baud != romloader.RomBaud {
-		if err := l.Faster(ctx, s.flags.baud, s.port.SetBaud); err != nil {
-			return r, fmt.Errorf("%w (--baud %d is slow, and works everywhere)", err, romloader.RomBaud)
+	chip, known := strings.ToLower(strings.ReplaceAll(name[1], "-", "")), false
+	if r.chip, known = espimage.ParseChip(chip); known {
+		r.bootLoader, known = bootLoaders()[r.chip]
+	}
+	if !known {
+		return r, fmt.Errorf("the robot has %s, whose flash is not written from here; esptool itself may know it", chip)
+	}
+	major, _ := strconv.Atoi(revision[1]) // digits
+	minor, _ := strconv.Atoi(revision[2])
+	r.revision = major*100 + minor
+	size := flashSize.FindStringSubmatch(printed)
+	if size == nil {
+		return r, errors.New("the size of the robot's flash is not known: is its cable sound?")
+	}
+	r.size, _ = strconv.ParseInt(size[1], 10, 64)
+	r.size <<= map[string]int{"K": 10, "M": 20}[size[2]]
+	return r, nil
+}
+
+// security refuses a robot whose security settings would reject what is written.
+func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
+	if chip != 0 {
+		printed, err := s.tool.run(ctx, nil, "no_reset", "get_security_info")
+		if err == nil && !strings.Contains(printed, "Secure Boot: ") {
+			err = errors.New("esptool does not print them")
 		}
+		if err != nil {
+			return fmt.Errorf("read the robot's security settings: %w", err)
+		}
+		return locked(false, strings.Contains(printed, "Flash Encryption: Enabled"), strings.Contains(printed, "Secure Boot: Enabled"))
 	}
-	r.Robot = l.Robot
-	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.Chip, r.Revision/100, r.Revision%100, r.Size>>20)
-	b, err := l.Read(ctx, espimage.TableOffset, espimage.TableSize)
+	// The loader of an ESP32 does not report them; its eFuses hold them.
+	word := func(address string) (uint64, error) {
+		printed, err := s.tool.run(ctx, nil, "no_reset", "read_mem", address)
+		found := memoryWord.FindStringSubmatch(printed)
+		if err == nil && found == nil {
+			err = errors.New("esptool does not print them")
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read the robot's security settings: %w", err)
+		}
+		return strconv.ParseUint(found[1], 0, 32)
+	}
+	crypt, err := word("0x3FF5A000")
 	if err != nil {
-		return r, err
+		return err
+	}
+	done, err := word("0x3FF5A018")
+	if err != nil {
+		return err
+	}
+	return locked(false, bits.OnesCount64(crypt>>20&0x7F)%2 == 1, done>>4&3 != 0)
+}
+
+// look reads the robot's security settings, its partition table, and what it starts.
+func (s *flashing) look(ctx context.Context, r *flashed) error {
+	if err := s.security(ctx, r.chip); err != nil {
+		return err
+	}
+	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
+	b, err := s.tool.read(ctx, espimage.TableOffset, espimage.TableSize, nil)
+	if err != nil {
+		return fmt.Errorf("%w (--baud %d is slow, and works everywhere)", err, romBaud)
 	}
 	r.table, err = espimage.ParseTable(b)
-	if err == nil && r.table.End() > r.Size {
-		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.Size)
+	if err == nil && r.table.End() > r.size {
+		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.size)
 	}
 	if err != nil {
 		r.noTable = fmt.Errorf("the robot's partitions are not known: %w; a merged image of its board, with --all, sets it up again", err)
-		return r, nil
+		return nil
 	}
-	return r, s.running(ctx, &r)
+	return s.running(ctx, r)
 }
 
 // running reads which partition the robot starts, and its application.
 func (s *flashing) running(ctx context.Context, r *flashed) error {
 	var records [2][]byte
 	if choice, is := r.table.Choice(); is {
-		for n := range records {
-			var err error
-			if records[n], err = s.loader.Read(ctx, choice.Offset+int64(n*romloader.Sector), espimage.ChoiceRecord); err != nil {
-				return err
-			}
+		const sector = 4096 // each record begins one
+		b, err := s.tool.read(ctx, choice.Offset, sector+espimage.ChoiceRecord, nil)
+		if err != nil {
+			return err
 		}
+		records = [2][]byte{b[:espimage.ChoiceRecord], b[sector:]}
 	}
 	starts, is := r.table.Starts(records[0], records[1])
 	if !is {
 		return nil
 	}
 	r.starts = starts
-	start, err := s.loader.Read(ctx, starts.Offset, espimage.AppStart)
+	start, err := s.tool.read(ctx, starts.Offset, espimage.AppStart, nil)
 	if err != nil {
 		return err
 	}
@@ -119,28 +201,33 @@ func (s *flashing) show(p flashPlan) {
 // write carries a plan out. Its error says what state the robot is left in.
 func (s *flashing) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
-		b := command.NewProgress(s.stderr, int64(len(w.data)))
-		err := s.loader.Write(ctx, w.at, w.data, func(n int) { b.At(int64(n)) })
-		b.End()
+		at, end := s.progress(int64(len(w.data)))
+		err := s.tool.write(ctx, w.at, w.data, at)
+		end()
 		if err != nil {
 			return fmt.Errorf(
-				"%w; %s is half written, and must be flashed again before the robot works: the same command goes on where this one stopped. "+
+				"%w; %s is half written, and must be flashed again before the robot works: run the same command again. "+
 					"Nothing else in the robot was touched", err, w.where)
 		}
 	}
 	s.out.step("verified", "its flash holds what was written")
-	return s.restart(ctx)
+	s.restart(ctx)
+	return nil
 }
 
-// restart lets the robot go on, also after an interruption: a chip that stays
-// in reset looks dead.
-func (s *flashing) restart(ctx context.Context) error {
-	err := s.loader.Restart(context.WithoutCancel(ctx))
-	if _, dark := errors.AsType[*romloader.Unreachable](err); dark {
+// progress returns functions to show how much of size bytes is done, by esptool's
+// percentages, and to end that line.
+func (s *flashing) progress(size int64) (at func(percent int), end func()) {
+	b := command.NewProgress(s.stderr, size)
+	return func(percent int) { b.At(size * int64(percent) / 100) }, b.End
+}
+
+// restart lets the robot go on, also after an interruption: a chip that stays in
+// its loader looks dead. Some ports have no line for that.
+func (s *flashing) restart(ctx context.Context) {
+	if _, err := s.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
 		s.out.step("restart", "the robot yourself, by its reset button or its power: this port cannot")
-		return nil
 	}
-	return err
 }
 
 func (s *flashing) save(ctx context.Context, r flashed) error {
@@ -148,17 +235,12 @@ func (s *flashing) save(ctx context.Context, r flashed) error {
 	if err != nil {
 		return err
 	}
-	out, b := make([]byte, 0, where.limit), command.NewProgress(s.stderr, where.limit)
-	for at := where.at; at < where.at+where.limit; at += romloader.Sector {
-		piece, err := s.loader.Read(ctx, at, int(min(romloader.Sector, where.at+where.limit-at)))
-		if err != nil {
-			b.End()
-			return err
-		}
-		out = append(out, piece...)
-		b.At(int64(len(out)))
+	at, end := s.progress(where.limit)
+	out, err := s.tool.read(ctx, where.at, where.limit, at)
+	end()
+	if err != nil {
+		return err
 	}
-	b.End()
 	if err := replace(s.flags.file, out, 0o600); err != nil { // settings hold passwords
 		if path, is := errors.AsType[*fs.PathError](err); is {
 			err = path.Err

@@ -7,18 +7,24 @@ import (
 	"strconv"
 	"strings"
 
-	"perch/firmware-tools/romloader"
 	"perch/ota/espimage"
 )
 
 // flashed is the state of a robot before it is written to.
 type flashed struct {
-	romloader.Robot
-	table   espimage.Table
-	noTable error              // why the table is missing
-	starts  espimage.Partition // that it starts next; its size is 0 if there is none
-	app     espimage.App       // in starts
+	chip       espimage.Chip
+	revision   int   // of the chip: major * 100 + minor
+	bootLoader int64 // address of the boot loader in the flash
+	size       int64 // of the flash, in bytes
+	table      espimage.Table
+	noTable    error              // why the table is missing
+	starts     espimage.Partition // that it starts next; its size is 0 if there is none
+	app        espimage.App       // in starts
 }
+
+// romReach is how much of a flash the loader in a chip's ROM addresses, in bytes:
+// its addresses have three bytes, and wrap around.
+const romReach = 16 << 20
 
 // flashFile is a file to be written.
 type flashFile struct {
@@ -62,9 +68,9 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name,
 			where.limit)
 	}
-	if where.at+int64(len(file.data)) > romloader.Reach {
+	if where.at+int64(len(file.data)) > romReach {
 		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
-			"Espressif's esptool writes there", file.name)
+			"Espressif's own build of esptool writes there, by its stub", file.name)
 	}
 	kind, app := file.image.Kind, file.image.App
 	p := flashPlan{what: fmt.Sprintf("%s, %d bytes", kind, len(file.data)), writes: []write{{where.name, where.at, file.data}}}
@@ -85,8 +91,8 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
-		if err == nil && where.at != r.BootLoader {
-			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.BootLoader, r.Chip)
+		if err == nil && where.at != r.bootLoader {
+			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
 		}
 	case espimage.PartitionTable:
 		_, err = espimage.ParseTable(file.data)
@@ -98,7 +104,7 @@ func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 }
 
 func (r flashed) target() espimage.Target {
-	return espimage.Target{Chip: r.Chip, Revision: r.Revision}
+	return espimage.Target{Chip: r.chip, Revision: r.revision}
 }
 
 // place returns the destination of a file: that of --at, or the usual one of its
@@ -111,9 +117,9 @@ func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	}
 	switch kind := file.image.Kind; {
 	case kind == espimage.Merged && goes(0, kind):
-		return place{name: "the whole flash", limit: r.Size, system: true}, nil
-	case goes(r.BootLoader, espimage.BootLoader):
-		return place{name: "the boot loader", at: r.BootLoader, limit: espimage.TableOffset - r.BootLoader, system: true}, nil
+		return place{name: "the whole flash", limit: r.size, system: true}, nil
+	case goes(r.bootLoader, espimage.BootLoader):
+		return place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}, nil
 	case goes(espimage.TableOffset, espimage.PartitionTable):
 		return place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}, nil
 	case r.noTable != nil:
@@ -197,7 +203,7 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	if where.at != 0 {
 		return errors.New("a merged image belongs to 0")
 	}
-	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.BootLoader, Flash: r.Size})
+	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
 	if err != nil {
 		return fmt.Errorf("%s would not start: %w", file.name, err)
 	}
@@ -212,16 +218,16 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 }
 
 // locked refuses robots whose security settings would reject what is written.
-func locked(s romloader.Security) error {
+func locked(secureDownload, encrypted, secureBoot bool) error {
 	switch {
-	case s.Download:
+	case secureDownload:
 		return errors.New(
 			"the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
 				"written; the maker's tools may work")
-	case s.Encrypted:
+	case encrypted:
 		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
 			"upgrades over the network: perch-tools publish")
-	case s.Boot:
+	case secureBoot:
 		return errors.New(
 			"the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
 				"takes upgrades over the network: perch-tools publish")

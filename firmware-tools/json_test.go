@@ -16,7 +16,7 @@ import (
 func TestJSON(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	a := newAppliance(t)
-	rom := simrobot.NewROM(stackChan())
+	stackChan(t)
 	_, page := configuring(t, simrobot.PortalOptions{})
 	_, url := newAdminAPI(t, adminAPI{})
 	image, partition := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "nvs.bin", robotSettings(t))
@@ -28,7 +28,7 @@ func TestJSON(t *testing.T) {
 	}{
 		{[]string{"robot", "--ota", a.ota(), "--say", "hi", "--mode", "manual"}, `"answered":1`},
 		{[]string{"robot", "--ota", a.ota(), "--say", "hi", "--mode", "manual", "--robots", "2"}, `"robots":2`},
-		{[]string{"robot", "flash", image, "--port", terminal(t, rom), "--dry-run"}, `"step":"restart"`},
+		{[]string{"robot", "flash", image, "--port", fakePort, "--dry-run"}, `"step":"dry run"`},
 		{[]string{"robot", "provision", "--portal", page, "--ota", lasting, "--ssid", "Open"}, `"does":"leaves"`},
 		{[]string{"robot", "nvs", partition}, `"namespace":"wifi"`},
 		{[]string{"robot", "nvs", writeFile(t, "bad.bin", damaged)}, `"namespace":`},

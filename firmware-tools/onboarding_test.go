@@ -91,15 +91,15 @@ func byCable(t *testing.T, commands []string) {
 	uuid := must(nvs.ParseValue(nvs.String, "3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21"))(t)
 	noError(t, settings.Set("board", "uuid", uuid))
 	image := must(settings.Encode(0x4000))(t)
-	o, app := stackChan(), simrobot.Image("1.3.0", 10_000)
-	copy(o.Flash[0x9000:], image)
+	robot, app := stackChan(t), simrobot.Image("1.3.0", 10_000)
+	before := robot.flash()
+	copy(before[0x9000:], image)
+	robot.put("flash", before)
 	noError(t, os.WriteFile("stack-chan.bin", app, 0o600))
-	rom := simrobot.NewROM(o)
-	port := terminal(t, rom)
 	for _, command := range commands {
-		follow(t, command, port)
+		follow(t, command, fakePort)
 	}
-	flash := rom.Flash()
+	flash := robot.flash()
 	p := must(nvs.Decode(flash[0x9000:0xD000]))(t)
 	url, _ := p.Get("wifi", "ota_url")
 	if kept, _ := p.Get("board", "uuid"); url.String() != lasting || kept.String() != uuid.String() {
