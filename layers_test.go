@@ -17,9 +17,9 @@ import (
 // floors lists the packages from the ground up. A package imports only what is on lower floors;
 // a name that ends in /* stands for the folders below it that are not listed themselves.
 var floors = []string{
-	"child language socket store device device/xiaozhi voice command remote ota/espimage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
-	"event agent/program remote/* voice/media voice/program store/* gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
-	"agent ota perception voice/*",
+	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
+	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
+	"agent ota perception voice/* store/*",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
 	"agent/feed agent/*",
 	"gateway/avatar",
@@ -28,7 +28,7 @@ var floors = []string{
 	"cmd/perch/appliance",
 	"cmd/perch/doctor",
 	"cmd/perch",
-	"firmware-tools/nvs firmware-tools/romloader firmware-tools/simrobot firmware-tools/*",
+	"firmware-tools/nvs firmware-tools/simrobot firmware-tools/*",
 	"firmware-tools",
 	".",
 }
@@ -39,8 +39,8 @@ var owners = map[string]string{
 	"github.com/gin-gonic/gin": "gateway/* cmd/perch/appliance ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
 	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant gateway/robot gateway/robot/control firmware-tools/simrobot",
 	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/admin", "rsc.io/qr": "gateway/web",
-	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/pion/mdns/v2": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
-	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/door", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language", "go.bug.st/serial": "firmware-tools/romloader",
+	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
+	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/door", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
 	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
 	"github.com/coreos/go-systemd/v22": "cmd/perch/appliance", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
 	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot", "github.com/pion/webrtc/v4": "gateway/robot",

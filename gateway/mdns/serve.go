@@ -9,8 +9,6 @@ import (
 
 	"github.com/grandcat/zeroconf"
 	"github.com/miekg/dns"
-
-	"perch/language"
 )
 
 const (
@@ -79,7 +77,7 @@ func register(o Options, host string, links []link) (withdraw func(), err error)
 		server, err := zeroconf.RegisterProxy(o.Instance(), offer.Type, "local", offer.Port, host+".", nil, offer.txt(), ifaces)
 		if err != nil {
 			withdraw()
-			return nil, language.Sayf("announce %s: %w", offer.Type, err)
+			return nil, fmt.Errorf("announce %s: %w", offer.Type, err)
 		}
 		servers, since = append(servers, server), time.Now()
 	}

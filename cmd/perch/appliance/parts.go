@@ -92,7 +92,7 @@ func rolloutsPart(images []ota.Shown) admin.Part {
 		}
 		if i.Damaged != "" {
 			part.OK = false
-			part = part.Saying(fmt.Errorf("the image %s is offered to no robot: %s", i.Version, i.Damaged))
+			part = part.Saying(fmt.Sprintf("the image %s is offered to no robot: %s", i.Version, i.Damaged))
 		}
 	}
 	return part
