@@ -589,7 +589,7 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 	here := strings.TrimSuffix(h.Here(), "/")
 	remember := func(cookie string) int {
 		answer, _ := doortest.Ask(t, http.MethodPost, here+"/api/v1/memory", `{"text":"The cat is called Miso."}`, "Origin", here,
-			"Sec-Fetch-Site", "same-origin", "Cookie", cookie)
+			"Sec-Fetch-Site", "same-origin", "Cookie", cookie, "X-Perch-Page", "1")
 		return answer.StatusCode
 	}
 	if _, text := doortest.Ask(t, http.MethodGet, here+"/session", ""); !strings.Contains(text, `"how":"local","in":true`) {

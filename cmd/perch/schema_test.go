@@ -255,7 +255,8 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 		t.Errorf("of %d records %d are left: %v", len(before), len(after), slices.Sorted(maps.Keys(after)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if unchanged && !same(before[name], after[name]) {
+		// The first hour of an installation that is older is marked as over.
+		if unchanged && name != "appliance first-hour" && !same(before[name], after[name]) {
 			t.Errorf("%s was\n%s\nand is\n%s", name, before[name], after[name])
 		}
 		table, _, _ := strings.Cut(name, " ")

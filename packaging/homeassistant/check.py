@@ -52,6 +52,7 @@ config = vol.Schema({
     vol.Optional("homeassistant_api"): vol.Boolean(),
     vol.Optional("services"): [vol.Match(r"^(?P<service>mqtt|mysql):(?P<rights>provide|want|need)$")],
     vol.Optional("discovery"): [str],
+    vol.Optional("timeout"): vol.All(vol.Coerce(int), vol.Range(min=10, max=300)),
     vol.Optional("backup"): vol.In(["hot", "cold"]),
     vol.Optional("backup_pre"): str,
     vol.Optional("backup_post"): str,

@@ -186,7 +186,7 @@ func (d *doors) stop() {
 		finishing, finished := context.WithTimeout(context.Background(), downloadsWithin)
 		defer finished()
 		if left := d.downloads.Finish(finishing); left > 0 {
-			d.log.Warn("downloads of robots are broken off by the stop; the robots keep what they have, and may restart", "downloads", left)
+			d.log.Warn("downloads of robots are broken off by the stop; the robots keep what they have, and may restart", "count", left)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 		defer cancel()
