@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,10 +51,35 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 			c.Status(http.StatusNoContent)
 			return
 		}
+		if c.Request.Method == http.MethodHead && strings.Contains(answer.Get("Allow"), http.MethodGet) {
+			answer.Del("Allow")
+			ctx, cancel := context.WithCancel(c.Request.Context())
+			defer cancel()
+			r := c.Request.WithContext(ctx)
+			r.Method = http.MethodGet
+			e.ServeHTTP(headWriter{c.Writer, cancel}, r)
+			return
+		}
 		_ = c.Error(&Fault{Word: "wrong_method", Sentence: "this address does not take that method", HTTP: http.StatusMethodNotAllowed})
 	})
 	return e, nil
 }
+
+// headWriter answers HEAD by what answers GET (RFC 9110 section 9.3.2): it discards the body,
+// and ends the request when the body begins, so that a stream is not followed.
+type headWriter struct {
+	http.ResponseWriter
+	end context.CancelFunc
+}
+
+// Write implements http.ResponseWriter.
+func (w headWriter) Write(p []byte) (int, error) {
+	w.end()
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (w headWriter) Flush() {}
 
 // answer renders the last error a handler has left.
 func answer(log *slog.Logger) gin.HandlerFunc {

@@ -224,3 +224,23 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestHEADIsAnsweredAsGET has the status and the header of GET, and no body.
+func TestHEADIsAnsweredAsGET(t *testing.T) {
+	e, _ := newEngine(t)
+	e.GET("/x", func(c *gin.Context) { c.String(http.StatusTeapot, "text") })
+	e.GET("/stream", func(c *gin.Context) {
+		_, _ = c.Writer.WriteString("event")
+		<-c.Request.Context().Done() // or the test would not end
+	})
+	e.POST("/only-post", func(*gin.Context) {})
+	for path, status := range map[string]int{"/x": http.StatusTeapot, "/stream": http.StatusOK, "/only-post": http.StatusMethodNotAllowed, "/no": 404} {
+		w := serve(e, request(http.MethodHead, path))
+		if w.Code != status || status < 404 && w.Body.Len() > 0 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if w := serve(e, request(http.MethodHead, "/x")); w.Header().Get("Content-Type") != "text/plain; charset=utf-8" || w.Header().Get("Allow") != "" {
+		t.Errorf("the header is %v", w.Header())
+	}
+}
