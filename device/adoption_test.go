@@ -65,7 +65,7 @@ func TestACodeEnds(t *testing.T) {
 // Client-Id shows a code, also where everybody is let in. The code, which the
 // owner reads from the robot itself, adopts it.
 func TestTheCodeOfAClaim(t *testing.T) {
-	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode, device.AdoptAsk} {
+	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 		r := device.NewRegistry(key, adoption, newTable())
 		owned(t, r, robotA)
 		_, a := r.CheckIn(from(robotA, "two"), noon)

@@ -28,7 +28,7 @@ type records interface {
 // Errors of the registry.
 var (
 	// ErrUnknownRobot is returned for a robot that never checked in, or that was forgotten.
-	ErrUnknownRobot = errors.New("unknown robot: it has not been here, or was forgotten; perch devices lists those that have")
+	ErrUnknownRobot = errors.New("unknown robot: it has not been here, or was forgotten; perch robot list lists those that have")
 	// ErrToken is returned by Admit for a token that is missing, forged or of an earlier epoch.
 	ErrToken = errors.New("wrong or missing token")
 	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.

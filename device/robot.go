@@ -92,7 +92,6 @@ type Adoption string
 const (
 	AdoptOpen Adoption = "open" // it may talk at once, and is adopted in the first hour; see Registry.Welcome
 	AdoptCode Adoption = "code" // it shows a code until its owner adopts it
-	AdoptAsk  Adoption = "ask"  // the same, by an earlier name
 )
 
 // Admission is the answer to a check-in.

@@ -198,7 +198,7 @@ func (r *Registry) Find(robot string) (ID, error) {
 		return id == ""
 	})
 	if id == "" {
-		return "", fmt.Errorf("%w, and no robot is called %q; perch devices lists the robots", ErrID, name)
+		return "", fmt.Errorf("%w, and no robot is called %q; perch robot list lists the robots", ErrID, name)
 	}
 	return id, nil
 }
@@ -213,7 +213,7 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	case !known || robot.Forgotten():
 		return Robot{}, ErrUnknownRobot
 	case !robot.Adopted():
-		return Robot{}, fmt.Errorf("%w, so that nothing is set for it; perch adopt %s does that", ErrNotAdopted, id)
+		return Robot{}, fmt.Errorf("%w, so that nothing is set for it; perch robot adopt %s does that", ErrNotAdopted, id)
 	}
 	c, err := r.unfixed(id, c)
 	if err != nil {

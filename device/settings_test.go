@@ -45,7 +45,7 @@ func TestARobotHasAName(t *testing.T) {
 			t.Errorf("it is shown as %+v, %v", got.Settings, err)
 		}
 		_, err := r.Find("kitchn")
-		if !errors.Is(err, device.ErrID) || !strings.Contains(err.Error(), "kitchn") || !strings.Contains(err.Error(), "perch devices") {
+		if !errors.Is(err, device.ErrID) || !strings.Contains(err.Error(), "kitchn") || !strings.Contains(err.Error(), "perch robot list") {
 			t.Errorf("a name that nobody has: %v", err)
 		}
 		if robot, err := r.Adopt("kitchen", noon); err != nil || robot.ID != robotA {

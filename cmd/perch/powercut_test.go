@@ -33,7 +33,7 @@ type outage struct {
 func (o *outage) begin(env ...string) {
 	o.t.Helper()
 	o.process = begin(o.t, os.Args[0], o.data, nil, append([]string{
-		asProgram + "=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=ask", "PERCH_MDNS_ENABLED=false",
+		asProgram + "=1", "PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=code", "PERCH_MDNS_ENABLED=false",
 		"PERCH_BRIDGE_KEY=" + appliancetest.Key, "PERCH_SKINS_KEY=" + appliancetest.Key,
 		// Nobody is listened to, and a recognizer takes a second to load.
 		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"}, env...)...)
@@ -240,7 +240,7 @@ func (o *outage) inspect(chores []*chore, cut int) {
 	if err := o.ask(ctx, http.MethodGet, "/api/v1/diary/verify", nil, &kept); err != nil || !kept.Whole {
 		o.t.Errorf("after %d cuts, the diary: %+v, %v", cut, kept, err)
 	}
-	known := []string{"admin-token", "diary-key", "firmware", "perch.db", "perch.sock", "token-key"}
+	known := []string{"admin-token", "diary-key", "firmware", "page-sessions", "perch.db", "perch.sock", "token-key"}
 	entries, err := os.ReadDir(o.data)
 	if err != nil {
 		o.t.Fatal(err)

@@ -21,7 +21,7 @@ func (k *checker) check(c *Config) error {
 	k.addresses(c)
 	k.tls(c.TLS, c.Robots.MQTT.TLS)
 	k.identity(c)
-	k.oneOf("adoption", c.Adoption, "open", "code", "ask") // the last is an earlier name of the one before
+	k.oneOf("adoption", c.Adoption, "open", "code")
 	k.oneOf("mood", c.Mood, "on", "off")
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
