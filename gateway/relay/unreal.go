@@ -285,7 +285,7 @@ func (l *unrealLink) note() error {
 	if len(all) == 0 {
 		return nil
 	}
-	return fmt.Errorf("Unreal refuses %s", strings.Join(all, "; "))
+	return fmt.Errorf("refused by Unreal: %s", strings.Join(all, "; "))
 }
 
 func (l *unrealLink) ended() <-chan error { return l.wire.ended() }

@@ -81,7 +81,7 @@ func TestUnreal(t *testing.T) {
 		h.eventually(want, func() bool { return f.last(want) != "" })
 	}
 	h.eventually("what it refuses", func() bool {
-		return h.relays.List()[0].Note == "Unreal refuses property Stackchan Tool: The property could not be found."
+		return h.relays.List()[0].Note == "refused by Unreal: property Stackchan Tool: The property could not be found."
 	})
 }
 

@@ -138,7 +138,7 @@ func (e *Editor) Show() (Shown, error) {
 	if err != nil {
 		s.Writable, why = false, err
 	} else if e.File == "" {
-		why = fmt.Errorf("Perch runs without a configuration file, by its defaults; the first change makes %s", s.File)
+		why = fmt.Errorf("there is no configuration file, so that Perch runs by its defaults; the first change makes %s", s.File)
 	}
 	if s.Text, err = masked(text); err != nil && why != nil {
 		why = fmt.Errorf("%w; %w", why, err)
