@@ -169,7 +169,7 @@ var ErrAway = errors.New("the brain does not answer")
 
 // ErrStranger is returned for a stranger by a brain that acts on the home. It wraps
 // ErrAway, and is not a fault of the brain.
-var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch adopt ROBOT adopts it", ErrAway)
+var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch robot adopt ROBOT adopts it", ErrAway)
 
 // ErrNoQuestion is returned for an answer to a question that does not wait for
 // one: it was answered, it has expired, or it was never asked.

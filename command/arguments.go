@@ -90,7 +90,7 @@ func complete(ctx context.Context, kind string) ([]string, cobra.ShellCompDirect
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// robotLine matches the id of a robot, or its name, in what perch devices
+// robotLine matches the id of a robot, or its name, in what perch robot list
 // prints. A name of several words is left out.
 var robotLine = regexp.MustCompile(`(?m)^([0-9a-f]{12}) |^ *called (\S+)$`)
 
@@ -99,7 +99,7 @@ var robotLine = regexp.MustCompile(`(?m)^([0-9a-f]{12}) |^ *called (\S+)$`)
 func knownRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	listed, err := exec.CommandContext(ctx, "perch", "devices").Output()
+	listed, err := exec.CommandContext(ctx, "perch", "robot", "list").Output()
 	if err != nil {
 		return nil
 	}

@@ -99,13 +99,28 @@ func unknown(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], similar)
 }
 
-// didYouMean names the commands of a group whose names are similar.
+// didYouMean names the commands of a group whose names are similar to what was typed, or else
+// those of its groups, by their names or by the words in their SuggestFor.
 func didYouMean(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
-	if similar := group.SuggestionsFor(typed); len(similar) > 0 {
-		return "; did you mean " + strings.Join(similar, " or ") + "?"
+	similar := group.SuggestionsFor(typed)
+	if len(similar) == 0 {
+		for _, c := range group.Commands() {
+			for _, inner := range c.Commands() {
+				words := &cobra.Command{SuggestionsMinimumDistance: 2}
+				for _, word := range append([]string{inner.Name()}, inner.SuggestFor...) {
+					words.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
+				}
+				if inner.IsAvailableCommand() && len(words.SuggestionsFor(typed)) > 0 {
+					similar = append(similar, c.Name()+" "+inner.Name())
+				}
+			}
+		}
 	}
-	return ""
+	if len(similar) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(similar, " or ") + "?"
 }
 
 // flagError makes a wrong flag a wrong use, and names the flags it resembles.

@@ -66,9 +66,3 @@ func Examples(c *cobra.Command) (lines []string) {
 	return lines
 }
 
-// Alias returns a command under an earlier name. Help and manual do not show
-// it.
-func Alias(use string, c *cobra.Command) *cobra.Command {
-	c.Use, c.Hidden = strings.Join(append([]string{use}, argumentsOf(c)...), " "), true
-	return c
-}

@@ -82,7 +82,7 @@ func part(flash []byte, at, size int) []byte { return flash[at : at+size] }
 func TestFlash(t *testing.T) {
 	robot, app := stackChan(t), filled("1.3.0", 150_000)
 	before, file := robot.flash(), writeFile(t, "app.bin", app)
-	code, out, errs := tools("flash", "--dry-run", file, "--port", fakePort)
+	code, out, errs := tools("robot", "flash", "--dry-run", file, "--port", fakePort)
 	if code != 0 || errs != "" || !bytes.Equal(robot.flash(), before) {
 		t.Fatalf("exit %d %s%s", code, out, errs)
 	}
@@ -101,7 +101,7 @@ func TestFlash(t *testing.T) {
 	if got := robot.commands(); !slices.Equal(got, want) {
 		t.Errorf("esptool was given\n%s", strings.Join(got, "\n"))
 	}
-	code, out, errs = tools("flash", file, "--port", fakePort, "--baud", "115200")
+	code, out, errs = tools("robot", "flash", file, "--port", fakePort, "--baud", "115200")
 	after := robot.flash()
 	if code != 0 || errs != "" || !strings.Contains(out, "verified  its flash holds what was written") {
 		t.Fatalf("exit %d %s%s", code, out, errs)
@@ -113,7 +113,7 @@ func TestFlash(t *testing.T) {
 	if got := robot.commands(); len(got) != 7 || got[5] != then+"no_reset --no-stub --baud 115200 write_flash 131072 WRITE" || got[6] != want[5] {
 		t.Errorf("esptool was given\n%s", strings.Join(got, "\n"))
 	}
-	code, out, errs = tools("flash", file, "--port", fakePort, "--at", "ota_1", "--boot")
+	code, out, errs = tools("robot", "flash", file, "--port", fakePort, "--at", "ota_1", "--boot")
 	after = robot.flash()
 	if code != 0 || errs != "" || !strings.Contains(out, "write     otadata: 0xd000 to 0xf000") ||
 		!strings.Contains(out, "note      the robot then starts ota_1") {
@@ -125,11 +125,11 @@ func TestFlash(t *testing.T) {
 	if got := robot.commands(); len(got) != 8 || !strings.HasSuffix(got[5], " 1179648 WRITE") || !strings.HasSuffix(got[6], " 53248 WRITE") {
 		t.Errorf("otadata is not written after what it starts:\n%s", strings.Join(got, "\n"))
 	}
-	if _, out, _ = tools("flash", "--dry-run", file, "--port", fakePort); !strings.Contains(out, "starts    ota_1: stack-chan 1.3.0") {
+	if _, out, _ = tools("robot", "flash", "--dry-run", file, "--port", fakePort); !strings.Contains(out, "starts    ota_1: stack-chan 1.3.0") {
 		t.Error(out)
 	}
 	robot.put("read_mac.fails", []byte("OSError: [Errno 25] Inappropriate ioctl for device\n"))
-	if code, out, _ = tools("flash", "--dry-run", file, "--port", fakePort); code != 0 || !strings.Contains(out, "restart   the robot yourself") {
+	if code, out, _ = tools("robot", "flash", "--dry-run", file, "--port", fakePort); code != 0 || !strings.Contains(out, "restart   the robot yourself") {
 		t.Errorf("exit %d %s", code, out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "perch-flash-*")); len(left) > 0 {
@@ -147,13 +147,13 @@ func TestFlashSettings(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
-		{[]string{"flash", fresh, "--port", fakePort}, 1, "--all allows it"},
-		{[]string{"flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
-		{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
-		{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
-		{[]string{"nvs", file}, 0, "wifi/ssid=string:Home"},
-		{[]string{"flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"},
+		{[]string{"robot", "nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
+		{[]string{"robot", "flash", fresh, "--port", fakePort}, 1, "--all allows it"},
+		{[]string{"robot", "flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
+		{[]string{"robot", "flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
+		{[]string{"robot", "flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
+		{[]string{"robot", "nvs", file}, 0, "wifi/ssid=string:Home"},
+		{[]string{"robot", "flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"},
 	} {
 		if code, out, errs := tools(c.args...); code != c.code || !strings.Contains(out+errs, c.want) {
 			t.Errorf("%q: exit %d %s%s", c.args, code, out, errs)
@@ -176,13 +176,13 @@ func TestFlashCutShort(t *testing.T) {
 		cancel()
 	}()
 	file := writeFile(t, "app.bin", filled("1.3.0", 250_000))
-	_, err := command.Execute(ctx, commands(), []string{"flash", file, "--port", fakePort}, io.Discard, io.Discard)
+	_, err := command.Execute(ctx, commands(), []string{"robot", "flash", file, "--port", fakePort}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "interrupted: write the flash at 0x20000: you stopped it; ota_0 is half written") ||
 		strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}
 	noError(t, os.Remove(half))
-	if code, out, errs := tools("flash", file, "--port", fakePort); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
+	if code, out, errs := tools("robot", "flash", file, "--port", fakePort); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
 		!strings.Contains(out, "verified") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -209,7 +209,7 @@ func TestFlashRefused(t *testing.T) {
 		robot := stackChan(t)
 		change(robot)
 		before := robot.flash()
-		code, out, errs := tools("flash", file, "--port", fakePort)
+		code, out, errs := tools("robot", "flash", file, "--port", fakePort)
 		if code != 1 || !strings.Contains(errs, want) || !bytes.Equal(robot.flash(), before) {
 			t.Errorf("%s: exit %d %s%s", want, code, out, errs)
 		}
@@ -246,7 +246,7 @@ func TestFlashFails(t *testing.T) {
 	} {
 		robot := stackChan(t)
 		robot.put(c.command+".fails", []byte(c.printed))
-		if code, _, errs := tools("flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, c.want) {
+		if code, _, errs := tools("robot", "flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit %d %s", c.printed, code, errs)
 		}
 	}
@@ -256,7 +256,7 @@ func TestFlashFails(t *testing.T) {
 func TestFlashWithoutESPTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
-	if code, _, errs := tools("flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, "`sudo apt install esptool`") {
+	if code, _, errs := tools("robot", "flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, "`sudo apt install esptool`") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 }
@@ -378,7 +378,7 @@ func TestFlashPort(t *testing.T) {
 	damaged := simrobot.Image("1.3.0", 2000)
 	damaged[400] ^= 1
 	cut := simrobot.Image("1.3.0", 2000)
-	check(t, "flash", []call{
+	check(t, "robot flash", []call{
 		{[]string{good, "--port", filepath.Join(t.TempDir(), "ttyACM0")}, 1, "there is no such port: is the robot plugged in?"},
 		{[]string{good, "--port", good}, 1, "it is not a serial port"},
 		{[]string{bad}, 1, "cannot be written to a robot"},

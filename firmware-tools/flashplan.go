@@ -210,7 +210,7 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	for _, part := range table {
 		if part.IsSettings() && part.Offset < int64(len(file.data)) {
 			p.notes = append(p.notes,
-				fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools flash --save "+
+				fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools robot flash --save "+
 					"--at %s FILE` keeps a copy)", part.Name, part.Name))
 		}
 	}
@@ -226,11 +226,11 @@ func locked(secureDownload, encrypted, secureBoot bool) error {
 				"written; the maker's tools may work")
 	case encrypted:
 		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
-			"upgrades over the network: perch-tools publish")
+			"upgrades over the network: perch-tools firmware publish")
 	case secureBoot:
 		return errors.New(
 			"the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
-				"takes upgrades over the network: perch-tools publish")
+				"takes upgrades over the network: perch-tools firmware publish")
 	}
 	return nil
 }

@@ -41,15 +41,15 @@ func TestImage(t *testing.T) {
 		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},
 		{[]string{good, "--chip", "z80"}, 2, "", `no chip "z80"`},
 		{nil, 2, "", "it takes one file, not 0"},
-		{[]string{"--help"}, 0, "usage: perch-tools image", ""},
+		{[]string{"--help"}, 0, "usage: perch-tools firmware image", ""},
 	} {
-		code, out, errs := tools(append([]string{"image"}, c.args...)...)
+		code, out, errs := tools(append([]string{"firmware", "image"}, c.args...)...)
 		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.stderr) || c.stderr == "" && errs != "" ||
 			strings.Count(errs, "\n") > 1 {
 			t.Errorf("%v: exit %d\n%s%s", c.args, code, out, errs)
 		}
 	}
-	code, out, _ := tools("image", "--json", good)
+	code, out, _ := tools("firmware", "image", "--json", good)
 	var shown struct {
 		Valid                  bool
 		SHA256, Chip, Version  string

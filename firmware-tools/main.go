@@ -25,19 +25,13 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch-tools",
 		Short: "Build, flash, provision and simulate robots for Perch",
-		Long:  "The commands of robot and firmware may be written without that word: perch-tools flash is perch-tools robot flash.",
 	}
 	robot := robotCommand("robot", &robotFlags{})
 	robot.Short = "Simulate, set up, flash and record robots"
-	robot.AddCommand(robotCommand("simulate", &robotFlags{}), flashCommand(), provisionCommand(), nvsCommand(), recordCommand())
+	robot.AddCommand(flashCommand(), provisionCommand(), nvsCommand(), recordCommand())
 	firmware := &cobra.Command{Use: "firmware", Short: "Check and publish what robots download"}
 	firmware.AddCommand(imageCommand(), publishCommand(), assetsCommand())
 	root.AddCommand(robot, firmware, hooksCommand(), command.Completion("perch-tools"))
-	for _, earlier := range []*cobra.Command{
-		flashCommand(), provisionCommand(), nvsCommand(), recordCommand(), imageCommand(), publishCommand(), assetsCommand(),
-	} {
-		root.AddCommand(command.Alias(earlier.Name(), earlier))
-	}
 	return root
 }
 

@@ -185,7 +185,7 @@ type call struct {
 func check(t *testing.T, command string, calls []call) {
 	t.Helper()
 	for _, c := range calls {
-		code, _, errs := tools(append([]string{command}, c.args...)...)
+		code, _, errs := tools(append(strings.Fields(command), c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != min(c.code, 1) {
 			t.Errorf("%q: exit %d %s", c.args, code, errs)
 		}
@@ -335,7 +335,7 @@ func TestExitCodes(t *testing.T) {
 		{"completion --what", 2, "unknown flag: --what"},
 		{"robot --help", 0, ""},
 		{"robot flsh x.bin", 2, `unknown command "flsh"; did you mean flash?`},
-		{"robot simulate --mode loud", 2, `mode "loud"`},
+		{"robot --mode loud", 2, `mode "loud"`},
 		{"robot --nonsense", 2, "unknown flag: --nonsense"},
 		{"robot stray", 2, `unknown command "stray"; perch-tools robot --help lists the commands`},
 		{"robot --mode loud", 2, `mode "loud"`},

@@ -28,25 +28,25 @@ func TestSettings(t *testing.T) {
 	file := writeFile(t, "nvs.bin", robotSettings(t))
 	const shown = "wifi/ssid=string:home\nwifi/password=string:(hidden)\nboard/uuid=string:3f1c8e5a\naudio/output_volume=i32:70\n" +
 		"elsewhere/odd=blob:00ff\nelsewhere/text=string:[2J\n"
-	if code, out, errs := tools("nvs", file); code != 0 || out != shown || errs != "" {
+	if code, out, errs := tools("robot", "nvs", file); code != 0 || out != shown || errs != "" {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	out := filepath.Join(t.TempDir(), "out.bin")
-	code, _, errs := tools("nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password",
+	code, _, errs := tools("robot", "nvs", file, "--ota", "http://perch.local:8003/xiaozhi/ota/", "--set", "elsewhere/odd=0102", "--delete", "wifi/password",
 		"--out", out)
 	if code != 0 {
 		t.Fatalf("exit %d %s", code, errs)
 	}
 	want := strings.Replace(strings.Replace(shown, "wifi/password=string:(hidden)\n", "", 1), "00ff", "0102", 1) +
 		"wifi/ota_url=string:http://perch.local:8003/xiaozhi/ota/\n"
-	if _, got, _ := tools("nvs", out); got != want {
+	if _, got, _ := tools("robot", "nvs", out); got != want {
 		t.Errorf("it has become\n%s", got)
 	}
-	if _, got, _ := tools("nvs", file, "--show-secrets"); !strings.Contains(got, "correct horse") || strings.Contains(got, "ota_url") {
+	if _, got, _ := tools("robot", "nvs", file, "--show-secrets"); !strings.Contains(got, "correct horse") || strings.Contains(got, "ota_url") {
 		t.Errorf("the file that was read has become\n%s", got)
 	}
 	var items []struct{ Namespace, Key, Type, Value string }
-	_, text, _ := tools("nvs", out, "--json")
+	_, text, _ := tools("robot", "nvs", out, "--json")
 	if err := json.Unmarshal([]byte(text), &items); err != nil || len(items) != 6 || items[5].Key != "ota_url" || items[5].Type != "string" {
 		t.Errorf("%v %s", err, text)
 	}
@@ -54,13 +54,13 @@ func TestSettings(t *testing.T) {
 
 func TestSettingsMadeAndChangedInPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nvs.bin")
-	if code, _, errs := tools("nvs", "--new", file, "--set", "wifi/ssid=home", "--set", "wifi/password3=x"); code != 0 {
+	if code, _, errs := tools("robot", "nvs", "--new", file, "--set", "wifi/ssid=home", "--set", "wifi/password3=x"); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := tools("nvs", file, "--set", "wifi/ssid=other"); code != 0 {
+	if code, _, errs := tools("robot", "nvs", file, "--set", "wifi/ssid=other"); code != 0 {
 		t.Fatal(errs)
 	}
-	if _, out, _ := tools("nvs", file, "--show-secrets"); out != "wifi/ssid=string:other\nwifi/password3=string:x\n" {
+	if _, out, _ := tools("robot", "nvs", file, "--show-secrets"); out != "wifi/ssid=string:other\nwifi/password3=string:x\n" {
 		t.Error(out)
 	}
 	if info, err := os.Stat(file); err != nil || info.Size() != 0x4000 || info.Mode().Perm() != 0o600 {
@@ -78,7 +78,7 @@ func TestSettingsRefused(t *testing.T) {
 	bad := writeFile(t, "bad.bin", damaged)
 	text := writeFile(t, "text.bin", []byte("<html>"))
 	before, _ := os.ReadFile(file)
-	check(t, "nvs", []call{
+	check(t, "robot nvs", []call{
 		{[]string{text}, 1, "not an NVS partition"},
 		{[]string{"/nowhere.bin"}, 1, "--new makes one"},
 		{[]string{"--new", file}, 1, "is there already"},
@@ -99,7 +99,7 @@ func TestSettingsRefused(t *testing.T) {
 	if after, _ := os.ReadFile(file); string(after) != string(before) {
 		t.Error("a refused change was written")
 	}
-	if code, out, errs := tools("nvs", bad, "--set", "wifi/ssid=x", "--drop-damaged"); code != 0 ||
+	if code, out, errs := tools("robot", "nvs", bad, "--set", "wifi/ssid=x", "--drop-damaged"); code != 0 ||
 		!strings.Contains(out, "damaged: page 0, entry 1") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}

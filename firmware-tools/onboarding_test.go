@@ -32,7 +32,7 @@ func follow(t *testing.T, command, page string) {
 	t.Helper()
 	if rest, is := strings.CutPrefix(command, "perch-tools "); is {
 		args := strings.Fields(rest)
-		switch args[0] {
+		switch args[1] {
 		case "provision":
 			args = append(args, "--portal", page)
 		case "flash":

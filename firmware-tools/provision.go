@@ -135,7 +135,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 	if err := p.leave(ctx); err != nil {
 		return fmt.Errorf("the robot holds the address, but did not leave configuration mode; restart it: %w", err)
 	}
-	f.out.line("robot", "leaves", "configuration mode; perch devices shows it when it has checked in")
+	f.out.line("robot", "leaves", "configuration mode; perch robot list shows it when it has checked in")
 	return nil
 }
 

@@ -38,7 +38,7 @@ func TestProvision(t *testing.T) {
 		a := newAppliance(t)
 		ota := a.server.URL + "/xiaozhi/ota/"
 		p, page := configuring(t, simrobot.PortalOptions{Old: old})
-		code, out, errs := tools("provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file",
+		code, out, errs := tools("robot", "provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file",
 			writeFile(t, "password", []byte("correct horse\n")))
 		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") ||
 			strings.Contains(out, "horse") {
@@ -57,7 +57,7 @@ func TestProvision(t *testing.T) {
 // TestProvisionAgain: a robot that knows a Wi-Fi gets only a URL.
 func TestProvisionAgain(t *testing.T) {
 	p, page := configuring(t, simrobot.PortalOptions{OTA: "http://192.0.2.1:8000/xiaozhi/ota/", Saved: []string{"Home"}})
-	code, out, errs := tools("provision", "--portal", page, "--ota", lasting)
+	code, out, errs := tools("robot", "provision", "--portal", page, "--ota", lasting)
 	if code != 0 || !strings.Contains(out, "asks      http://192.0.2.1:8000/xiaozhi/ota/") || p.OTA() != lasting || !p.Left() {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -108,14 +108,14 @@ func TestProvisionRefused(t *testing.T) {
 			calls[n].args = append(c.args, "--ota", lasting)
 		}
 	}
-	check(t, "provision", calls)
+	check(t, "robot provision", calls)
 }
 
 // TestNoRobot: without a robot the error names the cure.
 func TestNoRobot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if code, _, errs := toolsUntil(ctx, "provision", "--portal", "http://127.0.0.1:1", "--ota", lasting); code != 1 ||
+	if code, _, errs := toolsUntil(ctx, "robot", "provision", "--portal", "http://127.0.0.1:1", "--ota", lasting); code != 1 ||
 		!strings.Contains(errs, "in the robot's network, Xiaozhi-XXXX?") {
 		t.Errorf("exit %d %s", code, errs)
 	}
@@ -243,7 +243,7 @@ func reached(t *testing.T, state string, page http.Handler) string {
 func TestProvisionThroughWiFi(t *testing.T) {
 	state := air(t, "", "Home", "", "Xiaozhi-A1B2", "Xiaozhi-A1B2", "Xiaozhi-guest", "-e", "x:y")
 	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
-	code, out, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
+	code, out, errs := tools("robot", "provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
 	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") ||
 		!strings.HasSuffix(out, "this machine is back in its own network\n") {
 		t.Errorf("exit %d %s%s", code, out, errs)
@@ -270,7 +270,7 @@ func TestComesBack(t *testing.T) {
 	} {
 		t.Run(c.stderr, func(t *testing.T) {
 			state := air(t, c.fail, c.ssids...)
-			code, _, errs := tools(append([]string{"provision", "--wifi", "--portal", reached(t, state, odd), "--ota", lasting}, c.args...)...)
+			code, _, errs := tools(append([]string{"robot", "provision", "--wifi", "--portal", reached(t, state, odd), "--ota", lasting}, c.args...)...)
 			if code != 1 || !strings.Contains(errs, c.stderr) || strings.Count(errs, "\n") != 1 {
 				t.Errorf("exit %d %s", code, errs)
 			}
@@ -291,7 +291,7 @@ func TestComesBackWhenStopped(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	if code, _, errs := toolsUntil(ctx, "provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting); code != 1 {
+	if code, _, errs := toolsUntil(ctx, "robot", "provision", "--wifi", "--portal", reached(t, state, page), "--ota", lasting); code != 1 {
 		t.Errorf("exit %d %s", code, errs)
 	}
 	inOwnNetwork(t, state)
@@ -301,7 +301,7 @@ func TestComesBackWhenStopped(t *testing.T) {
 func TestCannotComeBack(t *testing.T) {
 	state := air(t, "back", "Xiaozhi-A1B2")
 	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
-	code, _, errs := tools("provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
+	code, _, errs := tools("robot", "provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
 	if code != 1 || !strings.Contains(errs, "Timeout 30 sec expired") || !strings.Contains(errs, "nmcli connection up uuid "+home) {
 		t.Errorf("exit %d %s", code, errs)
 	}
@@ -310,7 +310,7 @@ func TestCannotComeBack(t *testing.T) {
 // TestNoManager: without nmcli the error says how to join by hand.
 func TestNoManager(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if code, _, errs := tools("provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {
+	if code, _, errs := tools("robot", "provision", "--wifi", "--ota", lasting); code != 1 || !strings.Contains(errs, "by hand") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 }

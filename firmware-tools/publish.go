@@ -60,7 +60,7 @@ func publishCommand() *cobra.Command {
 	}
 	f.register(c)
 	s := c.Flags()
-	s.StringArrayVar(&f.boards, "board", nil, "`BOARD` that the image is for, as perch devices shows it; repeatable")
+	s.StringArrayVar(&f.boards, "board", nil, "`BOARD` that the image is for, as perch robot list shows it; repeatable")
 	s.StringVar(&f.signature, "signature", "", "ed25519 signature of the image's SHA-256, in `BASE64`, where the appliance asks for one")
 	s.BoolVar(&f.auto, "auto", false, "begin a rollout: robots are offered the image at their check-ins")
 	s.IntVar(&f.percent, "percent", 100, "`PERCENT` of the robots, with --auto")

@@ -21,7 +21,7 @@ func TestPublish(t *testing.T) {
 	token := writeFile(t, "token", []byte("secret\n"))
 	a, url := newAdminAPI(t, adminAPI{})
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
-	code, out, errs := tools("publish", "--board", "b", "--board", "c", name, "--url", url, "--token-file", token, "--signature", "AA==")
+	code, out, errs := tools("firmware", "publish", "--board", "b", "--board", "c", name, "--url", url, "--token-file", token, "--signature", "AA==")
 	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) ||
 		!strings.Contains(out, "no robot is offered it yet") {
 		t.Errorf("exit %d %s%s", code, out, errs)
@@ -31,7 +31,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("asked %q", a.asked)
 	}
 	a.asked = nil
-	code, out, errs = tools("publish", "--board", "b", name, "--url", url, "--auto", "--percent", "10", "--hours", "02:00-05:00")
+	code, out, errs = tools("firmware", "publish", "--board", "b", name, "--url", url, "--auto", "--percent", "10", "--hours", "02:00-05:00")
 	if code != 0 || !strings.Contains(out, "rolled out to 10 %") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -47,7 +47,7 @@ func TestPublishRefused(t *testing.T) {
 	_, url := newAdminAPI(t, adminAPI{status: http.StatusForbidden,
 		answer: `{"error":{"code":"bad_signature","message":"the signature\u001b[2J is wrong"}}`})
 	_, odd := newAdminAPI(t, adminAPI{status: http.StatusBadGateway, answer: "<html>"})
-	check(t, "publish", []call{
+	check(t, "firmware publish", []call{
 		{[]string{good}, 2, "--board must name"},
 		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
@@ -102,15 +102,15 @@ func TestAssets(t *testing.T) {
 	file := writeFile(t, "de.bin", assetFile())
 	token := writeFile(t, "token", []byte("secret\n"))
 	a, url := newAdminAPI(t, adminAPI{})
-	code, out, errs := tools("assets", file, "--check")
+	code, out, errs := tools("firmware", "assets", file, "--check")
 	if code != 0 || errs != "" || !strings.Contains(out, "index.json") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	code, out, errs = tools("assets", file, "--url", url, "--token-file", token)
+	code, out, errs = tools("firmware", "assets", file, "--url", url, "--token-file", token)
 	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	code, out, errs = tools("assets", file, "--url", url, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
+	code, out, errs = tools("firmware", "assets", file, "--url", url, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
 	if code != 0 || errs != "" || !strings.Contains(out, "a0b1c2d3e4f5 restarts") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -125,7 +125,7 @@ func TestAssets(t *testing.T) {
 	}
 	a.status, a.refuse = http.StatusConflict, "/devices/a0b1c2d3e4f5/assets"
 	a.answer = `{"error":{"code":"robot_offline","message":"its channel is closed"}}`
-	code, out, errs = tools("assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
+	code, out, errs = tools("firmware", "assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
 	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
 		!strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
@@ -134,7 +134,7 @@ func TestAssets(t *testing.T) {
 
 func TestAssetsRefused(t *testing.T) {
 	good := writeFile(t, "de.bin", assetFile())
-	check(t, "assets", []call{
+	check(t, "firmware assets", []call{
 		{nil, 2, "it takes one file, not 0"},
 		{[]string{good, "--reboot"}, 2, "goes with --robot"},
 		{[]string{good, "--robot", "de/sk"}, 2, "de/sk"},

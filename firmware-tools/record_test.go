@@ -36,7 +36,7 @@ func sendTranscript(w http.ResponseWriter, _ *http.Request) {
 func TestRecord(t *testing.T) {
 	t.Setenv("PERCH_URL", newRecorded(t, sendTranscript))
 	for _, robot := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5"} {
-		if code, out, errs := tools("record", robot); code != 0 || out != transcript || errs != "" {
+		if code, out, errs := tools("robot", "record", robot); code != 0 || out != transcript || errs != "" {
 			t.Errorf("%s: exit %d, %q, %s", robot, code, out, errs)
 		}
 	}
@@ -44,7 +44,7 @@ func TestRecord(t *testing.T) {
 
 func TestRecordToAFile(t *testing.T) {
 	address, path := newRecorded(t, sendTranscript), filepath.Join(t.TempDir(), "talk.txtar")
-	code, out, errs := tools("record", "--url", address+"/", "a0b1c2d3e4f5", "--out", path)
+	code, out, errs := tools("robot", "record", "--url", address+"/", "a0b1c2d3e4f5", "--out", path)
 	text, err := os.ReadFile(path)
 	if code != 0 || out != "" || errs != "" || err != nil || string(text) != transcript {
 		t.Errorf("exit %d, %q, %s; the file holds %q (%v)", code, out, errs, text, err)
@@ -53,13 +53,13 @@ func TestRecordToAFile(t *testing.T) {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
 	// A recording that cannot begin leaves an earlier one as it was.
-	if code, _, errs := tools("record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
+	if code, _, errs := tools("robot", "record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != transcript {
 		t.Errorf("the file holds %q (%v)", text, err)
 	}
-	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 ||
+	if code, _, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 ||
 		!strings.Contains(errs, "open the transcript") {
 		t.Errorf("a file below a file: exit %d, %s", code, errs)
 	}
@@ -94,7 +94,7 @@ func TestRecordAsItHappens(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	terminal, errs, ended := make(lineByLine), &bytes.Buffer{}, make(chan int)
 	go func() {
-		ended <- run(ctx, []string{"record", "a0b1c2d3e4f5", "--url", address}, terminal, errs)
+		ended <- run(ctx, []string{"robot", "record", "a0b1c2d3e4f5", "--url", address}, terminal, errs)
 	}()
 	for _, line := range []string{"one\n", "two 😊\n"} {
 		lines <- line
@@ -119,11 +119,11 @@ func TestRecordShowsNoControlSequences(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	if code, out, errs := tools("record", "a0b1c2d3e4f5", "--url", address); code != 0 || out != "a[2J\tb😊\n" {
+	if code, out, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address); code != 0 || out != "a[2J\tb😊\n" {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 	path := filepath.Join(t.TempDir(), "talk")
-	if code, _, errs := tools("record", "a0b1c2d3e4f5", "--url", address, "--out", path); code != 0 {
+	if code, _, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address, "--out", path); code != 0 {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != sent {
@@ -137,7 +137,7 @@ func TestRecordThatBreaksOff(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	if code, out, errs := tools("record", "a0b1c2d3e4f5", "--url", address); code != 1 || out != transcript || !strings.Contains(errs, "broke off") {
+	if code, out, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address); code != 1 || out != transcript || !strings.Contains(errs, "broke off") {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 }
@@ -153,7 +153,7 @@ func TestRecordWithAKey(t *testing.T) {
 		sendTranscript(w, r)
 	})
 	file := writeFile(t, "token", []byte("secret\n"))
-	args := []string{"record", "a0b1c2d3e4f5", "--url", address}
+	args := []string{"robot", "record", "a0b1c2d3e4f5", "--url", address}
 	if code, _, errs := tools(args...); code != 1 || !strings.Contains(errs, `a bearer token is needed, not <>`) {
 		t.Errorf("without: exit %d, %s", code, errs)
 	}
@@ -187,11 +187,11 @@ func TestRecordExitCodes(t *testing.T) {
 		"--url http://127.0.0.1:1 a0b1c2d3e4f5":    {1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},
 		"--token-file /nowhere/token a0b1c2d3e4f5": {1, "read the admin token"},
 	} {
-		code, out, errs := tools(append([]string{"record"}, strings.Fields(args)...)...)
+		code, out, errs := tools(append([]string{"robot", "record"}, strings.Fields(args)...)...)
 		if code != want.code || !strings.Contains(errs, want.stderr) || want.stderr != "" && strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: exit %d, %q, want %d, %q", args, code, errs, want.code, want.stderr)
 		}
-		if code == 0 != strings.Contains(out, "usage: perch-tools record") {
+		if code == 0 != strings.Contains(out, "usage: perch-tools robot record") {
 			t.Errorf("%q: says %q", args, out)
 		}
 	}

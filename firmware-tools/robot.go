@@ -37,8 +37,8 @@ func robotCommand(name string, f *robotFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name,
 		Short: "Simulate a robot, which behaves as the firmware does",
-		Example: `perch-tools robot simulate --say "what time is it"
-			perch-tools robot simulate --ota http://perch.local:8003/xiaozhi/ota/ --robots 10 --say "remember that my number is %d"`,
+		Example: `perch-tools robot --say "what time is it"
+			perch-tools robot --ota http://perch.local:8003/xiaozhi/ota/ --robots 10 --say "remember that my number is %d"`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err

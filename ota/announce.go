@@ -23,13 +23,13 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 		s.o.Log.Info("a robot has booted", "robot", r.ID, "board", r.Board, "firmware", r.Firmware, "address", r.Address)
 		if a.Adopted {
 			s.o.Bus.Publish(r.ID, "", event.RobotAdopted{})
-			s.o.Log.Info("a robot is adopted, for this appliance was just installed; perch forget takes that back", "robot", r.ID)
+			s.o.Log.Info("a robot is adopted, for this appliance was just installed; perch robot forget takes that back", "robot", r.ID)
 		}
 		return
 	}
 	ok, before := s.strangers.take(now)
 	if before > 0 {
-		s.o.Log.Warn("more robots that nobody has adopted checked in than are logged; perch devices lists them", "count", before)
+		s.o.Log.Warn("more robots that nobody has adopted checked in than are logged; perch robot list lists them", "count", before)
 	}
 	if !ok {
 		return
@@ -42,11 +42,11 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 			"robot", r.ID, "address", c.Address)
 	case a.Token == "" && r.Bound:
 		s.o.Log.Warn("another client waits that names itself by the MAC address of a robot that is here; if you erased that robot's flash, "+
-			"adopt it by the code on its screen: perch adopt CODE", "robot", r.ID, "address", c.Address)
+			"adopt it by the code on its screen: perch robot adopt CODE", "robot", r.ID, "address", c.Address)
 	case a.Token == "":
-		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
+		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch robot adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
 	case a.New:
-		s.o.Log.Warn("a robot has come that may talk, and nothing else until you adopt it: perch adopt "+string(r.ID), "robot", r.ID, "address",
+		s.o.Log.Warn("a robot has come that may talk, and nothing else until you adopt it: perch robot adopt "+string(r.ID), "robot", r.ID, "address",
 			c.Address)
 	}
 }

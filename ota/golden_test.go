@@ -80,7 +80,7 @@ func playCheckIns(t *testing.T, adoption device.Adoption, script string) string 
 			}
 		case "!":
 			fmt.Fprintln(&out, mark, text)
-			h.adopt(t, strings.TrimPrefix(text, "perch adopt "))
+			h.adopt(t, strings.TrimPrefix(text, "perch robot adopt "))
 		}
 	}
 	return out.String()
@@ -88,7 +88,7 @@ func playCheckIns(t *testing.T, adoption device.Adoption, script string) string 
 
 // blanked is an answer without what differs from run to run.
 func blanked(answer string) string {
-	for _, secret := range []string{`("token":")[^"]+`, `("code":")[0-9]+`, `("challenge":")[0-9]{6}`, `(perch adopt )[0-9]{6}`} {
+	for _, secret := range []string{`("token":")[^"]+`, `("code":")[0-9]+`, `("challenge":")[0-9]{6}`, `(perch robot adopt )[0-9]{6}`} {
 		answer = regexp.MustCompile(secret).ReplaceAllString(answer, "$1…")
 	}
 	return answer

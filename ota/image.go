@@ -116,7 +116,7 @@ func newestFirst(a, b Record) int {
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,
-			errors.New("the board that the image is for must be named, as in perch devices: an image itself does not tell, and on another board it would not run")}
+			errors.New("the board that the image is for must be named, as in perch robot list: an image itself does not tell, and on another board it would not run")}
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func TestReplyToTheByte(t *testing.T) {
 	then := time.UnixMilli(1785153600123)
 	code := h.robots.Code(robot, then)
 	want := `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
-		fmt.Sprintf(`"activation":{"message":"Adopt this robot: perch adopt %s","code":"%s","challenge":"%s"}}`, code, code, code)
+		fmt.Sprintf(`"activation":{"message":"Adopt this robot: perch robot adopt %s","code":"%s","challenge":"%s"}}`, code, code, code)
 	if got != want {
 		t.Errorf("waiting, it gets\n%s\nwant\n%s", got, want)
 	}
-	for tag, says := range map[string]string{"ja": "このロボットを迎えてください: perch adopt " + code, "de-AT": "Nimm diesen Roboter auf: perch adopt " + code,
-		"xx, fr;q=0.5": "Adoptez ce robot : perch adopt " + code, "xx": "Adopt this robot: perch adopt " + code,
-		strings.Repeat("xx,", 5000): "Adopt this robot: perch adopt " + code} {
+	for tag, says := range map[string]string{"ja": "このロボットを迎えてください: perch robot adopt " + code, "de-AT": "Nimm diesen Roboter auf: perch robot adopt " + code,
+		"xx, fr;q=0.5": "Adoptez ce robot : perch robot adopt " + code, "xx": "Adopt this robot: perch robot adopt " + code,
+		strings.Repeat("xx,", 5000): "Adopt this robot: perch robot adopt " + code} {
 		request.Language = tag
 		if got := checkIn(t, h, request); !strings.Contains(got, says) {
 			t.Errorf("waiting, one in %.40s gets %s", tag, got)

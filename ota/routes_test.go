@@ -175,7 +175,7 @@ func TestAdoption(t *testing.T) {
 	if f := h.boot(t, headers()); f.code != "" || f.token == "" {
 		t.Errorf("after adoption it got %+v, which does not let it go on", f)
 	}
-	if n := strings.Count(h.log.String(), "perch adopt a0b1c2d3e4f5"); n != 1 {
+	if n := strings.Count(h.log.String(), "perch robot adopt a0b1c2d3e4f5"); n != 1 {
 		t.Errorf("the log tells the cure %d times, not once: %s", n, h.log)
 	}
 }
@@ -211,7 +211,7 @@ func TestACrowdWaits(t *testing.T) {
 		h.robots.CheckIn(c, time.Now())
 	}
 	w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), "{}")
-	want := `"activation":{"message":"Adopt this robot: perch adopt a0b1c2d3e4f5","challenge":"a0b1c2d3e4f5"}`
+	want := `"activation":{"message":"Adopt this robot: perch robot adopt a0b1c2d3e4f5","challenge":"a0b1c2d3e4f5"}`
 	if !strings.Contains(w.Body.String(), want) {
 		t.Errorf("it got %s", w.Body)
 	}

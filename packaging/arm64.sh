@@ -52,13 +52,13 @@ perch version 2>&1 | while read -r line; do say "$line"; done
 perch serve --data /data >/tmp/log 2>&1 &
 pid=$!
 n=0
-until perch devices --url http://127.0.0.1:8004 >/dev/null 2>&1 || [ $n -gt 120 ]; do n=$((n + 1)); sleep 1; done
+until perch robot list --url http://127.0.0.1:8004 >/dev/null 2>&1 || [ $n -gt 120 ]; do n=$((n + 1)); sleep 1; done
 say "ready after $n s of waiting"
 perch-tools robot --ota http://127.0.0.1:8003/xiaozhi/ota/ --mac 02:00:00:00:00:01 --say "what time is it" --say "remember that my keys are in the kitchen" >/tmp/robot 2>&1
 say "the robot ended with $?"
 sed 's/^/robot: /' /tmp/robot
 sed 's/^/log: /' /tmp/log
-perch devices --url http://127.0.0.1:8004 2>&1 | while read -r line; do say "$line"; done
+perch robot list --url http://127.0.0.1:8004 2>&1 | while read -r line; do say "$line"; done
 say "$(grep -E '^(VmRSS|RssAnon):' /proc/$pid/status | tr -s '\t ' ' ' | tr '\n' ' ')"
 kill $pid
 wait $pid

@@ -22,8 +22,8 @@ echo "user $(stat -c %U /proc/$first)"
 echo "secret $(tr '\0' '\n' </proc/$first/environ | sed -n 's/^CREDENTIALS_DIRECTORY=//p' | xargs ls | tr '\n' ' ')"
 grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/$first/status | tr -s '\t ' ' '
 wait_for 'perch-tools robot --ota http://127.0.0.1:8003/xiaozhi/ota/ --mac 02:00:00:00:00:02 --event "face_detected={}" >/root/robot 2>&1'
-echo "robot $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
-perch adopt 020000000002 # that is on the disk when it returns
+echo "robot $(perch robot list | tr -d ':' | grep -o 020000000002 | head -1)"
+perch robot adopt 020000000002 # that is on the disk when it returns
 change="{\"set\":{\"persona.name\":\"Bo\"},\"digest\":\"$(sha256sum </etc/perch/perch.yaml | cut -c 1-64)\"}"
 bash -c 'exec 3<>/dev/tcp/127.0.0.1/8004
 printf "PUT /api/v1/config HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nX-Admin-Token: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" \
@@ -39,7 +39,7 @@ for n in 2 3 4 5 6 7; do
 	wait_for '[ "$(show MainPID)" != "$old" ] && [ "$(show ActiveState)" = active ]'
 done
 echo "after kills $(show ActiveState) restarts $(show NRestarts)"
-echo "still there $(perch devices | tr -d ':' | grep -o 020000000002 | head -1)"
+echo "still there $(perch robot list | tr -d ':' | grep -o 020000000002 | head -1)"
 systemctl stop perch.service
 echo "stopped $(show Result)"
 umask 077; echo secret >/etc/perch/brain.key # as anybody makes it
@@ -48,7 +48,7 @@ systemctl reset-failed perch.service # or the restarts of before would count
 wait_for '[ "$(show NRestarts)" = 0 ]'
 systemctl start --no-block perch.service
 wait_for '[ "$(show NRestarts)" -gt 1 ]'
-echo "a command $(perch devices 2>&1 | grep -o 'no appliance runs here: perch.service ends again and again')"
+echo "a command $(perch robot list 2>&1 | grep -o 'no appliance runs here: perch.service ends again and again')"
 echo "the doctor $(perch doctor 2>&1 | grep -c 'FAIL.*the user perch cannot read /etc/perch/brain.key')"
 wait_for 'journalctl -u perch -p err -n 40 | grep -q brain.key'
 echo "the journal $(journalctl -u perch -p err -n 40 | grep -o 'the user perch cannot read /etc/perch/brain.key' | head -1)"

@@ -433,8 +433,8 @@ func used(t *testing.T, r root) {
 	if !strings.Contains(out, "hello") {
 		t.Errorf("the robot says\n%s", out)
 	}
-	if out := r.must(t, "perch", "devices"); !strings.Contains(out, "020000000001") && !strings.Contains(out, "02:00:00:00:00:01") {
-		t.Errorf("perch devices says\n%s", out)
+	if out := r.must(t, "perch", "robot", "list"); !strings.Contains(out, "020000000001") && !strings.Contains(out, "02:00:00:00:00:01") {
+		t.Errorf("perch robot list says\n%s", out)
 	}
 	for path, want := range map[string]string{
 		"/var/lib/perch":             "perch perch 750",
@@ -477,8 +477,8 @@ func upgraded(t *testing.T, r root, deb string) {
 		t.Fatal(err)
 	}
 	r.serving(t)
-	if out := r.must(t, "perch", "devices"); !strings.Contains(strings.ReplaceAll(out, ":", ""), "020000000001") {
-		t.Errorf("after the upgrade perch devices says\n%s", out)
+	if out := r.must(t, "perch", "robot", "list"); !strings.Contains(strings.ReplaceAll(out, ":", ""), "020000000001") {
+		t.Errorf("after the upgrade perch robot list says\n%s", out)
 	}
 }
 

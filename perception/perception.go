@@ -153,10 +153,10 @@ func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
 func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) error {
 	robot, err := in.robots.Get(id)
 	if err != nil {
-		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch devices lists those that are", id)}
+		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch robot list lists those that are", id)}
 	}
 	if !robot.Adopted() {
-		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; perch adopt %s does that", id, id)}
+		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", id, id)}
 	}
 	return in.take(id, "", name, data, false)
 }

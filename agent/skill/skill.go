@@ -120,7 +120,7 @@ var (
 	// ErrElsewhere is wrapped by the errors of skills that a program does which shows the agent.
 	ErrElsewhere = errors.New("this skill is not done")
 	// ErrDenied is returned to a stranger.
-	ErrDenied = errors.New("a robot that nobody has adopted may not do that; perch adopt ROBOT adopts it")
+	ErrDenied = errors.New("a robot that nobody has adopted may not do that; perch robot adopt ROBOT adopts it")
 )
 
 // wordOfName is what skills and servers may be called.

@@ -23,7 +23,7 @@ func adoptCommand() *cobra.Command {
 			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
 			return r.ask(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {
-					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch adopt %s\n", d.ID, d.ID)
+					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch robot adopt %s\n", d.ID, d.ID)
 					return
 				}
 				fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)

@@ -448,7 +448,7 @@ func (v clients) commands() {
 	}
 	v.t.Setenv("PERCH_TOKEN", v.secrets.plant("PERCH_TOKEN"))
 	data := v.h.Data
-	for _, line := range []string{"devices", "say a0b1c2d3e4f5 hello", "notify tea", "adopt 123456", "forget 020000000001", "version", "help"} {
+	for _, line := range []string{"robot list", "robot say a0b1c2d3e4f5 hello", "notification send tea", "robot adopt 123456", "robot forget 020000000001", "version", "help"} {
 		args := strings.Fields(line)
 		tell(append(args, "--data", data)...)
 		tell(append(args, "--url", v.h.URL(""))...)

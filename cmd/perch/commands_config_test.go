@@ -30,8 +30,8 @@ func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
 }
 
 func TestWrongUse(t *testing.T) {
-	for line, code := range map[string]int{"": 2, "help": 0, "frobnicate": 2, "version": 0, "version x": 2, "serve --frob": 2, "serve extra": 2,
-		"check-config a b": 2, "adopt": 2, "forget a b": 2, "serve --listen nowhere": 2} {
+	for line, code := range map[string]int{"": 2, "help": 0, "frobnicate": 2, "version": 0, "--version": 0, "version x": 2, "serve --frob": 2, "serve extra": 2,
+		"check-config a b": 2, "robot adopt": 2, "robot forget a b": 2, "serve --listen nowhere": 2} {
 		if out := bare(t, line, code); code != 0 && line != "" && strings.Count(strings.TrimSpace(out), "\n") > 0 {
 			t.Errorf("perch %s complains in more than a line: %s", line, out)
 		}

@@ -44,7 +44,7 @@ func TestACompanion(t *testing.T) {
 	greeted := h.Await(robot, "it greets", appliancetest.Shows(c.Behaviours.Greeter.Hello))
 	seen, _ := robot.When(sensed("face_detected"))
 	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
-	h.command("devices", exitDone, "a face in front of it since", "a sound on the left")
+	h.command("robot list", exitDone, "a face in front of it since", "a sound on the left")
 	h.Eventually("the face is on MQTT", func() bool {
 		return mqtt.Has(appliancetest.RobotTopic+"state", `"face":true`, `"agent_state":"speaking"`) &&
 			mqtt.Has(appliancetest.RobotTopic+"perception", `"face_detected"`)

@@ -26,9 +26,10 @@ type robotList struct {
 func listCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
-		Use:     "list",
-		Short:   "List the robots, and check-ins that were refused",
-		Example: "perch robot list --json",
+		Use:        "list",
+		SuggestFor: []string{"devices", "robots"},
+		Short:      "List the robots, and check-ins that were refused",
+		Example:    "perch robot list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list := robotList{Robots: []deviceLine{}, Refused: []doctor.Refused{}}
 			if err := r.do(c, http.MethodGet, "/api/v1/devices", nil, &list.Robots); err != nil {
@@ -105,15 +106,15 @@ func (d deviceLine) called() string {
 func (d deviceLine) advice() string {
 	switch {
 	case d.Claimed:
-		return fmt.Sprintf("%s: perch adopt CODE, or perch adopt --replace %s", d.Waiting, d.ID)
+		return fmt.Sprintf("%s: perch robot adopt CODE, or perch robot adopt --replace %s", d.Waiting, d.ID)
 	case len(d.Claimants) > 0:
-		return fmt.Sprintf("waits: %s: perch adopt CODE, or perch adopt %s --client CLIENT-ID", d.Waiting, d.ID)
+		return fmt.Sprintf("waits: %s: perch robot adopt CODE, or perch robot adopt %s --client CLIENT-ID", d.Waiting, d.ID)
 	case d.Waiting != "" && d.Code != "":
-		return fmt.Sprintf("waits: %s: perch adopt %s, or the code it shows, %s", d.Waiting, d.ID, d.Code)
+		return fmt.Sprintf("waits: %s: perch robot adopt %s, or the code it shows, %s", d.Waiting, d.ID, d.Code)
 	case d.Waiting != "":
-		return fmt.Sprintf("waits: %s: perch adopt %s", d.Waiting, d.ID)
+		return fmt.Sprintf("waits: %s: perch robot adopt %s", d.Waiting, d.ID)
 	case !d.Adopted:
-		return "nobody has adopted it, so that it may talk and nothing else: perch adopt " + d.ID
+		return "nobody has adopted it, so that it may talk and nothing else: perch robot adopt " + d.ID
 	case d.Transport != "" && d.Given != "" && d.Transport != d.Given:
 		return fmt.Sprintf("it uses %s from its next boot on: perch robot reboot %s, or switch it off and on", d.Transport, d.ID)
 	}

@@ -80,10 +80,10 @@ func TestNotifyAndSay(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	if out := h.command("say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
+	if out := h.command("robot say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)
 	}
-	out := h.command("notify the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
+	out := h.command("notification send the laundry --urgency high is done --robot A0:B1:C2:D3:E4:F5 --silent --expires 10m", 0)
 	kept := h.Notices.Open(time.Now())
 	if len(kept) != 1 || out != kept[0].ID+"\n" {
 		t.Fatalf("notify says %q, kept is %+v", out, kept)
@@ -97,21 +97,21 @@ func TestNotifyAndSay(t *testing.T) {
 	if n != want {
 		t.Errorf("kept is %+v, want %+v", n, want)
 	}
-	if h.command("notify tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
+	if h.command("notification send tea", 0); len(h.Notices.Open(time.Now())) != 2 || !h.Notices.Open(time.Now())[1].Speak {
 		t.Errorf("kept is %+v", h.Notices.Open(time.Now()))
 	}
 	for line, c := range map[string]struct {
 		code int
 		says string
 	}{
-		"notify":                              {2, "perch notify: it takes one text, not 0"},
-		"notify x --urgency loud":             {2, "low, normal or high"},
-		"notify x --expires 0":                {2, "a time such as"},
-		"notify x --expires soon":             {2, "a time such as"},
-		"notify x --silent=maybe":             {2, `strconv.ParseBool: parsing "maybe": invalid syntax`},
-		"notify x --robot kitchen":            {1, "not a MAC address"},
-		"notify x --robot 020000000001":       {1, "unknown robot"},
-		"notify " + strings.Repeat("x", 1001): {1, "1001 bytes"},
+		"notification send":                              {2, "perch notification send: it takes one text, not 0"},
+		"notification send x --urgency loud":             {2, "low, normal or high"},
+		"notification send x --expires 0":                {2, "a time such as"},
+		"notification send x --expires soon":             {2, "a time such as"},
+		"notification send x --silent=maybe":             {2, `strconv.ParseBool: parsing "maybe": invalid syntax`},
+		"notification send x --robot kitchen":            {1, "not a MAC address"},
+		"notification send x --robot 020000000001":       {1, "unknown robot"},
+		"notification send " + strings.Repeat("x", 1001): {1, "1001 bytes"},
 	} {
 		if out := h.command(line, c.code); !strings.Contains(out, c.says) || strings.Count(out, "\n") != 1 {
 			t.Errorf("%.40s says %s", line, out)

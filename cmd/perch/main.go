@@ -35,12 +35,12 @@ func notifyContext() (context.Context, context.CancelFunc) {
 // commands returns the program's commands, below its root.
 func commands() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "perch",
-		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
+		Use:     "perch",
+		Version: version,
+		Short:   "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
 		Long: `status, health, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over
 its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in
-its data directory (--data DIR). perch devices is perch robot list, perch relays is perch relay list, and perch notify is perch notification send; say,
-adopt, token and forget may be written without the word robot.`,
+its data directory (--data DIR).`,
 		Example: `perch serve
 			perch robot list
 			perch robot say kitchen "dinner is ready"`,
@@ -59,12 +59,8 @@ adopt, token and forget may be written without the word robot.`,
 	notification.AddCommand(notificationsCommand(), sendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
-		brokerCommand(), speakerCommand(),
-		command.Alias("devices", listCommand()), relaysAlias(),
-		command.Alias("notify", sendCommand()))
-	for _, earlier := range []*cobra.Command{sayCommand(), adoptCommand(), tokenCommand(), forgetCommand()} {
-		root.AddCommand(command.Alias(earlier.Name(), earlier))
-	}
+		brokerCommand(), speakerCommand())
+	root.SetVersionTemplate("perch {{.Version}}\n")
 	return root
 }
 

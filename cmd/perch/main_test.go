@@ -107,13 +107,13 @@ func TestIdentityOfRobots(t *testing.T) {
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
-	out := h.command("devices", 0)
-	if !strings.Contains(out, "perch adopt CODE, or perch adopt --replace a0b1c2d3e4f5") {
-		t.Errorf("perch devices says\n%s", out)
+	out := h.command("robot list", 0)
+	if !strings.Contains(out, "perch robot adopt CODE, or perch robot adopt --replace a0b1c2d3e4f5") {
+		t.Errorf("perch robot list says\n%s", out)
 	}
-	if out := h.command("adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
+	if out := h.command("robot adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
 		h.Robots.Trusts("a0b1c2d3e4f5") {
-		t.Errorf("perch adopt --replace says\n%s", out)
+		t.Errorf("perch robot adopt --replace says\n%s", out)
 	}
 	if other := checkIn("other"); other == "" {
 		t.Error("an adopted robot got no token")
@@ -122,7 +122,7 @@ func TestIdentityOfRobots(t *testing.T) {
 		t.Errorf("the client that was replaced: status %d", status)
 	}
 	again := checkIn("other")
-	h.command("forget a0b1c2d3e4f5", 0)
+	h.command("robot forget a0b1c2d3e4f5", 0)
 	if status := connect("other", again); status != http.StatusUnauthorized {
 		t.Errorf("a forgotten robot: status %d", status)
 	}
@@ -161,7 +161,7 @@ func (h *running) command(line string, code int, says ...string) string {
 // byNetwork runs a command against the appliance's address, as its owner.
 func (h *running) byNetwork(args ...string) (code int, out string) {
 	h.T.Helper()
-	return perch(h.T, append(args, "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))...)
+	return perch(h.T, append(append(strings.Fields(args[0]), args[1:]...), "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))...)
 }
 
 // elsewherePorts is a configuration with ports that nobody serves, whatever else
@@ -173,19 +173,19 @@ func elsewherePorts(t *testing.T) string {
 
 func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	h.command("devices", 0, "no robot")
+	h.command("robot list", 0, "no robot")
 	h.Robot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	h.command("devices", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
+	h.command("robot list", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
 	for line, want := range map[string]string{
-		"say nobody hello":    "not a MAC address",
-		"forget 020000000001": "unknown robot",
-		"adopt 123456":        "no robot waits",
+		"robot say nobody hello":    "not a MAC address",
+		"robot forget 020000000001": "unknown robot",
+		"robot adopt 123456":        "no robot waits",
 	} {
 		h.command(line, 1, want)
 	}
-	h.command("say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
-	h.command("say a0b1c2d3e4f5", 2, "perch say: it takes ROBOT TEXT..., not 1 arguments")
+	h.command("robot say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
+	h.command("robot say a0b1c2d3e4f5", 2, "perch robot say: it takes ROBOT TEXT..., not 1 arguments")
 	h.command("doctor --config "+elsewherePorts(t), 1, "ok    store")
 	all := command.Visible(commands())
 	for _, group := range slices.Clone(all) {
@@ -194,7 +194,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	for _, c := range all {
 		bare(t, strings.TrimPrefix(c.CommandPath(), "perch ")+" --help", exitDone, c.Short)
 	}
-	h.command(`say a0b1c2d3e4f5 😊`, 1, "nothing in the text")
+	h.command(`robot say a0b1c2d3e4f5 😊`, 1, "nothing in the text")
 	h.Stop()
-	h.command("devices", 1, "no appliance runs here", "systemctl status perch")
+	h.command("robot list", 1, "no appliance runs here", "systemctl status perch")
 }

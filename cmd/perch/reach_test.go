@@ -24,8 +24,8 @@ func TestARefusedToken(t *testing.T) {
 	}
 	t.Setenv("PERCH_TOKEN", "")
 	for line, words := range map[string][]string{
-		"devices --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},
-		"devices --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
+		"robot list --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},
+		"robot list --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
 	} {
 		out := bare(t, line, 1)
 		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
@@ -38,14 +38,14 @@ func TestARefusedToken(t *testing.T) {
 		}
 	}
 	t.Setenv("PERCH_TOKEN", "another that is wrong")
-	bare(t, "devices --url "+h.URL(""), 1, "refuses the token in PERCH_TOKEN")
+	bare(t, "robot list --url "+h.URL(""), 1, "refuses the token in PERCH_TOKEN")
 }
 
 // TestAnotherProgramAtTheAddress does not speak of tokens.
 func TestAnotherProgramAtTheAddress(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer s.Close()
-	if out := bare(t, "devices --url "+s.URL, exitFailed); strings.Contains(out, "admin token") {
+	if out := bare(t, "robot list --url "+s.URL, exitFailed); strings.Contains(out, "admin token") {
 		t.Error(out)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/command"
 	"perch/device"
 )
 
@@ -22,13 +21,6 @@ const relaysAt = "/api/v1/relays"
 func relayCommand() *cobra.Command {
 	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
 	c.AddCommand(relaysCommand(), tryRelayCommand())
-	return c
-}
-
-// relaysAlias is perch relays, which lists, and perch relays try.
-func relaysAlias() *cobra.Command {
-	c := command.Alias("relays", relaysCommand())
-	c.AddCommand(tryRelayCommand())
 	return c
 }
 

@@ -59,8 +59,8 @@ func TestRelayCommands(t *testing.T) {
 	if all := works.Of("stackchan.mouth"); all[len(all)-1].Text != `{"action":"stackchan.mouth","data":0}` {
 		t.Errorf("its mouth stays open: %+v", all)
 	}
-	h.command("relays", 0, "warudo           Warudo               ok    ws://"+works.Address)
-	h.command("relays try closed", 1, "the program is not connected")
+	h.command("relay list", 0, "warudo           Warudo               ok    ws://"+works.Address)
+	h.command("relay try closed", 1, "the program is not connected")
 	h.command("relay try closed", 1, "the program is not connected", "nothing listens at")
 	h.command("relay try nobody", 1, "there is no such relay", "nobody")
 	h.command("relay try warudo --each 1m", 1, "from 100 to 10000 milliseconds")

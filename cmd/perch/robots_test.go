@@ -72,7 +72,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	}
 	h.Eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
 	h.command("robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0, "a0b1c2d3e4f5 is called Kitchen")
-	h.command("devices", 0, "Kitchen")
+	h.command("robot list", 0, "Kitchen")
 	h.command("robot rename a0b1c2d3e4f6 KITCHEN", 1, "a0b1c2d3e4f5")
 	h.command("robot set kitchen voice=heart brain=reflex", 0, "voice     heart")
 	h.command("robot set kitchen language=de", 0, "language  de", `warning: language: no recognizer hears "de": sphinx knows English alone`)
@@ -88,7 +88,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		"robot set kitchen persona=cook":     "personas",
 		"robot set kitchen persona=../x":     "personas",
 		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",
-		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch devices lists",
+		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch robot list lists",
 	} {
 		h.command(line, 1, want)
 	}
@@ -96,23 +96,23 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		"robot show"} {
 		h.command(line, 2)
 	}
-	h.command("say kitchen Hello there.", 0)
-	h.command("say a0b1c2d3e4f6 Hello you.", 0)
+	h.command("robot say kitchen Hello there.", 0)
+	h.command("robot say a0b1c2d3e4f6 Hello you.", 0)
 	h.Eventually("each speaks in its own voice", func() bool { return speech.was("heart: Hello there.") && speech.was("usual: Hello you.") })
 	if speech.was("usual: Hello there.") || speech.was("heart: Hello you.") {
 		t.Errorf("asked was %q", speech.asked)
 	}
-	h.command("notify --robot kitchen --silent tea", 0)
+	h.command("notification send --robot kitchen --silent tea", 0)
 	h.command("robot set kitchen voice=nobody", 0)
-	h.command("say kitchen Once more.", 0)
+	h.command("robot say kitchen Once more.", 0)
 	h.Eventually("it speaks as all do", func() bool { return speech.was("nobody: Once more.") && speech.was("usual: Once more.") })
 	for _, p := range h.Parts() {
 		if strings.HasPrefix(p.Name, "synthesizer") && !p.OK {
 			t.Errorf("%s is said to fail: %s", p.Name, p.Note)
 		}
 	}
-	h.command("forget kitchen", 0)
-	h.command("say kitchen Hello", 1, "perch devices")
+	h.command("robot forget kitchen", 0)
+	h.command("robot say kitchen Hello", 1, "perch robot list")
 }
 
 // TestRobotsOfTheFile: what stands there holds, and is not changed by command.
@@ -140,7 +140,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
 		h.Token("/xiaozhi/ota/", "Device-Id", mac)
 	}
-	h.command("devices", 0, "Kitchen")
+	h.command("robot list", 0, "Kitchen")
 	h.command("robot rename kitchen attic", 1, "set in the configuration file")
 	h.command("robot rename a0b1c2d3e4f6 HALL", 1, "a0b1c2d3e4ff")
 	own := h.Characters.Of("a0b1c2d3e4f5")

@@ -41,7 +41,7 @@ func TestAForeignCheckIn(t *testing.T) {
 			r := h.NewRobot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo"), Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
 				case simrobot.AwaitsAdoption:
-					h.command("adopt "+e.Code, 0)
+					h.command("robot adopt "+e.Code, 0)
 				case simrobot.CheckedIn:
 					if h.Robots.Trusts("a0b1c2d3e4f5") {
 						foreign()
@@ -58,8 +58,8 @@ func TestAForeignCheckIn(t *testing.T) {
 			if err != nil || robot.BaseURL != strings.TrimSuffix(h.URL(""), "/") || robot.Claim == nil || !robot.Adopted() {
 				t.Errorf("the robot is %+v (%v)", robot, err)
 			}
-			h.command("adopt a0b1c2d3e4f5", 1, "adopt it by the code on its screen")
-			h.command("devices", 0, "another client names itself by its MAC address")
+			h.command("robot adopt a0b1c2d3e4f5", 1, "adopt it by the code on its screen")
+			h.command("robot list", 0, "another client names itself by its MAC address")
 			if r, _ := h.Robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
 				t.Error("the claim was taken")
 			}
@@ -80,8 +80,8 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	if token := h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "two"); token == "" || h.Robots.Trusts("a0b1c2d3e4f6") {
 		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
-	if out := h.command("devices", 0); !strings.Contains(out,
-		"nobody has adopted it, so that it may talk and nothing else: perch adopt a0b1c2d3e4f6") {
+	if out := h.command("robot list", 0); !strings.Contains(out,
+		"nobody has adopted it, so that it may talk and nothing else: perch robot adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
 	h.Stop()
@@ -91,7 +91,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	}
 	h.Robots.Welcome(time.Time{})
 	h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f8", "Client-Id", "four")
-	h.command("forget --strangers", 0, "strangers forgotten: 2")
+	h.command("robot forget --strangers", 0, "strangers forgotten: 2")
 	if n := len(h.Robots.List()); n != 2 {
 		t.Errorf("%d robots are left", n)
 	}
@@ -134,10 +134,10 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 
 	stays := h.Stays(simrobot.Options{MAC: mac, Stay: true})
 	h.Eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
-	if notice := strings.TrimSpace(h.command("notify the post is here", 0)); notice == "" {
+	if notice := strings.TrimSpace(h.command("notification send the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
 	}
-	h.command("notify the post is here --robot "+string(id), 1, "perch adopt "+string(id))
+	h.command("notification send the post is here --robot "+string(id), 1, "perch robot adopt "+string(id))
 	h.Expect(http.StatusServiceUnavailable, "", http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`,
 		"Authorization", "Bearer "+h.OwnerToken())
 	if open := h.Talk.Open(); len(open) != 0 {
@@ -158,7 +158,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Error("the stranger was told")
 	}
 
-	h.command("adopt "+string(id), 0)
+	h.command("robot adopt "+string(id), 0)
 	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
 }
 
@@ -180,7 +180,7 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	}))
 	defer appliance.Close()
 	asWritten := strings.TrimPrefix(appliance.URL, "http://") + "/"
-	out := bare(t, "devices --url "+asWritten, exitDone)
+	out := bare(t, "robot list --url "+asWritten, exitDone)
 	if strings.ContainsAny(out, "\x1b\x07\r\u202e\u2028") || strings.Count(out, "\n") != 3 {
 		t.Errorf("shown is %q", out)
 	}
@@ -196,7 +196,7 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 	for _, command := range []struct {
 		line string
 		code int
-	}{{"devices", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
+	}{{"robot list", 0}, {"doctor --config " + elsewherePorts(t), 1}} {
 		h.command(command.line, command.code, `from 127.0.0.1 as "kitchen"`, "(3 so far)", "must hold the robot's MAC address")
 	}
 }
@@ -217,7 +217,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &waits); err != nil || status != http.StatusOK || len(waits.Activation.Code) != 6 {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
-	h.command("adopt a0b1c2d3e4f5", 1, "more than one client names itself by this MAC address")
+	h.command("robot adopt a0b1c2d3e4f5", 1, "more than one client names itself by this MAC address")
 	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}

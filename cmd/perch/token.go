@@ -32,7 +32,7 @@ func tokenCommand() *cobra.Command {
 			return r.ask(c, http.MethodPost, robotAt(args[0])+"/token", body, &t, func(out io.Writer) {
 				fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", device.Plain(t.Address), device.Plain(t.Token),
 					device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"))
-				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch forget %s.\n", device.Plain(t.Robot))
+				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch robot forget %s.\n", device.Plain(t.Robot))
 			})
 		},
 	})

@@ -11,7 +11,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 )
 
-// TestTokenCommand connects a client with what perch token prints, as the page
+// TestTokenCommand connects a client with what perch robot token prints, as the page
 // about robots tells it.
 func TestTokenCommand(t *testing.T) {
 	c := appliancetest.Config()
@@ -19,16 +19,16 @@ func TestTokenCommand(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	const mac = "03:00:00:00:00:01"
 	h.Expect(http.StatusOK, "", http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", "page")
-	if code, text := h.byNetwork("token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch adopt 030000000001") {
+	if code, text := h.byNetwork("robot token", mac, "--client", "page"); code != exitFailed || !strings.Contains(text, "perch robot adopt 030000000001") {
 		t.Errorf("of one that waits: %d %s", code, text)
 	}
-	if code, text := h.byNetwork("adopt", mac); code != exitDone {
+	if code, text := h.byNetwork("robot adopt", mac); code != exitDone {
 		t.Fatalf("%d %s", code, text)
 	}
 	if code, text := h.byNetwork("robot", "token", mac, "--client", "other"); code != exitFailed || !strings.Contains(text, "another Client-Id") {
 		t.Errorf("of another client: %d %s", code, text)
 	}
-	code, text := h.byNetwork("token", mac, "--client", "page")
+	code, text := h.byNetwork("robot token", mac, "--client", "page")
 	shown := regexp.MustCompile(
 		`(?m)^address +(ws://127\.0\.0\.1:\d+/xiaozhi/v1/)\ntoken +(\S{43})\nDevice-Id +03:00:00:00:00:01\nClient-Id +page\n`).FindStringSubmatch(
 		text)
@@ -36,7 +36,7 @@ func TestTokenCommand(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	var told struct{ Address, Token string }
-	if code, text := h.byNetwork("token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil ||
+	if code, text := h.byNetwork("robot token", mac, "--json"); code != exitDone || json.Unmarshal([]byte(text), &told) != nil ||
 		told.Address != shown[1] || told.Token != shown[2] {
 		t.Errorf("as JSON: %d %s", code, text)
 	}

@@ -344,7 +344,7 @@ func (d *Door) notify(body []byte) (id string, err error) {
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !robot.Adopted() {
 			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-				Sentence: "nobody has adopted this robot, so it tells nothing; perch adopt " + string(n.Robot) + " does that"}
+				Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(n.Robot) + " does that"}
 		}
 	}
 	if err == nil {

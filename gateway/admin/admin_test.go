@@ -198,7 +198,7 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 			`{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
 		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,
-			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch devices lists those that have"}}`},
+			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch robot list lists those that have"}}`},
 	} {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")

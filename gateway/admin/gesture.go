@@ -24,7 +24,7 @@ const mostGesture = 10_000
 func (d *Door) gesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
 		return nil, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-			Sentence: fmt.Sprintf("the robot %s is not adopted; perch adopt %s does that", r.ID, r.ID)}
+			Sentence: fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", r.ID, r.ID)}
 	}
 	name, ok := event.GestureName(g.Name)
 	if _, known := d.o.Gestures.Named(name); !ok || !known {

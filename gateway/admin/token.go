@@ -36,12 +36,12 @@ func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
 	switch {
 	case errors.Is(err, device.ErrNotAdopted):
 		return Token{}, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-			Sentence: fmt.Sprintf("%s: perch adopt %s", err, id)}
+			Sentence: fmt.Sprintf("%s: perch robot adopt %s", err, id)}
 	case errors.Is(err, device.ErrOtherClient):
 		return Token{}, &door.Fault{Word: "other_client", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf(
 				"%s. Name none, and you are told which it is, to enter it in the client; or have the client check in with its own, "+
-					"let it in by perch adopt --replace, and adopt it", err)}
+					"let it in by perch robot adopt --replace, and adopt it", err)}
 	case err != nil:
 		return Token{}, err
 	case robot.BaseURL == "":

@@ -22,7 +22,7 @@ func TestTokenOfARobot(t *testing.T) {
 	}
 	refused("unknown", `{}`, 404, "unknown_robot", "")
 	h.visit(t, robotA, "one")
-	refused("waiting", `{"client_id":"one"}`, 409, "not_adopted", "perch adopt a0b1c2d3e4f5")
+	refused("waiting", `{"client_id":"one"}`, 409, "not_adopted", "perch robot adopt a0b1c2d3e4f5")
 	if _, err := h.robots.Adopt(string(robotA), met); err != nil {
 		t.Fatal(err)
 	}

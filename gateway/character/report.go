@@ -128,7 +128,7 @@ func (d *Door) placeOf(robot, session string) (place, error) {
 		id, err := d.o.Find(robot)
 		if err == nil && !d.o.Robots.Trusts(id) {
 			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-				Sentence: "this robot is not adopted by name; perch adopt ROBOT adopts it"}
+				Sentence: "this robot is not adopted by name; perch robot adopt ROBOT adopts it"}
 		}
 		return place{robot: id}, err
 	}

@@ -44,7 +44,7 @@ func (h *hub) command(ctx context.Context, m incoming) {
 	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
 		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. "+
-			"perch devices lists the robots, perch adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
+			"perch robot list lists the robots, perch robot adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
 		m.kept()
 		return
 	}

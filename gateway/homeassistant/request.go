@@ -144,7 +144,7 @@ func (h *hub) ask(ctx context.Context, verb string, r request, text string) (dat
 				return nil, err // it would wait for a robot that never comes
 			}
 			if !h.o.Robots.Trusts(n.Robot) {
-				return nil, fmt.Errorf("%s was not adopted: perch adopt %s", n.Robot, n.Robot)
+				return nil, fmt.Errorf("%s was not adopted: perch robot adopt %s", n.Robot, n.Robot)
 			}
 		}
 		n, err = h.o.Notifier.Notify(n)

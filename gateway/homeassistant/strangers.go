@@ -73,7 +73,7 @@ func (h *hub) came(e event.Envelope) {
 		return
 	}
 	n := newcomer{Type: strangerCame, Robot: e.Robot, MAC: e.Robot.MAC(), Address: oneLine(seen.Address), Board: oneLine(seen.Board),
-		Adopt: "perch adopt " + string(e.Robot)}
+		Adopt: "perch robot adopt " + string(e.Robot)}
 	if seen.Waiting {
 		n.Type = strangerWaits
 	}

@@ -74,7 +74,7 @@ func TestStrangersAreANumber(t *testing.T) {
 		if len(came) < 20 || len(came) > 40 {
 			t.Errorf("%d are published", len(came))
 		}
-		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch adopt 020000000000"}`
+		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch robot adopt 020000000000"}`
 		if got := string(came[0].payload); got != want {
 			t.Errorf("of the first is published %s", got)
 		}
@@ -120,13 +120,13 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 				t.Errorf("the broker keeps what nobody will do: %s", topic)
 			}
 		}
-		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.with("perch adopt ROBOT") != 3 {
+		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.with("perch robot adopt ROBOT") != 3 {
 			t.Errorf("a stranger did %q; the log:\n%s", deeds, h.log)
 		}
 		s.take(incoming{topic: "perch/bridge/request/notify", payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})
 		s.take(incoming{topic: "perch/bridge/request/devices", payload: []byte("{}")})
 		synctest.Wait()
-		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch adopt "+string(stranger))(string(got[0].payload)) {
+		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch robot adopt "+string(stranger))(string(got[0].payload)) {
 			t.Errorf("a notification for a stranger: %+v", got)
 		}
 		if got := s.on("perch/bridge/response/devices"); len(got) != 1 || !has(`"adopted":false`, `"adopted":true`, `"more":0`)(

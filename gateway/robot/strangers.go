@@ -56,7 +56,7 @@ var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 
 // errStranger is returned for a notification to a stranger.
 var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-	Sentence: "notifications are not sent to a robot that nobody has adopted; perch adopt ROBOT adopts it"}
+	Sentence: "notifications are not sent to a robot that nobody has adopted; perch robot adopt ROBOT adopts it"}
 
 // keep stores commands for an adopted robot, and publishes which were dropped.
 func (s *Server) keep(id device.ID, added ...Command) error {

@@ -15,7 +15,7 @@ func (d *Door) notify(body []byte) (id string, err error) {
 	if err == nil && n.Robot != "" {
 		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !d.o.Robots.Trusts(n.Robot) {
-			err = fmt.Errorf("%w: it is not adopted by name; perch adopt %s does that", device.ErrUnknownRobot, n.Robot)
+			err = fmt.Errorf("%w: it is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
 		}
 	}
 	if err == nil {

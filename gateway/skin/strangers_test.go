@@ -25,7 +25,7 @@ func TestSkinsAndStrangers(t *testing.T) {
 		}
 	}
 	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 ||
-		!strings.Contains(body, "perch adopt") {
+		!strings.Contains(body, "perch robot adopt") {
 		t.Errorf("a stranger is answered: %d %s", answer.StatusCode, body)
 	}
 }

@@ -68,7 +68,7 @@ func (k *kept) read(b basics) error {
 		k.Robots.Welcome(b.Started.Round(0).Add(k.welcome)) // by the wall clock: the registry is told where that moves
 	}
 	if n := k.Robots.Strangers(); n > 0 {
-		b.Log.Warn("robots that are not adopted may only talk; perch devices lists them", "count", n)
+		b.Log.Warn("robots that are not adopted may only talk; perch robot list lists them", "count", n)
 	}
 	k.Memory = agent.NewMemory(store.NewTable[agent.Entry](k.DB, "memory"))
 	k.Memory.Bound(b.Config.Memory.Most)

@@ -176,7 +176,7 @@ func TestPermissions(t *testing.T) {
 		"a touch":             {answer: touch, want: allowed},
 		"its owner allows it": {answer: permit(true), want: allowed},
 		"its owner refuses":   {answer: permit(false), want: refused},
-		"a stranger":          {stranger: true, want: "Nobody has adopted me yet. The command perch devices says how."},
+		"a stranger":          {stranger: true, want: "Nobody has adopted me yet. The command perch robot list says how."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait for it to have spoken

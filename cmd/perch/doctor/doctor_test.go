@@ -317,7 +317,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 				}
 				d.Database()
 			},
-			func(t *testing.T, d *Examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch adopt"}},
+			func(t *testing.T, d *Examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch robot adopt"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := Examined(t)

@@ -111,10 +111,10 @@ func (d *Examination) robots(ctx context.Context) {
 	}
 	shown := waiting[:min(len(waiting), 5)]
 	if len(waiting) == 1 {
-		d.add("robots", nil, fmt.Sprintf("note: 1 waits to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", shown[0]))
+		d.add("robots", nil, fmt.Sprintf("note: 1 waits to be adopted (%s); perch robot list says why, perch robot adopt ROBOT lets one in", shown[0]))
 		return
 	}
-	d.add("robots", nil, fmt.Sprintf("note: %d wait to be adopted (%s); perch devices says why, perch adopt ROBOT lets one in", len(waiting),
+	d.add("robots", nil, fmt.Sprintf("note: %d wait to be adopted (%s); perch robot list says why, perch robot adopt ROBOT lets one in", len(waiting),
 		strings.Join(shown, ", ")))
 }
 

@@ -63,7 +63,7 @@ export class Point extends Spoken {
     if (!first) return nothing;
     return html`<div class="both"><div class="words"><p>${say("how")}</p>${this.address(first)}
         ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}
-        <div class="small muted">${say("tool")}<code>perch-tools provision --ota ${first}</code></div></div>
+        <div class="small muted">${say("tool")}<code>perch-tools robot provision --ota ${first}</code></div></div>
       ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>`;
   }
 }
