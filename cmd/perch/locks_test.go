@@ -87,16 +87,16 @@ var doorLocks = map[lock][]string{
 }
 
 // keylessHere are the owner's doors that need no key on the addresses in local: they change
-// nothing and show no secret, or are those of bridge clients. A proxy on this machine that
-// says nothing of itself opens them to everybody behind it.
-var keylessHere = append(bridgesAdmin("/admin", "/xiaozhi/admin"),
+// nothing and show no secret. A proxy on this machine that says nothing of itself opens them
+// to everybody behind it.
+var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaozhi/admin/devices", "GET /xiaozhi/admin/songs",
 	"GET /metrics", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/diary",
 	"GET /api/v1/diary/verify", "GET /api/v1/notifications", "GET /api/v1/permissions", "GET /api/v1/memory", "GET /api/v1/memory/stats",
 	"GET /api/v1/devices", "GET /api/v1/devices/:id", "GET /api/v1/devices/:id/firmware", "GET /api/v1/devices/:id/picture",
 	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
 	"GET /api/v1/gestures", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
-	"GET /api/v1/logs")
+	"GET /api/v1/logs"}
 
 // sockets are the doors that a WebSocket is opened at.
 var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",
@@ -396,6 +396,11 @@ func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock, key 
 			if status, code := k.at(s, probe{route: route, header: header}); status != 401 {
 				k.t.Errorf("%s of a program here with %s: %d %s", route, what, status, code)
 			}
+		}
+	}
+	if l == ownersToken && key != "" {
+		if status, code := k.at(s, probe{route: route, header: []string{"X-Admin-Token", key}}); !passed(status, code) {
+			k.t.Errorf("%s of a program here with X-Admin-Token: %d %s", route, status, code)
 		}
 	}
 	method, path, _ := strings.Cut(route, " ")

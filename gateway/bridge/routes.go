@@ -40,8 +40,7 @@ func (d *Door) Routes(r gin.IRouter) {
 }
 
 // Admin mounts the commands for robots, under both of its prefixes. It is
-// for a router behind the admin token, or for one that only this machine
-// reaches.
+// for a router behind the admin token.
 func (d *Door) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, door.Limit(mostBody))
