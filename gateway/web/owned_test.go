@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/goleak"
@@ -29,6 +30,21 @@ func serveOwned(owned gin.IRouter) {
 			panic(err)
 		}
 	})
+	owned.POST("/upload", func(c *gin.Context) {
+		err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(5 * time.Minute))
+		if err == nil {
+			_, err = io.ReadAll(c.Request.Body)
+		}
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.Status(http.StatusOK)
+	})
+	for _, path := range []string{"/admin/say", "/xiaozhi/admin/say", "/api/agents/leo", "/v1/chat/completions", "/xiaozhi/ota/",
+		"/xiaozhi/vision/explain"} {
+		owned.POST(path, func(c *gin.Context) { c.Status(http.StatusOK) })
+	}
 	owned.GET("/stream", func(c *gin.Context) {
 		c.Writer.Flush()
 		<-c.Request.Context().Done()

@@ -232,9 +232,10 @@ func by(r *http.Request, e entry) *http.Request {
 
 // ofThisPage reports whether a request that came with a cookie is of a page of ours.
 // SameSite does not say so: it takes every port of this host for the same site
-// (RFC 6265bis section 5.2). A browser names the Origin of every request that changes
-// something and of every WebSocket; of those that only read, the page's scripts send
-// scriptHeader. Sec-Fetch-Site would say it of all, but is not sent over plain HTTP.
+// (RFC 6265bis section 5.2). The page's scripts send scriptHeader, and everything of the
+// owner's wants it. A browser names the Origin of every request that changes something and
+// of every WebSocket, for which scripts can set no header. Sec-Fetch-Site would say it of
+// all, but is not sent over plain HTTP.
 func ofThisPage(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
@@ -244,24 +245,29 @@ func ofThisPage(r *http.Request) bool {
 		(err != nil || u.Host == "" || len(r.Header["Origin"]) > 1 || !strings.EqualFold(u.Host, r.Host)) {
 		return false
 	}
-	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
-	switch byScript := r.Header.Get(scriptHeader) != ""; {
-	case byScript:
-		return reads || origin != ""
-	case reads: // over plain HTTP nothing else tells an <img> of another port from a script of the page
-		return isPage(r.URL.Path)
+	byScript := r.Header.Get(scriptHeader) != ""
+	get, upgrade := r.Method == http.MethodGet, r.Header.Get("Upgrade") != ""
+	switch {
+	case (get || r.Method == http.MethodHead) && !upgrade:
+		// Over plain HTTP nothing else tells an <img> of another port from a script of the page.
+		return byScript || isPage(r.URL.Path)
+	case origin == "":
+		return false
+	case get:
+		return true
 	}
-	return origin != "" && !strings.HasPrefix(r.URL.Path, ownersAPI)
+	return byScript || r.URL.Path == "/session" || isOfRobots(r.URL.Path)
 }
 
-// scriptHeader is a header that the page's own scripts send with every request. A page of
-// another origin would have to ask with a preflight first (Fetch standard, section 4.8),
-// and is refused; a tag, such as <img>, cannot send it.
+// scriptHeader is a header that the page's own scripts send with every request for what is
+// the owner's. A page of another origin would have to ask with a preflight first (Fetch
+// standard, section 4.8), and is refused; a tag, such as <img>, cannot send it.
 const scriptHeader = "X-Perch-Page"
 
-// ownersAPI begins the paths of the owner's API, at which nothing but the page's scripts
-// uses a session.
-const ownersAPI = "/api/v1/"
+// isOfRobots reports whether a path is one to which a robot posts, as the robot in the page does.
+func isOfRobots(path string) bool {
+	return path == "/xiaozhi/ota" || strings.HasPrefix(path, "/xiaozhi/ota/") || path == "/xiaozhi/vision/explain"
+}
 
 // isPage reports whether a path is one that a browser itself asks for: of a page, of its
 // files, or of the state of its session, none of which holds anything of the owner's.

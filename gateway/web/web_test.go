@@ -125,8 +125,9 @@ func TestOnlyAPageOfOursHasASession(t *testing.T) {
 		{"beside another of its name", http.MethodGet, 200, []string{"Cookie", "perch_session=other; " + cookie, byScript, "1"}},
 		{"a changed cookie", http.MethodGet, 401, []string{"Cookie", cookie[:len(cookie)-2] + "AA", byScript, "1"}},
 		{"an older one", http.MethodGet, 401, []string{"Cookie", strings.Replace(cookie, "=A", "=B", 1), byScript, "1"}},
-		{"a change by the page", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, "Sec-Fetch-Site", "same-origin"}},
-		{"a change by the page over plain http", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own}},
+		{"a change by the page", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, "Sec-Fetch-Site", "same-origin", byScript, "1"}},
+		{"a change by the page over plain http", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, byScript, "1"}},
+		{"a change by the page, but by no script", http.MethodPost, 401, []string{"Cookie", cookie, "Origin", own}},
 		{"a change by nobody", http.MethodPost, 401, []string{"Cookie", cookie}},
 		{"a change by nobody's script", http.MethodPost, 401, []string{"Cookie", cookie, byScript, "1"}},
 		{"a script of another port", http.MethodGet, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123", byScript, "1"}},
@@ -175,6 +176,11 @@ func TestSessionsEnd(t *testing.T) {
 	again.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	other := serve(t, kept, "another-admin-token")
 	other.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	for path, status := range map[string]int{"/admin/say": 401, "/xiaozhi/admin/say": 401, "/api/agents/leo": 401, "/v1/chat/completions": 401,
+		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the last two are those of the robot in the page
+		s.expect(status, http.MethodPost, path, "Cookie", cookie, "Origin", own)
+		s.expect(200, http.MethodPost, path, "Cookie", cookie, "Origin", own, byScript, "1")
+	}
 
 	s.now = s.now.Add(31 * 24 * time.Hour)
 	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
