@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -110,15 +109,21 @@ func (d *Door) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 }
 
 // endAll ends every session: their cookies are good no more, and their streams are
-// closed.
+// closed. The error is that this could not be stored, so that it holds until a restart.
 func (d *Door) endAll() error {
+	d.ending.Lock()
+	defer d.ending.Unlock()
+	epoch := rand.Text()
+	err := d.o.KeepEpoch(epoch) // without mu, for which every request with a cookie waits
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.epoch = rand.Text()
+	d.epoch = epoch
 	close(d.ended) // and with it all that is answered, and all WebSockets
 	d.ended = make(chan struct{})
-	if err := d.o.KeepEpoch(d.epoch); err != nil {
-		return fmt.Errorf("end the sessions for good: %w", err)
+	d.mu.Unlock()
+	if err != nil {
+		return &door.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
+			Sentence: "all sessions are ended, but a restart of Perch makes them good again, because that could not be stored (" + err.Error() +
+				"); correct that, log in and log out once more"}
 	}
 	return nil
 }

@@ -53,6 +53,8 @@ type Door struct {
 	bundle func() bundle // read when the page is first asked for
 	secret []byte        // that cookies are signed with
 
+	ending sync.Mutex // is held while all sessions are being ended, and is locked before mu
+
 	mu    sync.Mutex
 	epoch string        // of the sessions; ending them begins another
 	ended chan struct{} // is closed when all sessions end

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,10 +28,22 @@ const byScript = "X-Perch-Page"
 const adminToken = "the-admin-token-of-a-test"
 
 // epochs outlive a door; the last is that of its sessions.
-type epochs struct{ all []string }
+type epochs struct {
+	all     []string
+	storing func() error // is called before one is stored; may be nil
+}
 
-func (e *epochs) last() string            { return strings.Join(e.all[max(0, len(e.all)-1):], "") }
-func (e *epochs) keep(epoch string) error { e.all = append(e.all, epoch); return nil }
+func (e *epochs) last() string { return strings.Join(e.all[max(0, len(e.all)-1):], "") }
+
+func (e *epochs) keep(epoch string) error {
+	if e.storing != nil {
+		if err := e.storing(); err != nil {
+			return err
+		}
+	}
+	e.all = append(e.all, epoch)
+	return nil
+}
 
 // server serves the page, an owner's door behind it, and a stream.
 type server struct {
@@ -162,6 +176,11 @@ func TestOnlyAPageOfOursHasASession(t *testing.T) {
 			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
 		}
 	}
+	for path, status := range map[string]int{"/admin/say": 401, "/xiaozhi/admin/say": 401, "/api/agents/leo": 401, "/v1/chat/completions": 401,
+		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the last two are those of the robot in the page
+		s.expect(status, http.MethodPost, path, "Cookie", cookie, "Origin", own)
+		s.expect(200, http.MethodPost, path, "Cookie", cookie, "Origin", own, byScript, "1")
+	}
 	s.expect(401, http.MethodGet, "/api/v1/address", "Cookie", cookie)
 	s.expect(200, http.MethodGet, "/api/v1/address", "Cookie", cookie, byScript, "1")
 }
@@ -176,11 +195,6 @@ func TestSessionsEnd(t *testing.T) {
 	again.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	other := serve(t, kept, "another-admin-token")
 	other.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
-	for path, status := range map[string]int{"/admin/say": 401, "/xiaozhi/admin/say": 401, "/api/agents/leo": 401, "/v1/chat/completions": 401,
-		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the last two are those of the robot in the page
-		s.expect(status, http.MethodPost, path, "Cookie", cookie, "Origin", own)
-		s.expect(200, http.MethodPost, path, "Cookie", cookie, "Origin", own, byScript, "1")
-	}
 
 	s.now = s.now.Add(31 * 24 * time.Hour)
 	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
@@ -228,6 +242,41 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
+}
+
+// TestEndingSessionsDelaysNobody: other requests with a session are answered while the end of
+// all sessions is stored.
+func TestEndingSessionsDelaysNobody(t *testing.T) {
+	storing, stored := make(chan struct{}), make(chan struct{})
+	s := serve(t, &epochs{storing: func() error { close(storing); <-stored; return nil }}, adminToken)
+	cookie := s.enter()
+	var ending sync.WaitGroup
+	ending.Go(func() { s.expect(204, http.MethodDelete, "/session", "Cookie", cookie, "Origin", s.URL) })
+	<-storing
+	answered := make(chan int, 1)
+	ending.Go(func() {
+		answer, _ := s.ask(http.MethodGet, "/owned", "", "Cookie", cookie, byScript, "1")
+		answered <- answer.StatusCode
+	})
+	select {
+	case <-answered:
+	case <-time.After(5 * time.Second):
+		t.Error("a request waits until the end of the sessions is stored")
+	}
+	close(stored)
+	ending.Wait()
+	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
+}
+
+// TestAnEndThatIsNotStoredIsSaid: the sessions are ended until the next start.
+func TestAnEndThatIsNotStoredIsSaid(t *testing.T) {
+	s := serve(t, &epochs{storing: func() error { return errors.New("the disk is full") }}, adminToken)
+	cookie := s.enter()
+	answer, text := s.ask(http.MethodDelete, "/session", "", "Cookie", cookie, "Origin", s.URL)
+	if answer.StatusCode != http.StatusInternalServerError || !strings.Contains(text, "restart") {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 }
 
 // TestALinkEndsWhateverTheClockSays: its ten minutes are those of a clock that only runs.
