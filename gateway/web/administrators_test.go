@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"perch/gateway/door"
+	"perch/gateway/door/doortest"
 	"perch/gateway/web"
 )
 
@@ -26,19 +27,29 @@ type throughIngress struct {
 	admins []string
 	err    error
 	asked  int
+	slow   time.Duration // how long Home Assistant takes to answer
+	log    strings.Builder
 }
 
 func newThroughIngress(t *testing.T) *throughIngress {
 	t.Helper()
 	h := &throughIngress{}
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelError}))
 	d := web.New(web.Options{Secret: adminToken, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
-		Administrators: func(context.Context) ([]string, error) { h.asked++; return h.admins, h.err }})
+		Administrators: func(ctx context.Context) ([]string, error) {
+			h.asked++
+			select {
+			case <-time.After(h.slow):
+				return h.admins, h.err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}})
 	e, err := door.NewEngine(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Use(d.Through([]netip.Addr{netip.MustParseAddr("172.30.32.2")}))
+	e.Use(d.Through([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
 	d.Routes(e, e)
 	serveOwned(e.Group("", door.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
 	h.Handler = e
@@ -125,6 +136,36 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		h.err = nil
 		time.Sleep(3 * time.Second)
 		expect("0a", 200, "", asked+2)
+	})
+}
+
+// TestSlowUploadsOfAnOwner: a door can give a body more time than the usual 30 s.
+func TestSlowUploadsOfAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		conn := doortest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = "172.30.32.2:4000"
+			h.ServeHTTP(w, r)
+		}))
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		sending.Go(func() {
+			_, err := io.WriteString(conn,
+				"POST /upload HTTP/1.1\r\nHost: perch\r\nX-Ingress-Path: /x\r\nX-Remote-User-Id: 1f\r\nContent-Length: 2\r\n\r\na")
+			time.Sleep(time.Minute)
+			if _, late := io.WriteString(conn, "b"); err != nil || late != nil {
+				t.Errorf("send: %v, %v", err, late)
+			}
+		})
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+			t.Errorf("an upload that takes a minute: %s %s", answer.Status, text)
+		}
 	})
 }
 

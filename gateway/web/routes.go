@@ -47,6 +47,9 @@ type ownedWriter struct {
 	wait func(context.Context)
 }
 
+// Unwrap is for http.ResponseController, which sets deadlines.
+func (w *ownedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // Hijack implements http.Hijacker: the connection is a WebSocket of the owner.
 func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.ResponseWriter.Hijack()
