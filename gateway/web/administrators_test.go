@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +137,32 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		h.err = nil
 		time.Sleep(3 * time.Second)
 		expect("0a", 200, "", asked+2)
+	})
+}
+
+// TestAWebSocketIsWatchedOnce: Through and Recognize are both before the doors on the address
+// of the ingress.
+func TestAWebSocketIsWatchedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		ours, theirs := net.Pipe()
+		var served sync.WaitGroup
+		served.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
+		lines := bufio.NewReader(ours)
+		if line, err := lines.ReadString('\n'); line != "open\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		served.Wait()
+		synctest.Wait()
+		stacks := make([]byte, 1<<20)
+		if n := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*administrators).wait("); n != 1 {
+			t.Errorf("%d goroutines wait for the end of one WebSocket's access", n)
+		}
+		h.admins = nil
+		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("the WebSocket: %v", err)
+		}
 	})
 }
 

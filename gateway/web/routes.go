@@ -34,10 +34,10 @@ func serveOwner(c *gin.Context, let func(*http.Request) (known *http.Request, st
 		return
 	}
 	defer stop()
-	c.Request = known
-	if wait := entryOf(known).wait; wait != nil {
+	if wait := entryOf(known).wait; wait != nil && known != c.Request { // or an earlier handler has wrapped it
 		c.Writer = &ownedWriter{c.Writer, wait}
 	}
+	c.Request = known
 	c.Next()
 }
 
