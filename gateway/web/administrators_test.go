@@ -196,6 +196,19 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 	})
 }
 
+// TestABrowserThatLeavesIsNoError while Home Assistant is asked.
+func TestABrowserThatLeavesIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.slow = 10 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, text := h.answer(from("1f", "/owned").WithContext(ctx)); text != "" || h.log.Len() > 0 {
+			t.Errorf("it is answered %q, and the log says %q", text, h.log.String())
+		}
+	})
+}
+
 // TestWhoIsNoAdministratorIsTold by a page without scripts. A program gets what every door
 // answers.
 func TestWhoIsNoAdministratorIsTold(t *testing.T) {

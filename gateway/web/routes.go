@@ -60,9 +60,12 @@ func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // turnAway answers somebody whom admit has refused: a browser with a page, and a program as
-// every door does.
+// every door does. Somebody who has left gets no answer.
 func turnAway(c *gin.Context, err error) {
 	c.Abort()
+	if c.Request.Context().Err() != nil {
+		return
+	}
 	refusal, known := err.(*door.Fault) //nolint:errorlint // it is check's own, and nothing is wrapped around it
 	if !known || c.Request.Method != http.MethodGet || !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		_ = c.Error(err)
