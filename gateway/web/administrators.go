@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -69,16 +70,24 @@ func (a *administrators) check(ctx context.Context, id string) error {
 	return nil
 }
 
-// wait returns when a user is an administrator no more, or ctx ends.
+// wait returns when a user is an administrator no more, when Home Assistant could not be asked
+// twice in a row, or when ctx ends.
 func (a *administrators) wait(ctx context.Context, id string) {
-	for {
+	for failed := 0; failed < 2; {
 		select {
 		case <-time.After(administratorsLast):
 		case <-ctx.Done():
 			return
 		}
-		if a.check(ctx, id) != nil {
+		err := a.check(ctx, id)
+		fault, _ := errors.AsType[*door.Fault](err)
+		switch {
+		case err == nil:
+			failed = 0
+		case fault != nil && fault.Word == "not_administrator":
 			return
+		default:
+			failed++
 		}
 	}
 }

@@ -140,6 +140,45 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 	})
 }
 
+// TestOneFailedQuestionEndsNoStream: Home Assistant may restart while its administrators use
+// the page. Two failures in a row end their streams.
+func TestOneFailedQuestionEndsNoStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		began := time.Now()
+		done := make(chan struct{})
+		go func() {
+			h.answer(from("1f", "/stream"))
+			close(done)
+		}()
+		ended := func() bool {
+			synctest.Wait()
+			select {
+			case <-done:
+				return true
+			default:
+				return false
+			}
+		}
+		time.Sleep(15 * time.Second)
+		for range 3 {
+			h.err = errors.New("Home Assistant restarts")
+			time.Sleep(30 * time.Second)
+			if ended() {
+				t.Fatalf("one failed question ends the stream after %v", time.Since(began))
+			}
+			h.err = nil
+			time.Sleep(30 * time.Second)
+		}
+		h.err = errors.New("Home Assistant is away")
+		time.Sleep(time.Minute)
+		if !ended() {
+			t.Error("two failed questions do not end the stream")
+		}
+	})
+}
+
 // TestAWebSocketIsWatchedOnce: Through and Recognize are both before the doors on the address
 // of the ingress.
 func TestAWebSocketIsWatchedOnce(t *testing.T) {
