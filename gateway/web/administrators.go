@@ -92,8 +92,12 @@ func (a *administrators) wait(ctx context.Context, id string) {
 	}
 }
 
-// userOf is the id of the user of Home Assistant who sends a request through its ingress,
-// which lets nobody else set the header. Empty is that it does not say.
+// userOf is the id of the user of Home Assistant who sends a request through its ingress.
+// Empty is that the request does not say. Home Assistant's Supervisor sets the header where it
+// knows who began the session of the ingress. It removes the header that a browser sends only
+// if that is spelled as its own: in another spelling, a user can send an administrator's id.
+// If the Supervisor sets its own as well, there are two, and the answer is empty; a forged one
+// is believed only while the Supervisor does not know the user.
 func userOf(r *http.Request) string {
 	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
 		return ids[0]
