@@ -104,32 +104,6 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 	}
 }
 
-// TestAnEarlierVersionRevivesNoSession: earlier versions read the epoch of the sessions in the
-// database, where an empty one is that of the sessions before the first logout.
-func TestAnEarlierVersionRevivesNoSession(t *testing.T) {
-	t.Parallel()
-	c := appliancetest.Config()
-	for _, earlier := range []string{"", "an-epoch-of-an-earlier-version"} {
-		h := open(t, c, t.TempDir())
-		kept := store.NewTable[string](h.DB, "appliance")
-		if err := kept.Put("page-sessions", earlier); err != nil {
-			t.Fatal(err)
-		}
-		h.Stop()
-		if err := os.Remove(filepath.Join(h.Data, "page-sessions")); err != nil {
-			t.Fatal(err)
-		}
-		h = open(t, c, h.Data)
-		now, _, err := store.NewTable[string](h.DB, "appliance").Get("page-sessions")
-		if err != nil || now == "" || now == earlier {
-			t.Errorf("after %q an earlier version reads %q (%v)", earlier, now, err)
-		}
-		if file := h.Secret("page-sessions"); now == file {
-			t.Error("the database, and so a backup, holds the epoch")
-		}
-	}
-}
-
 // TestTheFirstHourEndsForGood: a clock that is set back and a restart do not begin it
 // again, and neither does a backup of that hour.
 func TestTheFirstHourEndsForGood(t *testing.T) {

@@ -88,9 +88,6 @@ const sessionsFile = "page-sessions"
 const (
 	salvagedKey  = "salvaged"   // the time of the last salvage after which all sessions were ended
 	firstHourKey = "first-hour" // "over" once it is
-	// earlierEpochKey is where earlier versions have the epoch of the page's sessions. To them
-	// no value is the epoch before the first logout.
-	earlierEpochKey = "page-sessions"
 )
 
 // readIdentity reads what tells this appliance from others, and makes it for a database
@@ -115,11 +112,6 @@ func (k *kept) readIdentity(b basics) error {
 	if !found || salvaged != known && salvaged != "" {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("end the sessions of the page: %w", err)
-		}
-	}
-	if restored { // or last used by an earlier version, which may be installed again
-		if err := k.identity.Put(earlierEpochKey, randomHex(16)); err != nil {
-			return err
 		}
 	}
 	if k.sessions, err = Secret(b.Data, sessionsFile, b.Log); err != nil {
