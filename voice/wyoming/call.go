@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"perch/voice"
@@ -37,13 +36,11 @@ type call struct {
 	r      *Reader
 	w      *Writer
 	within time.Duration
-	asked  atomic.Bool // the server has all it needs
-	empty  int         // events in a row that carry nothing
-
-	due atomic.Int64 // when its time to answer is over, in nanoseconds since 1970
+	empty  int // events in a row that carry nothing
 
 	mu           sync.Mutex
-	unhurriedNow bool // the listener takes its time, and the server cannot go on
+	due          time.Time // when its time to answer is over; zero until the server has all it needs
+	unhurriedNow bool      // the listener takes its time, and the server cannot go on
 }
 
 // send writes an event. A server that reads nothing for as long as it may take
@@ -87,23 +84,27 @@ func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 
 // ask says that the server has all it needs: its time begins.
 func (c *call) ask() error {
-	c.asked.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.by(time.Now().Add(c.within))
 }
 
+// by sets when the server's time is over. c.mu is held.
 func (c *call) by(due time.Time) error {
-	c.due.Store(due.UnixNano())
+	c.due = due
 	return c.conn.SetReadDeadline(due)
 }
 
 // goOn gives the server, if its time has begun, so much more of it, up to all that it
 // has. It reports whether that is less than all.
 func (c *call) goOn(more time.Duration) (less bool, err error) {
-	if !c.asked.Load() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.due.IsZero() {
 		return false, nil
 	}
 	full := time.Now().Add(c.within)
-	due := time.Unix(0, c.due.Load()).Add(more)
+	due := c.due.Add(more)
 	if due.After(full) {
 		due = full
 	}

@@ -98,7 +98,6 @@ func pieces(text string) []string {
 // is answered with any number of pieces of sound and a last word, a whole text
 // with one.
 func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error {
-	c.asked.Store(true)
 	for {
 		waiting := time.Now()
 		trickles := s.converter.Sounded() && arrival.Trickles()

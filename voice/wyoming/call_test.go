@@ -1,0 +1,44 @@
+package wyoming
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// deadlines is a connection that records the earliest deadline for reading.
+type deadlines struct {
+	net.Conn
+	mu       sync.Mutex
+	earliest time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.earliest.IsZero() || t.Before(d.earliest) {
+		d.earliest = t
+	}
+	return nil
+}
+
+// TestTextWhileTheServerIsAskedEndsNoCall: a part of a transcript that arrives in the
+// very moment in which the end of the speech is sent gets the call a deadline in the
+// future, never one in the past.
+func TestTextWhileTheServerIsAskedEndsNoCall(t *testing.T) {
+	for range 20_000 {
+		conn := &deadlines{}
+		c := &call{conn: conn, within: time.Minute}
+		began := time.Now()
+		var asking sync.WaitGroup
+		asking.Go(func() { _ = c.ask() })
+		for less := false; !less; { // it is less than all once the server was asked
+			less, _ = c.goOn(0)
+		}
+		asking.Wait()
+		if conn.earliest.Before(began) {
+			t.Fatalf("the call ends at %s, and began at %s", conn.earliest, began)
+		}
+	}
+}
