@@ -105,6 +105,9 @@ func losesEarlyAnswers(firmware string) bool {
 // open admits a robot and holds its session.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	arrived := time.Now()
+	if err := s.accepting(); err != nil {
+		return err
+	}
 	id, client, token := identity(r)
 	robotID, err := device.ParseID(id)
 	if err != nil {

@@ -114,7 +114,7 @@ var (
 	// ErrOffline is returned where a robot's channel is closed.
 	ErrOffline error = &door.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
 		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
-	// ErrStopping is returned once the server closes.
+	// ErrStopping is returned once the server stops.
 	ErrStopping = errors.New("the appliance is stopping")
 )
 
@@ -171,11 +171,27 @@ func NewServer(o Options) *Server {
 	return s
 }
 
+// StopAccepting refuses further channels and connections of robots, with status 503 where
+// that can be said. Those that are open go on until Close.
+func (s *Server) StopAccepting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+}
+
+// accepting returns a *door.Fault once StopAccepting was called.
+func (s *Server) accepting() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return &door.Fault{Word: "stopping", Sentence: door.GoingAway, HTTP: http.StatusServiceUnavailable}
+	}
+	return nil
+}
+
 // Close ends every session and waits for them.
 func (s *Server) Close() {
-	s.mu.Lock()
-	s.stopping = true
-	s.mu.Unlock()
+	s.StopAccepting()
 	s.stop()
 	s.wg.Wait()
 }

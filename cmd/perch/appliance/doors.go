@@ -172,10 +172,10 @@ func (d *doors) serve() error {
 	return first
 }
 
-// Limits of a stop. Together they are shorter than the service manager waits
-// (TimeoutStopSec in packaging/perch.service).
+// Limits of a stop. Together they leave eight seconds of those that the service manager
+// waits (TimeoutStopSec in packaging/perch.service) for what ends after the doors.
 const (
-	downloadsWithin = 14 * time.Second // may take to end: a robot crashes where one is broken off
+	downloadsWithin = 10 * time.Second // may take to end: a robot crashes where one is broken off
 	stopWithin      = 2 * time.Second  // may other requests take after them
 )
 

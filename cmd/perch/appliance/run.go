@@ -43,6 +43,7 @@ func (a *Appliance) list() []part {
 		{run: until(a.warm), end: a.Talk.Close},
 		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop,
 			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
+		{end: a.Talk.StopAccepting}, // before the doors, which wait for downloads
 		{run: func(ctx context.Context) error { return a.robotMQTT.run(ctx, a.Talk) }, fails: "robots cannot connect by MQTT any more",
 			condition: only(func() admin.Part { return a.robotMQTT.shown })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},

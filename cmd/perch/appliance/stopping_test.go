@@ -4,8 +4,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"testing"
+	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 )
@@ -14,28 +18,72 @@ import (
 // crashes every second time. An appliance that stops waits for it.
 func TestAStopLetsDownloadsFinish(t *testing.T) {
 	t.Parallel()
-	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	h, r, booted := downloading(t)
+	h.Stop()
+	<-booted // fails where the robot checks in, once it has the image
+	if _, upgraded := r.When(func(o simrobot.Observation) bool { return o == simrobot.Upgraded{Version: "9.9.9"} }); !upgraded {
+		t.Errorf("the robot has not got the image: %+v", r.Seen())
+	}
+}
+
+// downloading starts an appliance and a robot that is in the middle of an image. Booted
+// gets the end of its start.
+func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Robot, booted <-chan error) {
+	t.Helper()
+	h = appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	image := simrobot.Image("9.9.9", 2<<20)
 	if status, text := h.Owner(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(image)); status >= 300 {
 		t.Fatalf("%d %s", status, text)
 	}
 	h.Admin(http.MethodPost, fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)),
 		`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`, nil)
-	r := h.NewRobot(simrobot.Options{Upgrades: true})
+	r = h.NewRobot(simrobot.Options{Upgrades: true})
 	if err := r.Boot(t.Context()); err != nil { // which confirms what it runs
 		t.Fatal(err)
 	}
-	booted := make(chan error, 1)
-	go func() { booted <- r.Boot(t.Context()) }() // 2 MB take four seconds
+	ended := make(chan error, 1)
+	go func() { ended <- r.Boot(t.Context()) }() // 2 MB take four seconds
 	h.Eventually("a part of it is downloaded", func() bool {
 		list := h.Firmware.List()
 		robots := list[0].Robots
 		trial := robots["a0b1c2d3e4f5"]
 		return trial.Bytes > 0 && trial.Bytes < int64(len(image))
 	})
-	h.Stop()
-	<-booted // fails where the robot checks in, once it has the image
-	if _, upgraded := r.When(func(o simrobot.Observation) bool { return o == simrobot.Upgraded{Version: "9.9.9"} }); !upgraded {
-		t.Errorf("the robot has not got the image: %+v", r.Seen())
+	return h, r, ended
+}
+
+// TestNoTalkBeginsDuringAStop: while an appliance that stops waits for downloads, a robot
+// that opens its channel is refused as one that downloads is.
+func TestNoTalkBeginsDuringAStop(t *testing.T) {
+	t.Parallel()
+	h, _, booted := downloading(t)
+	identity := []string{"Device-Id", "a0:b1:c2:d3:e4:f6", "Client-Id", "other"}
+	token := h.Token("/xiaozhi/ota/", identity...)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); h.Stop() }()
+	h.Eventually("downloads are refused", func() bool {
+		status, _ := h.Request(http.MethodGet, "/xiaozhi/ota/firmware/x.bin", "")
+		return status == http.StatusServiceUnavailable
+	})
+	h.Expect(http.StatusServiceUnavailable, `"stopping"`, http.MethodGet, "/xiaozhi/v1/", "", append(identity, "Authorization", "Bearer "+token,
+		"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")...)
+	<-stopped
+	<-booted
+}
+
+// TestAStopIsShorterThanTheServiceManagerWaits: once the doors are closed there are eight
+// seconds in which conversations end and all data is written.
+func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
+	unit, err := os.ReadFile("../../../packaging/perch.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(string(unit))
+	if found == nil {
+		t.Fatal("packaging/perch.service has no TimeoutStopSec")
+	}
+	waits, err := time.ParseDuration(found[1] + "s")
+	if left := waits - appliance.StopLasts; err != nil || left < 8*time.Second {
+		t.Errorf("of %s (%v) the doors leave %s", waits, err, left)
 	}
 }
