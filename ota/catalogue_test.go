@@ -61,6 +61,7 @@ func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	if s.Firmware, err = ota.OpenFirmware(o); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Firmware.Close)
 }
 
 // again encodes a value and decodes it.

@@ -1,6 +1,7 @@
 package ota
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 )
 
 // checkedFile is what was found when the file of an image was last read.
@@ -26,23 +28,103 @@ func (c checkedFile) same(info os.FileInfo) bool {
 	return os.SameFile(c.info, info) && c.info.Size() == info.Size() && c.info.ModTime().Equal(info.ModTime())
 }
 
-// damage returns why an image must not be sent to a robot, or nil. Its name is its
-// SHA-256. The file is read once, and again only when its size, time or inode has
-// changed, so that a check-in reads nothing. f.mu is held.
-func (f *Firmware) damage(sha string) error {
-	info, err := os.Lstat(f.path(sha))
-	if err != nil {
-		info = nil
-	}
-	if c, checked := f.checked[sha]; checked && c.same(info) {
-		return c.damage
-	}
-	if err == nil {
-		err = checkHash(f.path(sha), sha)
-	}
-	f.found(sha, info, err)
-	return f.checked[sha].damage
+// imageCheck is one check of the file of an image, for which any number may wait.
+type imageCheck struct {
+	done chan struct{} // closed at its end
+	due  time.Time     // until when check-ins wait
 }
+
+// checkWithin is how long check-ins wait for a check. A slow card reads 16 MB in about as
+// long; one that hangs must hold up no robot.
+const checkWithin = 2 * time.Second
+
+// wait waits for the end of a check, as long as check-ins do, and reports whether it was
+// seen. f.mu is not held.
+func (c *imageCheck) wait() bool {
+	select {
+	case <-c.done:
+		return true
+	case <-time.After(time.Until(c.due)):
+		return false
+	}
+}
+
+// check begins to check the file of an image, unless that is under way. The name of the
+// file is its SHA-256. It is read only if its size, time or inode has changed since it was
+// last read. Nothing of this is done under f.mu, because a card that fails may let any of
+// it wait for minutes. f.mu is held.
+func (f *Firmware) check(sha string) *imageCheck {
+	if c, running := f.checking[sha]; running {
+		return c
+	}
+	c := &imageCheck{done: make(chan struct{})}
+	if f.closed {
+		return c
+	}
+	c.due = time.Now().Add(checkWithin)
+	f.checking[sha] = c
+	before, known := f.checked[sha]
+	f.checks.Go(func() {
+		defer close(c.done)
+		info, err := os.Lstat(f.path(sha))
+		if err != nil {
+			info = nil
+		}
+		unchanged := known && before.same(info)
+		if !unchanged && err == nil {
+			err = checkHash(f.path(sha), sha)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.checking[sha] != c {
+			return // the image was removed or published again
+		}
+		delete(f.checking, sha)
+		if !unchanged {
+			f.found(sha, info, err)
+		}
+	})
+	return c
+}
+
+// Close waits until no image is read any more. It is called once.
+func (f *Firmware) Close() {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.checks.Wait()
+}
+
+// decide judges a check-in, and has what it would be offered checked before. It reports
+// false if no more robots are remembered. f.mu is held, but not while it waits.
+func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
+	checked := map[string]bool{}
+	for readable := true; ; {
+		before, known := f.units[s.robot]
+		if !known && len(f.units) >= mostUnits {
+			return Unit{}, verdict{}, false
+		}
+		images := f.records()
+		for i := range images {
+			if !readable && images[i].damage == nil {
+				images[i].damage = errUnread
+			}
+		}
+		unit, v = step(before, s, images)
+		if v.offer == nil || checked[v.offer.SHA256] {
+			return unit, v, true
+		}
+		sha := v.offer.SHA256
+		c := f.check(sha)
+		f.mu.Unlock()
+		readable = c.wait()
+		f.mu.Lock()
+		checked[sha] = true
+	}
+}
+
+// errUnread is why nothing is offered while an image is being read.
+var errUnread = errors.New("its file could not be read yet")
 
 // found stores the result of reading an image, and tells the owner of damage. f.mu is
 // held.
@@ -84,14 +166,28 @@ func checkHash(name, want string) error {
 	return nil
 }
 
-// sendable returns why an image is not sent to a robot now, or nil.
-func (f *Firmware) sendable(sha string) error {
+// sendable returns why an image is not sent to a robot now, or nil. It waits until the
+// image was checked, as long as the robot waits for an answer.
+func (f *Firmware) sendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, there := f.images[sha]; !there {
+	_, there := f.images[sha]
+	if !there {
+		f.mu.Unlock()
 		return errNoImage
 	}
-	if damage := f.damage(sha); damage != nil {
+	c := f.check(sha)
+	f.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, &fault{"unread_image", http.StatusServiceUnavailable,
+		errors.New("the image cannot be sent: its file cannot be read; check the disk")})
+	defer cancel()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if damage := f.checked[sha].damage; damage != nil {
 		return &fault{"damaged_image", http.StatusServiceUnavailable, fmt.Errorf("the image cannot be sent: %w", damage)}
 	}
 	return nil
@@ -119,9 +215,10 @@ func (s *sentHash) add(b []byte, last bool) error {
 // newSentHash returns the check of one download of an image.
 func (f *Firmware) newSentHash(sha string) *sentHash {
 	return &sentHash{sha256.New(), sha, func() {
+		info, err := os.Lstat(f.path(sha))
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if info, err := os.Lstat(f.path(sha)); err == nil { // an image that was removed meanwhile needs no verdict
+		if err == nil { // an image that was removed meanwhile needs no verdict
 			f.found(sha, info, errHash)
 		}
 	}}

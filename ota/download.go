@@ -117,7 +117,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	if err != nil {
 		return err
 	}
-	if err := f.sendable(sha); err != nil {
+	if err := f.sendable(r.Context(), sha); err != nil {
 		return err
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)

@@ -58,11 +58,15 @@ type Firmware struct {
 	uploads   chan struct{}        // room for one: it is checked against what else there is
 	downloads chan struct{}
 
-	mu      sync.Mutex
-	images  map[string]Record
-	checked map[string]checkedFile // the files of images, by SHA-256
-	units   map[device.ID]Unit
-	busy    map[device.ID]int // downloads of each robot
+	checks sync.WaitGroup // of the files of images
+
+	mu       sync.Mutex
+	images   map[string]Record
+	checked  map[string]checkedFile // the files of images, by SHA-256
+	checking map[string]*imageCheck // those that are being read
+	closed   bool                   // no check begins any more
+	units    map[device.ID]Unit
+	busy     map[device.ID]int // downloads of each robot
 }
 
 // Bounds of the catalogue.
@@ -80,7 +84,8 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
 		downloads: make(chan struct{}, mostDownloads),
-		images:    maps.Collect(o.Images.All()), checked: map[string]checkedFile{}, units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
+		images:    maps.Collect(o.Images.All()), checked: map[string]checkedFile{}, checking: map[string]*imageCheck{},
+		units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
 	}
@@ -110,13 +115,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	s.at = s.at.In(f.o.Zone)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, known := f.units[s.robot]
-	if !known && len(f.units) >= mostUnits {
+	unit, v, ok := f.decide(s)
+	if !ok {
 		return nil, false
-	}
-	unit, v := step(before, s, f.records())
-	for v.offer != nil && f.damage(v.offer.SHA256) != nil {
-		unit, v = step(before, s, f.records()) // which knows of that damage now
 	}
 	if v.force {
 		t := unit.Trials[v.offer.SHA256]
@@ -294,6 +295,7 @@ func (f *Firmware) Remove(sha string) error {
 	}
 	delete(f.images, sha)
 	delete(f.checked, sha)
+	delete(f.checking, sha)
 	f.changed(sha)
 	if err := os.Remove(f.path(sha)); err != nil {
 		f.o.Log.Warn("the file of an image that was removed is still there; the next start puts it aside", "err", err)
@@ -355,26 +357,19 @@ func (f *Firmware) latest(u Unit) *Record {
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u, known := f.units[id]
-	if !known {
-		return "", &fault{"unknown_robot", http.StatusNotFound,
-			errors.New("this robot has not booted since it was adopted, or since the catalogue was made; restart it")}
+	_, sha, err = f.installable(id, sha)
+	if err != nil {
+		return "", err
 	}
-	if sha == "" {
-		r := f.latest(u)
-		if r == nil {
-			return "", &fault{"nothing_newer", http.StatusConflict, errors.New("there is no newer image for this robot in the catalogue")}
-		}
-		sha = r.SHA256
+	c := f.check(sha)
+	f.mu.Unlock()
+	c.wait() // an image that takes longer is checked before it is sent
+	f.mu.Lock()
+	u, sha, err := f.installable(id, sha)
+	if err != nil {
+		return "", err
 	}
-	r, there := f.images[sha]
-	if !there {
-		return "", errNoImage
-	}
-	if err := r.suits(u); err != nil {
-		return "", &fault{"wrong_board", http.StatusConflict, err}
-	}
-	if damage := f.damage(sha); damage != nil {
+	if damage := f.checked[sha].damage; damage != nil {
 		return "", &fault{"damaged_image", http.StatusConflict, fmt.Errorf("the image cannot be installed: %w", damage)}
 	}
 	u.try(sha, Trial{Chosen: true, Offered: f.after(now)})
@@ -385,6 +380,31 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	f.units[id] = u
 	f.changed(sha)
 	return f.location(sha, id, now), nil
+}
+
+// installable returns a robot and the hash of the image that it is to install, which is
+// the newest one if none is given. f.mu is held.
+func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
+	u, known := f.units[id]
+	if !known {
+		return Unit{}, "", &fault{"unknown_robot", http.StatusNotFound,
+			errors.New("this robot has not booted since it was adopted, or since the catalogue was made; restart it")}
+	}
+	if sha == "" {
+		r := f.latest(u)
+		if r == nil {
+			return Unit{}, "", &fault{"nothing_newer", http.StatusConflict, errors.New("there is no newer image for this robot in the catalogue")}
+		}
+		sha = r.SHA256
+	}
+	r, there := f.images[sha]
+	if !there {
+		return Unit{}, "", errNoImage
+	}
+	if err := r.suits(u); err != nil {
+		return Unit{}, "", &fault{"wrong_board", http.StatusConflict, err}
+	}
+	return u, sha, nil
 }
 
 // suits returns why an image must not go to a robot.

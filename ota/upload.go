@@ -45,6 +45,7 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	}
 	var image Image
 	var shown Shown
+	var info os.FileInfo
 	err := f.upload(ctx, f.o.Dir, func(file *os.File) (name string, err error) {
 		image, err = receive(file, body, u, now)
 		if err == nil {
@@ -53,9 +54,12 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 		if err == nil {
 			err = f.fitsIn(image)
 		}
+		if err == nil {
+			info, err = file.Stat()
+		}
 		return f.path(image.SHA256), err
 	}, func() (err error) {
-		shown, err = f.record(image)
+		shown, err = f.record(image, info)
 		return err
 	})
 	return shown, err
@@ -180,8 +184,9 @@ func (f *Firmware) fitsIn(i Image) error {
 	return i.checkUnits(f.units)
 }
 
-// record puts the record of an image, whose file has its name, into the store.
-func (f *Firmware) record(i Image) (Shown, error) {
+// record puts the record of an image, whose file has its name and was read already, into
+// the store.
+func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.Added = f.after(i.Added)
@@ -201,7 +206,8 @@ func (f *Firmware) record(i Image) (Shown, error) {
 		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
 	}
 	f.images[i.SHA256] = r
-	delete(f.checked, i.SHA256) // another file has its name now
+	f.checked[i.SHA256] = checkedFile{info: file} // another file has its name now
+	delete(f.checking, i.SHA256)
 	f.changed(i.SHA256)
 	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
 	return f.show(r), nil

@@ -176,6 +176,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(h.firmware.Close)
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
 	folding.Go(func() { h.states.Run(context.Background(), reader) })

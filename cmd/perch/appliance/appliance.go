@@ -282,6 +282,9 @@ func (a *Appliance) Close() {
 			a.Log.Error("the last changes may not have been stored", "err", err)
 		}
 	}
+	if a.Firmware != nil {
+		a.Firmware.Close() // last, because a card that fails may make it wait
+	}
 }
 
 func errorText(err error) string {
