@@ -14,7 +14,9 @@ import (
 // are too many the one that was not seen for longest gives way, of the machine or
 // network that has too many, so that no network displaces another's robots. One
 // that clients of several machines claim belongs to none of them, or the one that
-// came first could displace it, the others' claims with it.
+// came first could displace it, the others' claims with it. So a machine with two
+// addresses can fill the registry with strangers that it claims from both; those give
+// way first.
 
 const (
 	mostStrangers    = 200

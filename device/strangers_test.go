@@ -163,6 +163,28 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
+// TestOneMachineWithTwoAddresses: robots that it claims from both count for neither, as the
+// second could be that of the robot itself. Of those, 200 are known, and they give way
+// before a stranger of another machine does.
+func TestOneMachineWithTwoAddresses(t *testing.T) {
+	_, r := newRegistry(device.AdoptOpen)
+	_, admission := r.CheckIn(claimOf(robotB, "two", "192.168.1.40"), noon)
+	for n := range 400 {
+		id, at := device.ID(fmt.Sprintf("0000000%05x", n+1)), noon.Add(time.Duration(n+1)*time.Second)
+		r.CheckIn(claimOf(id, "by IPv4", "192.168.1.66"), at)
+		r.CheckIn(claimOf(id, "by IPv6", "fe80::66"), at)
+		if n := r.Strangers(); n > 200 {
+			t.Fatalf("%d strangers are known", n)
+		}
+	}
+	if n := r.Strangers(); n != 200 {
+		t.Errorf("%d strangers are known; SECURITY.md says 200", n)
+	}
+	if _, err := r.Admit(robotB, device.NewClient("two"), admission.Token); err != nil {
+		t.Errorf("a stranger of another machine had to go: %v", err)
+	}
+}
+
 // TestARegistryWithoutLimits may come with a backup: what strangers have filled it
 // with is gone with the first start, and leaves memory for the tools of adopted robots.
 func TestARegistryWithoutLimits(t *testing.T) {
