@@ -16,6 +16,7 @@ var startedOtherwise = map[string]string{
 	"packaging/image/board/board.go":           "it is no part of the appliance",
 	"command/arguments.go":                     "it runs perch itself, for the completion of a shell",
 	"firmware-tools/nmcli.go":                  "a person runs it in a shell",
+	"firmware-tools/esptool.go":                "a person runs it in a shell",
 	"firmware-tools/loudspeaker.go":            "a person runs it in a shell",
 	"firmware-tools/simrobot/speak.go":         "a person runs it in a shell",
 	"firmware-tools/bench/main.go":             "a developer runs it",

@@ -38,7 +38,7 @@ func seeTwoClients(t *testing.T, c *chromium) {
 		h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient(client), Address: address, BaseURL: h.URL("")},
 			time.Now().Add(-time.Hour))
 	}
-	b := c.browse(t)
+	b := c.comeIn(t, h)
 	b.open(local(h))
 	for _, text := range []string{"192.168.1.66", "a-stranger", "192.168.1.40", "the-robot"} {
 		b.says("[data-test=waiting-"+guest+"]", text)

@@ -191,7 +191,7 @@ func TestWithoutAFile(t *testing.T) {
 	e := editing(t, "")
 	e.File = ""
 	shown, err := e.Show()
-	if err != nil || !shown.Writable || shown.Text != "" || !strings.Contains(shown.Why, "without a configuration file") {
+	if err != nil || !shown.Writable || shown.Text != "" || !strings.Contains(shown.Why, "there is no configuration file") {
 		t.Fatalf("%+v, %v", shown, err)
 	}
 	if err := changes(t, e, "two"); err != nil {
