@@ -111,7 +111,7 @@ func TestFaults(t *testing.T) {
 		"public_url: http://x.example":                                                   ":1: public_url: ",
 		"name: My House":                                                                 ":1: name: \"My House\" is no name for the network",
 		"timezone: Europe/Atlantis":                                                      ":1: timezone: \"Europe/Atlantis\" is no time zone",
-		"adoption: maybe":                                                                ":1: adoption: it is one of open, code, ask, not \"maybe\"",
+		"adoption: maybe":                                                                ":1: adoption: it is one of open, code, not \"maybe\"",
 		"log: {level: loud}":                                                             ":1: log.level: it is one of",
 		"allowed_origins: [panel]":                                                       ":1: allowed_origins.0: ",
 		"allowed_origins: [\"file:///home\"]":                                            ":1: allowed_origins.0: ",
