@@ -25,11 +25,26 @@ import (
 // throughIngress is a page that is shown by Home Assistant's ingress.
 type throughIngress struct {
 	http.Handler
+	mu     sync.Mutex // guards admins, err and asked where a stream is open
 	admins []string
 	err    error
 	asked  int
 	slow   time.Duration // how long Home Assistant takes to answer
 	log    strings.Builder
+}
+
+// says changes what Home Assistant answers while a stream is open.
+func (h *throughIngress) says(admins []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.admins, h.err = admins, err
+}
+
+// times is how often Home Assistant was asked.
+func (h *throughIngress) times() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked
 }
 
 func newThroughIngress(t *testing.T) *throughIngress {
@@ -38,9 +53,13 @@ func newThroughIngress(t *testing.T) *throughIngress {
 	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelError}))
 	d := web.New(web.Options{Secret: adminToken, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
 		Administrators: func(ctx context.Context) ([]string, error) {
+			h.mu.Lock()
 			h.asked++
+			h.mu.Unlock()
 			select {
 			case <-time.After(h.slow):
+				h.mu.Lock()
+				defer h.mu.Unlock()
 				return h.admins, h.err
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -91,8 +110,8 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		h.admins = []string{"1f", "0a"}
 		expect := func(user string, want int, code string, asked int) {
 			t.Helper()
-			if status, text := h.answer(from(user, "/owned")); status != want || !strings.Contains(text, code) || h.asked != asked {
-				t.Errorf("user %q: %d %s, want %d %s; asked %d times, not %d", user, status, text, want, code, h.asked, asked)
+			if status, text := h.answer(from(user, "/owned")); status != want || !strings.Contains(text, code) || h.times() != asked {
+				t.Errorf("user %q: %d %s, want %d %s; asked %d times, not %d", user, status, text, want, code, h.times(), asked)
 			}
 		}
 		expect("", 403, `"no_user"`, 0)
@@ -115,8 +134,8 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		asked := h.asked
-		h.admins = []string{"0a"}
+		asked := h.times()
+		h.says([]string{"0a"}, nil)
 		expect("1f", 200, "", asked) // what was said last holds for half a minute
 		began := time.Now()
 		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
@@ -126,15 +145,15 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("the streams ended after %v", took)
 		}
-		expect("1f", 403, `"not_administrator"`, h.asked)
+		expect("1f", 403, `"not_administrator"`, h.times())
 
-		h.err = errors.New("Home Assistant is away")
+		h.says([]string{"0a"}, errors.New("Home Assistant is away"))
 		time.Sleep(30 * time.Second)
-		asked = h.asked
+		asked = h.times()
 		for range 3 {
 			expect("0a", 503, "Home Assistant is away", asked+1)
 		}
-		h.err = nil
+		h.says([]string{"0a"}, nil)
 		time.Sleep(3 * time.Second)
 		expect("0a", 200, "", asked+2)
 	})
@@ -163,15 +182,15 @@ func TestOneFailedQuestionEndsNoStream(t *testing.T) {
 		}
 		time.Sleep(15 * time.Second)
 		for range 3 {
-			h.err = errors.New("Home Assistant restarts")
+			h.says(nil, errors.New("Home Assistant restarts"))
 			time.Sleep(30 * time.Second)
 			if ended() {
 				t.Fatalf("one failed question ends the stream after %v", time.Since(began))
 			}
-			h.err = nil
+			h.says([]string{"1f"}, nil)
 			time.Sleep(30 * time.Second)
 		}
-		h.err = errors.New("Home Assistant is away")
+		h.says(nil, errors.New("Home Assistant is away"))
 		time.Sleep(time.Minute)
 		if !ended() {
 			t.Error("two failed questions do not end the stream")
@@ -198,7 +217,7 @@ func TestAWebSocketIsWatchedOnce(t *testing.T) {
 		if n := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*administrators).wait("); n != 1 {
 			t.Errorf("%d goroutines wait for the end of one WebSocket's access", n)
 		}
-		h.admins = nil
+		h.says(nil, nil)
 		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 			t.Errorf("the WebSocket: %v", err)
 		}
