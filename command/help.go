@@ -65,4 +65,3 @@ func Examples(c *cobra.Command) (lines []string) {
 	}
 	return lines
 }
-

@@ -58,7 +58,7 @@ func TestWhatLooksLikeAKeyIsBlanked(t *testing.T) {
 		`curl --user "me:canary two" https://h/x`:          `curl --user "me:***" https://h/x`,
 		"serve --token-file /etc/perch/token":              "serve --token-file /etc/perch/token",
 		"login --password-stdin --token --verbose":         "login --password-stdin --token --verbose",
-		"perch robot token kitchen":                              "perch robot token kitchen",
+		"perch robot token kitchen":                        "perch robot token kitchen",
 		"python -u main.py":                                "python -u main.py",
 		"0123456789abcdefcanary0123456789ab":               "***",
 		"x " + strings.Repeat("bearer "+strings.Repeat("y", 378)+" ", 2) + "0123456789canary0123456789canary0123456789": "x bearer *** bearer ***",
