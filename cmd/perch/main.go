@@ -35,9 +35,8 @@ func notifyContext() (context.Context, context.CancelFunc) {
 // commands returns the program's commands, below its root.
 func commands() *cobra.Command {
 	root := &cobra.Command{
-		Use:     "perch",
-		Version: version,
-		Short:   "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
+		Use:   "perch",
+		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
 		Long: `status, health, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over
 its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in
 its data directory (--data DIR).`,
@@ -60,7 +59,6 @@ its data directory (--data DIR).`,
 	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
 		brokerCommand(), speakerCommand())
-	root.SetVersionTemplate("perch {{.Version}}\n")
 	return root
 }
 
@@ -84,6 +82,9 @@ func speakerCommand() *cobra.Command {
 
 // run returns the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == "--version" { // as other programs have it
+		args = []string{"version"}
+	}
 	name, err := command.Execute(ctx, commands(), args, stdout, stderr)
 	if err != nil {
 		printError(stderr, name, err)
