@@ -73,7 +73,7 @@ start
 robot --say "where are my keys"
 
 say "What Perch knows of the robot"
-"$perch" devices --data "$work/data"
+"$perch" robot list --data "$work/data"
 
 say "That was it; nothing of it is left. What to try next"
 cat <<NEXT
