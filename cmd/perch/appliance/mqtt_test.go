@@ -218,6 +218,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 		}
 		return slices.Compact(all)
 	}
+	h.Eventually("the lamp is off", func() bool { return slices.Equal(waiting(), []string{"0"}) })
 	for _, press := range []string{"allow", "deny"} {
 		before := len(waiting())
 		answered := make(chan string, 1)
