@@ -51,6 +51,9 @@ func (s *soak) faults() []soakFault {
 // waiting for one.
 const deafRush = "all robots talk at once to failing recognizers"
 
+// muteRush has the appliance start espeak, whose process then stays.
+const muteRush = "all robots talk at once to a failing synthesizer"
+
 // spoil lets one fault after the other happen until the context ends. They are
 // dealt like cards: each comes once before any comes again. Where the appliance
 // may be killed, it is at the beginning, so that the process that is measured
@@ -65,6 +68,7 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 			kills++
 			killed(ctx)
 			s.happen(ctx, soakFault{deafRush, s.rushDeaf})
+			s.happen(ctx, soakFault{muteRush, s.rushMute})
 		}
 		if len(deck) == 0 {
 			deck = s.faults()
@@ -109,6 +113,25 @@ func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
 	defer ill.Wait()
 	ill.Go(func() { _, _ = s.rush(ctx, rand.New(rand.NewPCG(s.seed, 7))) })
 	return s.sicken(s.engines.recognizer, garbled)(ctx, r)
+}
+
+// rushMute has all robots talk until the synthesizer has failed a sentence, which
+// espeak then speaks.
+func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
+	defer s.trouble(speakers)()
+	e := s.engines.synthesizer
+	before := e.requests(garbled)
+	e.fall(garbled)
+	defer e.fall(well)
+	for began := time.Now(); e.requests(garbled) == before; {
+		if time.Since(began) > soakLetGo {
+			return "", fmt.Errorf("no sentence was asked of the synthesizer within %s", soakLetGo)
+		}
+		if _, err := s.rush(ctx, r); err != nil || ctx.Err() != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf(", %d requests", e.requests(garbled)-before), nil
 }
 
 // lasting is how long a fault lasts.

@@ -63,7 +63,7 @@ func newSoakRobots(s *soak) ([]*soakRobot, error) {
 
 // live has the robot talk until enough is closed.
 func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
-	wait := time.Duration(r.rand.Int64N(int64(soakPause)))
+	wait := time.Duration(r.rand.Int64N(int64(r.s.pause)))
 	for {
 		select {
 		case <-enough:
@@ -74,7 +74,7 @@ func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
 		case <-time.After(wait):
 		}
 		r.talk(ctx)
-		wait = soakPause/2 + time.Duration(r.rand.Int64N(int64(soakPause)))
+		wait = r.s.pause/2 + time.Duration(r.rand.Int64N(int64(r.s.pause)))
 	}
 }
 

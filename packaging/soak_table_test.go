@@ -85,7 +85,8 @@ func (s *soak) table() {
 	row("strangers talked", "%d times of %d with 200 tools, %d channels of noise", st.answered, st.talks, st.channels)
 	row("strangers refused", "%d times; reported in %d events and %d lines of the log", st.refused, len(st.seen), st.lines)
 	row("strangers changed", "%d things, in %d looks", st.changed, st.looks)
-	row("memory", "%.1f MB, then %.1f MB anonymous", mb(f.base.anonymous), mb(f.end.anonymous))
+	row("memory", "%.1f MB, then %.1f MB anonymous; %.1f MB, then %.1f MB Go's heap", mb(f.base.anonymous), mb(f.end.anonymous),
+		mb(f.base.heap), mb(f.end.heap))
 	row("descriptors", "%d, then %d", f.base.fds, f.end.fds)
 	row("goroutines", "%d, then %d", f.base.goroutines, f.end.goroutines)
 	row("processor", "%s of the appliance between the two", (f.end.cpu - f.base.cpu).Round(time.Second))

@@ -2,12 +2,14 @@ package packaging_test
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,6 +34,8 @@ const (
 	// One sees when its own thread is late, and not another.
 	soakSentinels = 4
 	soakPause     = 8 * time.Second // between two talks of a robot, from half of it to one and a half
+	// A program with the race detector needs three times the processor.
+	soakPauseRaced = 3 * soakPause
 
 	soakWriteEvery = 600 * time.Millisecond
 	soakBurst      = 30              // writes at most without a pause, before the power goes
@@ -85,7 +89,9 @@ type soak struct {
 	seed    uint64
 	rand    *rand.Rand // of the faults
 	began   time.Time
-	quietly bool // says nothing of what it sees
+	quietly bool          // says nothing of what it sees
+	raced   bool          // the program was built with the race detector
+	pause   time.Duration // of a robot between two talks
 	speech  []int16
 	small   string // a small file system of its own; "" where there is none
 
@@ -156,6 +162,12 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 	must(err)
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v: make build makes it, and PERCH_PROGRAM names another", err)
+	}
+	built, err := buildinfo.ReadFile(program)
+	must(err)
+	s.raced = slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	if s.pause = soakPause; s.raced {
+		s.pause = soakPauseRaced
 	}
 	s.say("seed %d (SOAK_SEED repeats it), program %s", seed, program)
 	dir := t.TempDir()
@@ -323,7 +335,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	for _, r := range s.robots {
 		r.wire.release(began.Add(-soakLetGo)) // the others the appliance must have given up by itself
 	}
-	var goroutines, fds, anonymous []int
+	var goroutines, fds, anonymous, heap []int
 	for settled := false; !settled && time.Since(began) < soakSettleWithin; {
 		s.engines.hangUp() // or the idle connections to them would be counted
 		var err error
@@ -331,7 +343,8 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 			s.fail("%v", err)
 			return m, false
 		}
-		goroutines, fds, anonymous = append(goroutines, m.goroutines), append(fds, m.fds), append(anonymous, m.anonymous)
+		goroutines, fds = append(goroutines, m.goroutines), append(fds, m.fds)
+		anonymous, heap = append(anonymous, m.anonymous), append(heap, m.heap)
 		settled = time.Since(began) > least && m.robots == 0
 		if base.goroutines > 0 {
 			settled = settled && slices.Min(goroutines) <= base.goroutines && slices.Min(fds) <= base.fds
@@ -339,7 +352,8 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 		// Each look makes garbage, and so has the collector run.
 		wait(s.ctx, 100*time.Millisecond)
 	}
-	m.goroutines, m.fds, m.anonymous = slices.Min(goroutines), slices.Min(fds), slices.Min(anonymous)
+	m.goroutines, m.fds = slices.Min(goroutines), slices.Min(fds)
+	m.anonymous, m.heap = slices.Min(anonymous), slices.Min(heap)
 	if base.goroutines == 0 {
 		slices.Sort(goroutines)
 		slices.Sort(fds)
@@ -361,9 +375,13 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 	if end.fds > base.fds {
 		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.appliance.descriptors()))
 	}
-	growth := float64(end.anonymous) / float64(base.anonymous)
+	before, after := base.anonymous, end.anonymous
+	if s.raced { // whose detector keeps a shadow of every address that was ever in use
+		before, after = base.heap, end.heap
+	}
+	growth := float64(after) / float64(before)
 	if length >= soakGrowthFrom && growth > soakGrowth {
-		s.fail("memory has grown by %.0f %%, from %.1f to %.1f MB", (growth-1)*100, mb(base.anonymous), mb(end.anonymous))
+		s.fail("memory has grown by %.0f %%, from %.1f to %.1f MB", (growth-1)*100, mb(before), mb(after))
 	}
 }
 
