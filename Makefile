@@ -53,14 +53,14 @@ test: page ## runs every test, under the race detector; prints the ten slowest
 	@packaging/deps.sh deb browser app release
 	go build -race ./...
 	packaging/test.py -race -vet=off -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
-		./cmd/perch ./packaging ./cmd/perch/appliance ./voice/sphinx ./gateway/web ./voice ./gateway/robot ./cmd/perch/config ./...
+		./cmd/perch/e2e ./packaging ./cmd/perch/appliance ./voice/sphinx ./gateway/web ./voice ./gateway/robot ./cmd/perch/config ./...
 	packaging/test.py -race -vet=off -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch/appliance
 
 # These compute for minutes, and are left to make test.
 LONG := TestWhatIsUnderstood|TestFigures|TestAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
 
 quick: ## runs most tests, without the race detector, for daily work
-	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch $$(go list ./... | grep -v '/packaging$$\|/cmd/perch$$')
+	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch/e2e $$(go list ./... | grep -v '/packaging$$\|/cmd/perch/e2e$$')
 
 # With the race detector, so that make test has all packages compiled.
 check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages

@@ -71,7 +71,7 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 			t.Errorf("%s\n%s", c.text, out)
 		}
 	}
-	c, err := loadConfig(appliancetest.Written(t, "language: ja-JP\nbrains: [{kind: none}]"), nil)
+	c, err := appliancetest.Load(appliancetest.Written(t, "language: ja-JP\nbrains: [{kind: none}]"))
 	if s := c.Speech.Synthesizers; err != nil || len(s) != 2 || s[0].Kind != "openjtalk" || s[1].Kind != "espeak" {
 		t.Errorf("%v, %+v", err, s)
 	}

@@ -2,25 +2,15 @@ package main
 
 import (
 	"bytes"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
-	"perch/cmd/perch/appliancetest"
-	"perch/cmd/perch/config"
 	"perch/command"
 	"perch/command/commandtest"
-	"perch/firmware-tools/simrobot"
 )
-
-// asProgram, in the environment, makes the test binary the program itself, so
-// that a test can kill it.
-const asProgram = "RUN_AS_PERCH"
 
 // Exit codes.
 const (
@@ -31,116 +21,22 @@ const (
 
 func TestMain(m *testing.M) {
 	commandtest.Main(main)
-	if os.Getenv(asLoadTarget) != "" {
-		serveScripted()
-	}
-	again := len(os.Args) > 1 && os.Args[1] == "serve" // a program that has restarted itself
-	if os.Getenv(asProgram) != "" || again {
-		os.Unsetenv(asProgram)
-		main()
-	}
-	appliancetest.Process()
-	appliancetest.Processors()
 	goleak.VerifyTestMain(m)
 }
 
-// running is an appliance that runs in a test.
-type running struct{ *appliancetest.Appliance }
-
-func open(t *testing.T, c config.Config, data string) *running {
+// commandLine runs a command line, and returns its exit code and what it prints.
+func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
-	return &running{appliancetest.Start(t, c, data)}
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, &o, &e)
+	return code, o.String(), e.String()
 }
 
-// TestWhatWasRememberedSurvivesSIGKILL kills the program as soon as it has
-// said that it will remember.
-func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	flash := filepath.Join(t.TempDir(), "flash.json")
-	talk := func(p *process, text string) []string {
-		r, err := simrobot.New(simrobot.Options{OTA: p.ota(), MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Say: appliancetest.Sentences(t, text)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return r.Stats().Turns[0].Answer
-	}
-	p := program(t, data)
-	talk(p, "remember that my glasses are under the sofa")
-	p.cut()
-	p = program(t, data)
-	if got := talk(p, "where are my glasses"); !slices.Equal(got, []string{"Your glasses are under the sofa."}) {
-		t.Errorf("recalled %q", got)
-	}
-	p.stop()
-}
-
-// TestIdentityOfRobots: a token of another client, a stolen one and none.
-func TestIdentityOfRobots(t *testing.T) {
-	h := open(t, appliancetest.Config(), t.TempDir())
-	checkIn := func(client string) (token string) {
-		return h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", client)
-	}
-	connect := func(client, token string) int {
-		header := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", client, "Connection", "Upgrade", "Upgrade", "websocket",
-			"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
-		if token != "" {
-			header = append(header, "Authorization", "Bearer "+token)
-		}
-		status, _ := h.Request(http.MethodGet, "/xiaozhi/v1/", "", header...)
-		return status
-	}
-	mine := checkIn("mine")
-	if mine == "" {
-		t.Fatal("a new robot got no token")
-	}
-	if other := checkIn("other"); other != "" {
-		t.Error("another client of the same MAC got a token")
-	}
-	for name, c := range map[string]struct{ client, token string }{
-		"no token": {"mine", ""}, "a forged token": {"mine", strings.Repeat("A", 43)}, "another's token": {"other", mine},
-	} {
-		if status := connect(c.client, c.token); status != http.StatusUnauthorized {
-			t.Errorf("%s: status %d", name, status)
-		}
-	}
-	out := h.command("robot list", 0)
-	if !strings.Contains(out, "perch robot adopt CODE, or perch robot adopt --replace a0b1c2d3e4f5") {
-		t.Errorf("perch robot list says\n%s", out)
-	}
-	if out := h.command("robot adopt a0b1c2d3e4f5 --replace", 0); !strings.Contains(out, "If it does, and it is yours, adopt it") ||
-		h.Robots.Trusts("a0b1c2d3e4f5") {
-		t.Errorf("perch robot adopt --replace says\n%s", out)
-	}
-	if other := checkIn("other"); other == "" {
-		t.Error("an adopted robot got no token")
-	}
-	if status := connect("mine", mine); status != http.StatusUnauthorized {
-		t.Errorf("the client that was replaced: status %d", status)
-	}
-	again := checkIn("other")
-	h.command("robot forget a0b1c2d3e4f5", 0)
-	if status := connect("other", again); status != http.StatusUnauthorized {
-		t.Errorf("a forgotten robot: status %d", status)
-	}
-}
-
-// perch runs a command line of the program, and returns its exit code and all that
-// it prints.
-func perch(t *testing.T, args ...string) (code int, out string) {
-	t.Helper()
-	var o bytes.Buffer
-	code = run(t.Context(), args, &o, &o)
-	return code, o.String()
-}
-
-// bare runs a command with nothing added to its line. It has to say all of says.
+// bare runs a command line, which has to say all of says.
 func bare(t *testing.T, line string, code int, says ...string) string {
 	t.Helper()
-	got, out := perch(t, strings.Fields(line)...)
+	got, out, errs := commandLine(t, strings.Fields(line)...)
+	out += errs
 	if got != code {
 		t.Errorf("perch %s: exit code %d, want %d: %s", line, got, code, out)
 	}
@@ -152,41 +48,8 @@ func bare(t *testing.T, line string, code int, says ...string) string {
 	return out
 }
 
-// command runs a command line against the appliance's socket.
-func (h *running) command(line string, code int, says ...string) string {
-	h.T.Helper()
-	return bare(h.T, line+" --data "+h.Data, code, says...)
-}
-
-// byNetwork runs a command against the appliance's address, as its owner.
-func (h *running) byNetwork(args ...string) (code int, out string) {
-	h.T.Helper()
-	return perch(h.T, append(append(strings.Fields(args[0]), args[1:]...), "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))...)
-}
-
-// elsewherePorts is a configuration with ports that nobody serves, whatever else
-// runs on this machine.
-func elsewherePorts(t *testing.T) string {
-	t.Helper()
-	return appliancetest.Written(t, "listen: [\"127.0.0.1:0\"]\nlocal: [\"127.0.0.1:0\"]\nmqtt: {broker: none}\n")
-}
-
-func TestCommandsSpeakToTheAppliance(t *testing.T) {
-	h := open(t, appliancetest.Config(), t.TempDir())
-	h.command("robot list", 0, "no robot")
-	h.Robot(simrobot.Options{})
-	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	h.command("robot list", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
-	for line, want := range map[string]string{
-		"robot say nobody hello":    "not a MAC address",
-		"robot forget 020000000001": "unknown robot",
-		"robot adopt 123456":        "no robot waits",
-	} {
-		h.command(line, 1, want)
-	}
-	h.command("robot say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
-	h.command("robot say a0b1c2d3e4f5", 2, "perch robot say: it takes ROBOT TEXT..., not 1 arguments")
-	h.command("doctor --config "+elsewherePorts(t), 1, "ok    store")
+// TestHelp: every command that is listed tells what it does.
+func TestHelp(t *testing.T) {
 	all := command.Visible(commands())
 	for _, group := range slices.Clone(all) {
 		all = append(all, command.Visible(group)...)
@@ -194,7 +57,4 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	for _, c := range all {
 		bare(t, strings.TrimPrefix(c.CommandPath(), "perch ")+" --help", exitDone, c.Short)
 	}
-	h.command(`robot say a0b1c2d3e4f5 😊`, 1, "nothing in the text")
-	h.Stop()
-	h.command("robot list", 1, "no appliance runs here", "systemctl status perch")
 }

@@ -62,8 +62,8 @@ func TestConfigurationsOfPages(t *testing.T) {
 				text = strings.ReplaceAll(text, path, file)
 			}
 			checked++
-			if code, said := perch(t, "check-config", appliancetest.Written(t, text)); code != exitDone {
-				t.Errorf("%s: %s\n%s", name, said, text)
+			if code, out, said := commandLine(t, "check-config", appliancetest.Written(t, text)); code != exitDone {
+				t.Errorf("%s: %s%s\n%s", name, out, said, text)
 			}
 		}
 	}

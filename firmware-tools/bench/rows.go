@@ -30,7 +30,7 @@ const (
 // measured is the whole list.
 func measured() []run {
 	const (
-		program = "cmd/perch"
+		program = "cmd/perch/e2e"
 		pauses  = "BenchmarkPauses/pause=200ms/rule=whole"
 		added   = "ms-over-the-engines-p50"
 		facts   = "BenchmarkRemember/full=2000/callers="

@@ -78,6 +78,11 @@ func Written(t testing.TB, text string) string {
 	return path
 }
 
+// Load reads a configuration file, none where path is empty, and an environment.
+func Load(path string, environ ...string) (config.Config, error) {
+	return config.Source{File: path, Environ: environ, Check: appliance.CheckPart}.Load()
+}
+
 // Options are those of an appliance that logs nothing.
 func Options(data string) appliance.Options {
 	return appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}

@@ -48,7 +48,7 @@ func configured(t *testing.T, file, data string) *Appliance {
 		o.Editor = &config.Editor{Source: from, Data: data, Flags: func(*config.Config) {}, Now: time.Now}
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
 			d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: o.Built,
-				Connect: func(string) (doctor.Asker, error) { return asker{h}, nil }})
+				Connect: h.Connect})
 			defer d.Close()
 			d.Examine(ctx)
 			return d.Items(), ctx.Err()
@@ -65,6 +65,9 @@ func configured(t *testing.T, file, data string) *Appliance {
 	h.File = file
 	return h
 }
+
+// Connect has the doctor ask this appliance.
+func (h *Appliance) Connect(string) (doctor.Asker, error) { return asker{h}, nil }
 
 // asker is how the doctor asks the appliance.
 type asker struct{ h *Appliance }

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+)
+
+// answers are the times from the end of each utterance, which is the robot's
+// listen stop, to the first packet of its answer.
+func answers(t testing.TB, transcript string) (all []time.Duration) {
+	var stopped time.Time
+	for lines := bufio.NewScanner(strings.NewReader(transcript)); lines.Scan(); {
+		var l struct {
+			At    time.Time
+			From  string
+			JSON  struct{ Type, State string }
+			Bytes *int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Fatalf("%v in %s", err, lines.Text())
+		}
+		switch {
+		case l.From == "robot" && l.JSON.Type == "listen" && l.JSON.State == "stop":
+			stopped = l.At
+		case l.From == "server" && l.Bytes != nil && !stopped.IsZero():
+			all = append(all, l.At.Sub(stopped))
+			stopped = time.Time{}
+		}
+	}
+	return all
+}
+
+// writtenConfig is a configuration's engines as a file.
+func writtenConfig(t testing.TB, c config.Config) string {
+	t.Helper()
+	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": c.BrainDeep, "brains": c.Brains,
+		"speech": map[string]any{"recognizers": c.Speech.Recognizers, "synthesizers": c.Speech.Synthesizers}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is empty was not set, and an engine is told only what it has.
+	text = regexp.MustCompile(`(?m)^ +\w+: (""|0s?|false|null|\[\]|\{\})\n`).ReplaceAll(text, nil)
+	path := filepath.Join(t.TempDir(), "perch.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// BenchmarkAnswer is what the appliance adds to its engines' own time, from
+// the end of speech, which a robot with a button tells, to the first packet of
+// the answer. The engines answer at once, or the brain gives a word every
+// 20 ms of a long answer.
+func BenchmarkAnswer(b *testing.B) {
+	say := appliancetest.Sentences(b, "what time is it")
+	// A model's pieces begin with the space before them.
+	var long []string
+	for i, word := range strings.Fields("😊 It is three o'clock. And now " + strings.Repeat("I go on and on ", 20)) {
+		if i > 0 {
+			word = " " + word
+		}
+		long = append(long, word)
+	}
+	for name, c := range map[string]struct {
+		words []string
+		every time.Duration
+	}{
+		"at-once":          {[]string{"😊", " It", " is", " three", " o'clock."}, 0},
+		"a-word-each-20ms": {long, 20 * time.Millisecond},
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := appliancetest.NewPeers(b)
+			p.Words, p.Every = c.words, c.every
+			configured := appliancetest.Config()
+			p.Use(&configured)
+			a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
+			defer a.stop()
+			say[0].TapAfter = 500 * time.Millisecond // of the answer only the beginning counts
+			var added, whole []time.Duration
+			turn := func() {
+				f := &appliancetest.Buffer{}
+				robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
+					Say: say, Transcript: f})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := robot.Run(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				times := answers(b, f.String())
+				if len(times) != 1 {
+					b.Fatalf("%d answers to one utterance", len(times))
+				}
+				whole, added = append(whole, times[0]), append(added, times[0]-p.Own())
+			}
+			turn() // phrases are synthesized when the first robot comes
+			added, whole = nil, nil
+			for b.Loop() {
+				turn()
+			}
+			ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+			b.ReportMetric(ms(simrobot.Quantile(whole, 0.5)), "ms-end-of-speech-to-sound-p50")
+			b.ReportMetric(ms(simrobot.Quantile(added, 0.5)), "ms-over-the-engines-p50")
+			b.ReportMetric(ms(simrobot.Quantile(added, 1)), "ms-over-the-engines-max")
+		})
+	}
+}

@@ -1,0 +1,599 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/gateway/broker"
+	"perch/gateway/door/doortest"
+	"perch/remote/supervisor/supervisortest"
+	"perch/socket"
+)
+
+// app runs the program as the Supervisor does. options are those of Home Assistant's app; the
+// broker's port and the ingress are where a test has them.
+func app(t *testing.T, s *supervisortest.Supervisor, data string, options map[string]any) (p *process, ingress string) {
+	t.Helper()
+	ingress = appliancetest.FreeAddress(t)
+	options["web"] = map[string]any{"ingress": []string{"127.0.0.1"}, "ingress_listen": ingress}
+	text, err := json.MarshalIndent(options, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(data, "options.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, perchBinary(t), data, nil, append(s.Environ(), "PERCH_MDNS_ENABLED=false")...)
+	p.up()
+	return p, ingress
+}
+
+// partOf is the condition of one of the program's parts.
+type partOf struct {
+	Name, Note string
+	OK         bool
+}
+
+// eventually waits for a part to be as it should.
+func (p *process) eventually(name string, is func(partOf) bool) {
+	p.t.Helper()
+	var last partOf
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var ready struct{ Parts []partOf }
+		if err := p.ask(p.t.Context(), http.MethodGet, "/api/v1/status", nil, &ready); err != nil {
+			p.t.Fatal(err)
+		}
+		i := slices.IndexFunc(ready.Parts, func(one partOf) bool { return one.Name == name })
+		if i < 0 {
+			p.t.Fatalf("there is no part %q in %+v", name, ready.Parts)
+		}
+		if last = ready.Parts[i]; is(last) {
+			return
+		}
+	}
+	p.t.Fatalf("%q stays %+v\n%s", name, last, &p.log)
+}
+
+// core is Home Assistant behind the Supervisor: its conversation, over both of its doors.
+func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/conversation/process" {
+			_, _ = io.WriteString(w, `{"response":{"speech":{"plain":{"speech":"By REST."}},"response_type":"action_done","data":{}},"conversation_id":"1"}`)
+			return
+		}
+		if r.URL.Path != "/api/websocket" {
+			http.NotFound(w, r)
+			return
+		}
+		c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 20})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Drop()
+		say := func(format string, args ...any) { _ = c.SendText(fmt.Appendf(nil, format, args...)) } // the other side may have left
+		say(`{"type":"auth_required","ha_version":"2026.11.0"}`)
+		for {
+			_, data, err := c.Receive()
+			var m struct {
+				ID    int
+				Type  string
+				Token string `json:"access_token"`
+			}
+			if err != nil || json.Unmarshal(data, &m) != nil {
+				return
+			}
+			switch {
+			case m.Type == "auth" && m.Token != supervisortest.Token:
+				say(`{"type":"auth_invalid","message":"Invalid access token or password"}`)
+			case m.Type == "auth":
+				say(`{"type":"auth_ok","ha_version":"2026.11.0"}`)
+			case m.Type == "ping":
+				say(`{"id":%d,"type":"pong"}`, m.ID)
+			case m.Type == "config/auth/list":
+				_ = c.SendText(s.AuthList(m.ID))
+			case m.Type == "assist_pipeline/run":
+				say(`{"id":%d,"type":"result","success":true,"result":null}`, m.ID)
+				for _, e := range []string{
+					`"run-start","data":{"pipeline":"p","language":"en","runner_data":{"stt_binary_handler_id":null,"timeout":300}}`,
+					`"intent-end","data":{"intent_output":{"response":{"speech":{"plain":{"speech":"By WebSocket."}},"response_type":"action_done",` +
+						`"data":{}},"conversation_id":"1"}}`, `"run-end","data":null`} {
+					say(`{"id":%d,"type":"event","event":{"type":%s}}`, m.ID, e)
+				}
+			default:
+				say(`{"id":%d,"type":"result","success":true,"result":{}}`, m.ID)
+			}
+		}
+	})
+}
+
+// TestAnAppOfHomeAssistant: started by the Supervisor, the program needs no configuration. It
+// is Home Assistant's broker where there is none, says so to Home Assistant, and has its language
+// model; its page is Home Assistant's. Once there is a broker it uses that, and takes back what
+// it is no more.
+func TestAnAppOfHomeAssistant(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	s.Core = core(t, s)
+	s.SetAccounts(supervisortest.Account{ID: "1f", Name: "ada", Groups: []string{supervisortest.Administrators}})
+	data := t.TempDir()
+	mqtt := appliancetest.FreeAddress(t)
+	p, ingress := app(t, s, data, map[string]any{
+		"persona": map[string]any{"name": "Bo"},
+		"brains":  []any{map[string]any{"kind": "assist"}, map[string]any{"kind": "assist", "rest": true}},
+		"mqtt":    map[string]any{"listen": mqtt},
+		"wyoming": map[string]any{"listen": "127.0.0.1:0"},
+	})
+	for part, want := range map[string]string{"brain+assist": "By WebSocket.", "brain+assist+2": "By REST."} {
+		var tried struct{ Text string }
+		if err := p.ask(t.Context(), http.MethodPost, "/api/v1/engines/try?part="+part, map[string]any{"text": "hello"}, &tried); err != nil {
+			t.Error(err)
+		}
+		if tried.Text != want {
+			t.Errorf("%s: %+v", part, tried)
+		}
+	}
+	p.eventually("home assistant", func(one partOf) bool { return strings.HasSuffix(one.Note, "was told of mqtt and wyoming") })
+	password, err := os.ReadFile(filepath.Join(data, "mqtt-password"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := s.Announced()
+	host, port, _ := net.SplitHostPort(mqtt)
+	if m := told["mqtt"]; m["host"] != host || fmt.Sprint(m["port"]) != port || m["username"] != "perch" ||
+		m["password"] != strings.TrimSpace(string(password)) || m["ssl"] != false {
+		t.Errorf("Home Assistant is told of the broker %v", m)
+	}
+	if uri, _ := told["wyoming"]["uri"].(string); !strings.HasPrefix(uri, "tcp://127.0.0.1:") {
+		t.Errorf("Home Assistant is told of %v", told["wyoming"])
+	}
+	p.seesIngress(t, ingress)
+	p.stop()
+	if len(s.Deleted()) > 0 {
+		t.Errorf("a stop has taken back %v, and with it what its owner has set up", s.Deleted())
+	}
+	if log := p.log.String(); strings.Contains(log, supervisortest.Token) || !strings.Contains(log, `name="Ada Lovelace"`) {
+		t.Errorf("the log does not say who came, or has the token\n%s", log)
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- broker.Run(ctx, l, broker.Options{User: "addons", Password: "of mosquitto", Base: "perch", ClientPrefix: "nobody",
+			Log: slog.New(slog.DiscardHandler)})
+	}()
+	_, number, _ := net.SplitHostPort(l.Addr().String())
+	s.Offer(map[string]any{"host": "127.0.0.1", "port": number, "ssl": false, "username": "addons", "password": "of mosquitto", "app": "mosquitto"})
+	p, _ = app(t, s, data, map[string]any{})
+	p.eventually("mqtt", func(one partOf) bool { return one.OK && one.Note == "tells the broker at mqtt://127.0.0.1:"+number })
+	p.eventually("home assistant", func(partOf) bool { return len(s.Announced()) == 0 })
+	p.stop()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// seesIngress looks at the page as a browser does that shows it in Home Assistant, and as
+// others do who would like to.
+func (p *process) seesIngress(t *testing.T, at string) {
+	t.Helper()
+	ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: "1f", Name: "ada", DisplayName: "Ada Lovelace"},
+		Cookie: "session"})
+	defer ha.Close()
+	get := func(method, url, body string, header ...string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := p.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	below := ha.URL + supervisortest.IngressPath
+	in := []string{"Cookie", "ingress_session=session", "Origin", "http://homeassistant.local:8123", "Sec-Fetch-Site", "same-origin"}
+	for path, want := range map[string]string{
+		"/": `<base href="` + supervisortest.IngressPath + `/">`, "/session": `"how":"ingress","in":true`, "/api/v1/status": `"version"`,
+	} {
+		if status, text := get(http.MethodGet, below+path, "", in...); status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.300s", path, status, text)
+		}
+	}
+	if status, text := get(http.MethodPost, below+"/api/v1/notifications", `{"text":"Hello"}`, in...); status != http.StatusAccepted {
+		t.Errorf("a notification: %d %s", status, text)
+	}
+	if status, _ := get(http.MethodGet, below+"/", ""); status != http.StatusUnauthorized {
+		t.Errorf("Home Assistant lets in anybody: %d", status)
+	}
+	ws, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(below, "http")+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 20,
+		Header: http.Header{"Cookie": {"ingress_session=session"}, "Origin": {"http://homeassistant.local:8123"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
+		t.Error(err)
+	}
+	if _, data, err := ws.Receive(); err != nil || !json.Valid(data) {
+		t.Errorf("the skin's door says %q, %v", data, err)
+	}
+	ws.Drop()
+
+	// Nobody else, whatever he says of himself.
+	claims := append([]string{"X-Ingress-Path", supervisortest.IngressPath, "X-Remote-User-Id", "1f", "X-Forwarded-For", "127.0.0.1"}, in...)
+	if status, text := get(http.MethodGet, "http://"+at+"/api/v1/status", ""); status != http.StatusForbidden {
+		t.Errorf("the proxy's address without its header: %d %s", status, text)
+	}
+	if status, text := get(http.MethodGet, p.url+"/api/v1/status", "", claims[:6]...); status != http.StatusUnauthorized {
+		t.Errorf("the header at an address in listen: %d %s", status, text)
+	}
+	other := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
+	for _, path := range []string{"/", "/session", "/api/v1/status", "/perch-card.js", "/xiaozhi/ota/", "/health"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(claims); i += 2 {
+			r.Header.Set(claims[i], claims[i+1])
+		}
+		answer, err := other.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("another machine gets %d for %s at the ingress", answer.StatusCode, path)
+		}
+	}
+}
+
+// TestOnlyAdministratorsComeThroughIngress: Home Assistant opens an ingress session for every
+// user who is logged in, whatever panel_admin hides.
+func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	s.Core = s.Home()
+	s.SetAccounts(supervisortest.Account{ID: "0a", Name: "olga", Owner: true}, supervisortest.Account{ID: "1f", Name: "ada",
+		Groups: []string{supervisortest.OrdinaryUsers, supervisortest.Administrators}}, supervisortest.Account{ID: "2b", Name: "bob",
+		Groups: []string{supervisortest.OrdinaryUsers}}, supervisortest.Account{ID: "3e", Name: "eve", Inactive: true,
+		Groups: []string{supervisortest.Administrators}})
+	p, at := app(t, s, t.TempDir(), map[string]any{"mqtt": map[string]any{"broker": "none"}})
+	defer p.stop()
+	as := func(id string) (ask func(method, path string, header ...string) (int, string)) {
+		ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: id, Name: id}})
+		t.Cleanup(ha.Close)
+		return func(method, path string, header ...string) (int, string) {
+			answer, text := doortest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`, header...)
+			return answer.StatusCode, text
+		}
+	}
+	for _, id := range []string{"0a", "1f"} {
+		if status, text := as(id)(http.MethodGet, "/api/v1/status"); status != http.StatusOK {
+			t.Errorf("the administrator %s: %d %s", id, status, text)
+		}
+	}
+	if asked := s.AuthListed(); asked != 1 {
+		t.Errorf("Home Assistant was asked %d times for its users", asked)
+	}
+	bob := as("2b")
+	if status, text := bob(http.MethodPut, "/api/v1/config"); status != http.StatusForbidden {
+		t.Fatalf("somebody who is no administrator changes the configuration: %d %.200s", status, text)
+	}
+	for _, routes := range doorLocks {
+		for _, route := range routes {
+			method, path, _ := strings.Cut(route, " ")
+			if status, text := bob(method, path, "X-Remote-User-Id", "1f"); status != http.StatusForbidden ||
+				method != http.MethodHead && !strings.Contains(text, `"not_administrator"`) {
+				t.Errorf("%s of somebody who is no administrator: %d %.200s", route, status, text)
+			}
+		}
+	}
+	status, text := bob(http.MethodGet, "/", "Accept", "text/html,application/xhtml+xml")
+	if status != http.StatusForbidden || !strings.Contains(text, "<h1>Perch is for administrators</h1>") || strings.Contains(text, "<script") {
+		t.Errorf("he sees %d %s", status, text)
+	}
+	for id, code := range map[string]string{"3e": "not_administrator", "404": "not_administrator", "": "no_user"} {
+		if status, text := as(id)(http.MethodGet, "/api/v1/status"); status != http.StatusForbidden || !strings.Contains(text, `"`+code+`"`) {
+			t.Errorf("user %q: %d %s", id, status, text)
+		}
+	}
+	if log := p.log.String(); strings.Contains(log, supervisortest.Token) || strings.Contains(log, `name=2b`) {
+		t.Errorf("the log has a token, or names an owner who is none\n%s", log)
+	}
+}
+
+// TestAnAppWithABadSupervisor: it starts all the same, says what is missing, and tries again.
+func TestAnAppWithABadSupervisor(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	s.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	p, _ := app(t, s, t.TempDir(), map[string]any{"wyoming": map[string]any{"listen": "127.0.0.1:0"},
+		"mqtt": map[string]any{"listen": appliancetest.FreeAddress(t)}})
+	for name, want := range map[string]string{
+		"mqtt": "which MQTT broker Home Assistant has is not known: ", "home assistant": "has failed (HTTP 500",
+	} {
+		p.eventually(name, func(one partOf) bool { return !one.OK && strings.Contains(one.Note, want) })
+	}
+	s.Answer(supervisortest.Endless)
+	p.eventually("mqtt", func(one partOf) bool { return strings.Contains(one.Note, "more than there can be to say") })
+	s.Answer(nil)
+	p.eventually("mqtt", func(one partOf) bool { return one.OK && strings.HasPrefix(one.Note, "is the broker itself") })
+	p.eventually("home assistant", func(one partOf) bool { return strings.Contains(one.Note, "was told of mqtt and wyoming") })
+	p.stop()
+}
+
+// TestOptionsOfTheApp: they are keys of the configuration, and faults name them.
+func TestOptionsOfTheApp(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("SUPERVISOR_TOKEN", supervisortest.Token)
+	t.Setenv("STATE_DIRECTORY", data)
+	file := appliancetest.Written(t, "name: attic\nbrains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m}\n  - {kind: reflex}\n")
+	check := func(options string, code int, says ...string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(data, "options.json"), []byte(options), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bare(t, "check-config "+file, code, says...)
+	}
+	check(`{}`, exitDone)
+	check(`{"brains": [{"kind": "assist"}], "mqtt": {}, "robots": {"idle": "5m"}}`, exitDone)
+	check("{\n \"mqtt\": {\"brokr\": \"x\"}}", exitUsage, "options.json:2: mqtt.brokr: there is no such key")
+	check(`{"robots": {"framing": 9}}`, exitUsage, "option robots.framing: the binary framings are")
+	check(`{"brains": [{"kind": "reflex", "model": "m"}]}`, exitUsage, "option brains.0.model: reflex has no such key")
+	check(`{"log": "debug"}`, exitUsage, "options.json:1: log: ")
+	check(`nonsense: [`, exitUsage, "options.json")
+	if err := os.Unsetenv("SUPERVISOR_TOKEN"); err != nil {
+		t.Fatal(err)
+	}
+	check(`{"brokr": 1}`, exitDone) // it is no app's
+	bare(t, "check-config "+appliancetest.Written(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
+}
+
+// TestABackupOfTheApp: Home Assistant copies the data directory without the database in use,
+// after a command of the app's config.yaml, and puts that copy back.
+func TestABackupOfTheApp(t *testing.T) {
+	t.Parallel()
+	s := supervisortest.New(t)
+	data, back := t.TempDir(), t.TempDir()
+	id := func(p *process) string {
+		t.Helper()
+		var status struct{ ID string }
+		if err := p.ask(t.Context(), http.MethodGet, "/api/v1/status", nil, &status); err != nil || status.ID == "" {
+			t.Fatalf("%+v, %v", status, err)
+		}
+		return status.ID
+	}
+	without := map[string]any{"mqtt": map[string]any{"broker": "none"}}
+	p, _ := app(t, s, data, without)
+	was := id(p)
+	bare(t, "backup --force --data "+data+" "+filepath.Join(data, "app-backup.tar"), exitDone)
+	for _, name := range []string{"admin-token", "token-key", "options.json", "app-backup.tar"} {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(back, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	for range 2 { // the copy is used once
+		p, _ = app(t, s, back, without)
+		if is := id(p); is != was {
+			t.Errorf("what was restored is the appliance %s, not %s", is, was)
+		}
+		p.stop()
+	}
+	if _, err := os.Stat(filepath.Join(back, "app-backup.tar")); !os.IsNotExist(err) {
+		t.Errorf("the copy is still there: %v", err)
+	}
+}
+
+// appFolder is the repository of the app of Home Assistant.
+const appFolder = "../../../packaging/homeassistant"
+
+// checkedApp checks an app by the rules of the Supervisor, and returns what it makes of
+// options.
+func checkedApp(t *testing.T, folder, options string) (made string, err error) {
+	t.Helper()
+	const python = "/usr/bin/python3" // which has the packages of Debian
+	if out, err := exec.CommandContext(t.Context(), python, "-c", "import voluptuous, yaml").CombinedOutput(); err != nil {
+		t.Skipf("packaging/deps.sh app installs what the app is tested with: %s", out)
+	}
+	c := exec.CommandContext(t.Context(), python, filepath.Join(appFolder, "check.py"), folder, "--options")
+	c.Stdin = strings.NewReader(options)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, &errs)
+	}
+	return string(out), err
+}
+
+// TestTheAppsOptionsAreKeys: what Home Assistant lets its owner set is in the configuration
+// by the same name, and is read as the Supervisor hands it over.
+func TestTheAppsOptionsAreKeys(t *testing.T) {
+	if made, err := checkedApp(t, appFolder, "{}"); err != nil || strings.Contains(made, "null") {
+		t.Fatalf("%v %s", err, made)
+	}
+	certificate, key := filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+	all := `{"name": "attic", "language": "en", "timezone": "Europe/Berlin", "adoption": "code", "mood": "off", "public_url": "http://192.0.2.1:8003",
+		"allowed_hosts": ["perch.example"], "allowed_origins": ["https://panel.example"], "persona": {"name": "Bo", "file": ""},
+		"robots": {"idle": "5m", "greeting": false, "transport": "mqtt", "away_after": "12h", "share_transcripts": true},
+		"wyoming": {"listen": ":10700"}, "skins": {"key": "0123456789"}, "bridge": {"key": "0123456789"},
+		"mqtt": {"broker": "embedded", "listen": ":1883", "user": "u", "password": "p", "base_topic": "b", "discovery_prefix": "d"},
+		"tls": {"listen": [], "certificate": "` + certificate + `", "key": "` + key + `"}, "log": {"level": "debug"}}`
+	made, err := checkedApp(t, appFolder, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given, kept any
+	if err := errors.Join(json.Unmarshal([]byte(all), &given), json.Unmarshal([]byte(made), &kept)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(given, kept) {
+		t.Errorf("the Supervisor makes %s\nof %s", made, all)
+	}
+	text, err := os.ReadFile(filepath.Join(appFolder, "perch/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var app struct {
+		Schema      map[string]any
+		IngressPort int    `yaml:"ingress_port"`
+		BackupPre   string `yaml:"backup_pre"`
+	}
+	if err := yaml.Unmarshal(text, &app); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := optionKeys(app.Schema, ""), optionKeys(given.(map[string]any), ""); !slices.Equal(got, want) {
+		t.Errorf("the options are %q, and %q are tested", got, want)
+	}
+	file := filepath.Join(t.TempDir(), "options.json")
+	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}, Check: appliance.CheckPart}
+	c, err := from.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "attic" || c.Robots.Greeting || !c.Robots.ShareTranscripts || c.MQTT.Password != "p" || c.Log.Level != "debug" {
+		t.Errorf("%+v", c)
+	}
+	if _, port, _ := net.SplitHostPort(c.Web.IngressListen); port != fmt.Sprint(app.IngressPort) {
+		t.Errorf("the ingress is at %s, and Home Assistant comes to port %d", c.Web.IngressListen, app.IngressPort)
+	}
+	if app.BackupPre != "perch backup --force /data/app-backup.tar" { // as TestABackupOfTheApp runs it
+		t.Errorf("before a backup %q is run", app.BackupPre)
+	}
+	for _, wrong := range []string{`{"adoption": "maybe"}`, `{"robots": {"greeting": "perhaps"}}`, `{"mqtt": 7}`, `{"name": "My House"}`} {
+		if made, err := checkedApp(t, appFolder, wrong); err == nil {
+			t.Errorf("%s is taken: %s", wrong, made)
+		}
+	}
+}
+
+// optionKeys are the paths of a schema, or of options, sorted.
+func optionKeys(section map[string]any, at string) (all []string) {
+	for key, v := range section {
+		if below, is := v.(map[string]any); is {
+			all = append(all, optionKeys(below, at+key+".")...)
+		} else {
+			all = append(all, at+key)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestMakeApp: what make app leaves is an app, with a version that an image can have, its
+// drawings are those of draw.py, and it is packed alike each time.
+func TestMakeApp(t *testing.T) {
+	dist, again := t.TempDir(), t.TempDir()
+	build := func(out string, env ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), filepath.Join(appFolder, "app.sh"), out)
+		c.Env = append(os.Environ(), append([]string{"PERCH_HOMEPAGE=https://perch.example/perch", "IMAGE=registry.example/home/perch"}, env...)...)
+		said, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v %s", err, said)
+		}
+		return string(said)
+	}
+	build(dist, "PERCH_VERSION=1.4.0+3.gabc1234")
+	folder := filepath.Join(dist, "perch-home-assistant")
+	if _, err := checkedApp(t, folder, "{}"); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"perch/config.yaml": "version: \"1.4.0-3.gabc1234\"\n", "perch/CHANGELOG.md": "# Changes", "repository.yaml": "maintainer: ",
+	} {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v %s", name, err, text)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "perch/config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nimage: registry.example/home/perch\n", "\nurl: \"https://perch.example/perch\"\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("config.yaml has no %q: %s", want, text)
+		}
+	}
+	build(again, "PERCH_VERSION=1.4.0+3.gabc1234")
+	packed := func(dir string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, "perch-home-assistant_1.4.0-3.gabc1234.tar.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if !bytes.Equal(packed(dist), packed(again)) {
+		t.Error("two archives of the same differ")
+	}
+	if out, err := exec.CommandContext(t.Context(), "python3", filepath.Join(appFolder, "draw.py"), again).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for name, size := range map[string]image.Point{"icon.png": {X: 128, Y: 128}, "logo.png": {X: 250, Y: 100}} {
+		is, drawn := picture(t, filepath.Join(folder, "perch", name)), picture(t, filepath.Join(again, name))
+		if is.Bounds().Size() != size || !reflect.DeepEqual(is, drawn) {
+			t.Errorf("%s is %v, and not what draw.py draws", name, is.Bounds())
+		}
+	}
+}
+
+func picture(t *testing.T, path string) image.Image {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	drawn, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drawn
+}

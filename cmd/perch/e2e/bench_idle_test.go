@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/device"
+	"perch/firmware-tools/simrobot"
+)
+
+const (
+	// idleSettles is how long an appliance is left alone until it has nothing more to do: it
+	// gives memory back half a minute after the last event.
+	idleSettles = 36 * time.Second
+	idleCounted = time.Minute
+	everSeen    = 1000 // robots
+)
+
+// BenchmarkIdle is what appliances take that nobody talks with: how often they and their
+// brokers wake up in a minute, and what memory they hold. One knows no robot, one has a
+// robot that is connected by MQTT and asleep, and one knows many, of which none is there.
+func BenchmarkIdle(b *testing.B) {
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(b.Context())
+		var robots sync.WaitGroup
+		none, one, many := startIdle(b, b.TempDir()), startIdle(b, b.TempDir()), startIdle(b, knowing(b, everSeen))
+		<-asleep(ctx, b, one, "A0:B1:C2:D3:E4:F5", &robots)
+		time.Sleep(idleSettles)
+		watched := map[string]*wakes{"none": {pid: none.cmd.Process.Pid}, "one": {pid: one.cmd.Process.Pid}, "broker": {pid: none.child(b)}}
+		countWakes(b, watched)
+		for name, w := range watched {
+			b.ReportMetric(float64(w.times), "wake-ups-"+name)
+			b.ReportMetric(float64(w.switches), "switches-"+name)
+		}
+		held := func(p *process) float64 { return anonymous(b, p.cmd.Process.Pid) + anonymous(b, p.child(b)) }
+		b.ReportMetric(held(none), "MB-anonymous-none")
+		b.ReportMetric(held(one), "MB-anonymous-one")
+		b.ReportMetric(held(many)-held(none), "MB-more-for-1000")
+		cancel()
+		robots.Wait()
+		none.stop()
+		one.stop()
+		many.stop()
+	}
+}
+
+// wakes is how often a process has woken up: the moments at which any of its threads ran
+// after all had waited. A timer that fires makes Go run several threads one after the other,
+// so that the kernel counts more switches.
+type wakes struct {
+	pid             int
+	times, switches int
+	ran             bool // in the last look
+}
+
+// countWakes looks for a minute which processes have run.
+func countWakes(b *testing.B, all map[string]*wakes) {
+	before := map[string]int{}
+	for name, w := range all {
+		before[name] = switches(b, w.pid)
+	}
+	every := time.NewTicker(50 * time.Millisecond)
+	defer every.Stop()
+	for range idleCounted / (50 * time.Millisecond) {
+		<-every.C
+		for name, w := range all {
+			now := switches(b, w.pid)
+			ran := now > before[name]
+			if ran && !w.ran {
+				w.times++
+			}
+			w.switches, w.ran, before[name] = w.switches+now-before[name], ran, now
+		}
+	}
+}
+
+// startIdle runs the appliance with its broker; its robots connect by MQTT.
+func startIdle(b *testing.B, data string) *process {
+	b.Helper()
+	program, env := benchedProgram(b)
+	a := begin(b, program, data, nil, append(env, "PERCH_ROBOTS_TRANSPORT=mqtt")...)
+	a.up()
+	return a
+}
+
+// asleep switches a robot on that then does nothing, until ctx ends; connected is closed once
+// it is by MQTT.
+func asleep(ctx context.Context, b *testing.B, a *process, mac string, robots *sync.WaitGroup) (connected chan struct{}) {
+	b.Helper()
+	connected = make(chan struct{})
+	once := sync.OnceFunc(func() { close(connected) })
+	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: mac, Asleep: true, Forever: true, Transport: device.MQTT,
+		Observe: func(o simrobot.Observation) {
+			if l, is := o.(simrobot.Listed); is && l.Next == "" {
+				once()
+			}
+		}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	robots.Go(func() {
+		defer once()
+		if err := robot.Run(ctx); err != nil && ctx.Err() == nil {
+			b.Error(err)
+		}
+	})
+	return connected
+}
+
+// knowing is a data directory in which so many robots are adopted.
+func knowing(b *testing.B, robots int) (data string) {
+	b.Helper()
+	data = b.TempDir()
+	c := appliancetest.Config()
+	a, err := appliance.New(&c, appliancetest.Options(data))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	now := time.Now()
+	a.Robots.Welcome(time.Time{})
+	for n := range robots {
+		id := device.ID(fmt.Sprintf("a0000000%04x", n))
+		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "10.0.0.1"}, now)
+		if _, err := a.Robots.Adopt(string(id), now); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return data
+}
+
+// child is the process's broker.
+func (p *process) child(b *testing.B) int {
+	b.Helper()
+	for _, path := range threads(b, p.cmd.Process.Pid, "children") {
+		text, err := os.ReadFile(path)
+		if pid, notOne := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && notOne == nil {
+			return pid
+		}
+	}
+	b.Fatal("the program has no child, or several")
+	return 0
+}
+
+// switches is how often threads of a process have begun to wait.
+func switches(b *testing.B, pid int) (n int) {
+	for _, path := range threads(b, pid, "status") {
+		if text, err := os.ReadFile(path); err == nil { // else it is of a thread that has ended
+			n += number(b, text, "voluntary_ctxt_switches")
+		}
+	}
+	return n
+}
+
+// threads are the paths of a file of each thread of a process.
+func threads(b *testing.B, pid int, name string) []string {
+	b.Helper()
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return paths
+}
+
+// anonymous is the memory of a process that is of no file, in MB.
+func anonymous(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(number(b, text, "Anonymous")) / 1024
+}
+
+// number is a field of a file of /proc.
+func number(b *testing.B, text []byte, field string) int {
+	b.Helper()
+	_, after, _ := bytes.Cut(text, []byte("\n"+field+":"))
+	words := strings.Fields(string(after))
+	if len(words) == 0 {
+		b.Fatalf("no %s in %s", field, text)
+	}
+	n, err := strconv.Atoi(words[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,441 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+	"perch/voice"
+)
+
+// These benchmarks print the figures the appliance is held to. They run the
+// program as a process of its own, so that what is measured is it alone;
+// make bench gives them the binary people run in PERCH_BINARY.
+
+// start runs the appliance with its broker, and returns when it serves.
+func start(b *testing.B, data string, args ...string) *process {
+	b.Helper()
+	program, env := benchedProgram(b)
+	p := begin(b, program, data, args, env...)
+	p.up()
+	return p
+}
+
+// benchedProgram is the one that is measured, and the environment that it needs.
+func benchedProgram(b *testing.B) (path string, env []string) {
+	if path = os.Getenv("PERCH_BINARY"); path == "" {
+		path = perchBinary(b)
+	}
+	return path, []string{"PERCH_MQTT_LISTEN=127.0.0.1:0"}
+}
+
+// startScripted runs the one whose recognizer is scripted.
+func startScripted(b *testing.B, data string) *process {
+	b.Helper()
+	p := begin(b, os.Args[0], data, nil, "PERCH_MQTT_LISTEN=127.0.0.1:0", asLoadTarget+"=1")
+	p.up()
+	return p
+}
+
+// memory is a field of the process's smaps_rollup, in MB.
+func (p *process) memory(b *testing.B, field string) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return float64(number(b, text, field)) / 1024
+}
+
+// cpu is the processor time the process has used, without its children's: its own clock
+// of that, which clock_getcpuclockid(3) names.
+func (p *process) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	const ofAllThreads = 2
+	var t syscall.Timespec
+	clock := ^p.cmd.Process.Pid<<3 | ofAllThreads
+	if _, _, err := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&t)), 0); err != 0 {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// BenchmarkStart is from running the program to its port being open.
+func BenchmarkStart(b *testing.B) {
+	data := b.TempDir()
+	start(b, data).stop() // the first start makes the secrets and the database
+	var took time.Duration
+	n := 0
+	for b.Loop() {
+		began := time.Now()
+		a := start(b, data)
+		answer, err := http.Get(a.url + "/health")
+		if err != nil {
+			b.Fatal(err)
+		}
+		took += time.Since(began)
+		n++
+		b.StopTimer()
+		_ = answer.Body.Close()
+		a.stop()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(took.Microseconds())/float64(n)/1000, "ms/start")
+}
+
+// BenchmarkMemory is what an idle appliance holds, and with the recognizer. Of a
+// program that has just been written the kernel maps more than is used, for
+// its file is in the page cache in large pieces; so it is measured as after a
+// boot, when it is read as it is needed, and the other figure is printed too.
+func BenchmarkMemory(b *testing.B) {
+	fresh := start(b, b.TempDir())
+	time.Sleep(2 * time.Second)
+	justBuilt := fresh.memory(b, "Rss")
+	fresh.stop()
+	evict(b, fresh.cmd.Path)
+	a := start(b, b.TempDir())
+	defer a.stop()
+	for b.Loop() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Second)
+	if file, err := os.Stat(a.cmd.Path); err == nil {
+		b.ReportMetric(float64(file.Size())/1e6, "MB-file")
+	}
+	b.ReportMetric(justBuilt, "MB-resident-idle-just-built")
+	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
+	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
+	say := appliancetest.Sentences(b, "what time is it")
+	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5",
+		Say: say})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := robot.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	turn := robot.Stats().Turns[0]
+	if turn.Transcript != "what time is it" {
+		b.Errorf("heard %q", turn.Transcript)
+	}
+	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-recognizer")
+	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")
+}
+
+// BenchmarkSpoken is from the end of what a robot's microphone heard to the first packet of
+// the answer, with the embedded recognizer, brain and voice. The robot does not tell the end.
+func BenchmarkSpoken(b *testing.B) {
+	a := start(b, b.TempDir())
+	defer a.stop()
+	texts := []string{"what time is it", "what day is it", "what is your name", "who are you", "tell me a joke", "how are you",
+		"where are my keys", "look left", "nod your head", "good morning"}
+	for b.Loop() {
+		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: appliancetest.Sentences(b, texts...)})
+		if err == nil {
+			err = robot.Run(b.Context())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		var all []time.Duration
+		wrong := 0
+		for _, turn := range robot.Stats().Turns {
+			if turn.Transcript != turn.Text {
+				wrong++
+				b.Logf("%q was heard as %q", turn.Text, turn.Transcript)
+			}
+			if turn.Answered {
+				all = append(all, turn.FirstAudio)
+			}
+		}
+		b.ReportMetric(float64(simrobot.Quantile(all, 0.5).Milliseconds()), "ms-speech-to-sound-p50")
+		b.ReportMetric(float64(simrobot.Quantile(all, 0.9).Milliseconds()), "ms-speech-to-sound-p90")
+		b.ReportMetric(float64(wrong), "wrong")
+		b.ReportMetric(float64(len(texts)-len(all)), "unanswered")
+	}
+}
+
+// evict has a file read from the disk when it is next needed.
+func evict(b *testing.B, path string) {
+	b.Helper()
+	if out, err := exec.Command("dd", "of="+path, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none").CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}
+
+// BenchmarkHello is from a robot's hello to the answer, on an appliance that
+// has its recognizer loaded.
+func BenchmarkHello(b *testing.B) {
+	a := start(b, b.TempDir())
+	defer a.stop()
+	hello := func(mac string) time.Duration {
+		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: mac, Firmware: "dotty",
+			Events: []xiaozhi.Event{{Name: "face_detected", Data: []byte("{}")}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := robot.Run(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		return robot.Stats().HelloLatency
+	}
+	hello("A0:B1:C2:D3:E4:00")
+	time.Sleep(2 * time.Second) // the first robot has the recognizer loaded
+	var all []time.Duration
+	for b.Loop() {
+		all = append(all, hello("A0:B1:C2:D3:E4:F5"))
+	}
+	b.ReportMetric(float64(simrobot.Quantile(all, 0.5).Microseconds())/1000, "ms-hello-p50")
+	b.ReportMetric(float64(simrobot.Quantile(all, 0.99).Microseconds())/1000, "ms-hello-p99")
+}
+
+// loadRobots talk at once, beside what else happens.
+const (
+	loadRobots = 10
+	loadText   = "what can you do"
+)
+
+// scriptedRecognizer understands one sentence in whatever is said.
+type scriptedRecognizer struct{}
+
+func (scriptedRecognizer) Name() string { return "scripted" }
+
+func (scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{Text: loadText}, u.Wait(ctx)
+}
+
+// asLoadTarget, in the environment, replaces the recognizer of the program.
+const asLoadTarget = "RUN_WITH_SCRIPTED_RECOGNIZER"
+
+func serveScripted() {
+	c := appliancetest.Config()
+	c.Bridge.Key = benchKey
+	c.Robots.UDP = cmp.Or(os.Getenv("PERCH_ROBOTS_UDP"), c.Robots.UDP)
+	for i, program := range strings.Fields(os.Getenv(avatarPrograms)) {
+		kind, url, _ := strings.Cut(program, "=")
+		c.Relays = append(c.Relays, config.Relay{Kind: kind, Name: fmt.Sprint("program-", i), URL: url})
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	o := appliancetest.Options(os.Args[3])
+	o.Log, o.Recognizers = log, voice.Recognizers{scriptedRecognizer{}}
+	a, err := appliance.New(&c, o)
+	if err != nil {
+		log.Error(err.Error())
+		os.Exit(exitFailed)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err = a.Run(ctx)
+	stop()
+	a.Close()
+	if err != nil {
+		os.Exit(exitFailed)
+	}
+	os.Exit(exitDone)
+}
+
+// BenchmarkTalk has robots begin to talk at once, one turn each, and measures what they
+// notice and what it costs. They have a button, which tells the end of speech, so that no
+// quiet is waited for.
+func BenchmarkTalk(b *testing.B) {
+	say := appliancetest.Sentences(b, loadText)
+	for _, robots := range []int{1, 10, 50, 100, 200} {
+		b.Run(fmt.Sprint(robots), func(b *testing.B) {
+			a := startScripted(b, b.TempDir())
+			defer a.stop()
+			// Phrases are synthesized when the first robot comes, and all say what it says.
+			first, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E5:00", Say: say, Record: true})
+			if err == nil {
+				err = first.Run(b.Context())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, answer := first.Sound()
+			for b.Loop() {
+				before := a.cpu(b)
+				all := load(b, a.url, robots, say, func(_ int, o *simrobot.Options) { o.Mode = xiaozhi.Manual })
+				report(b, all, a.cpu(b)-before, answer)
+			}
+		})
+	}
+}
+
+// crowdRobots talk at once, one turn each, and one beside them stops reading what it is sent.
+const crowdRobots = 49
+
+// BenchmarkCrowd measures what the others notice of one that does not read; BenchmarkTalk
+// has the same without it.
+func BenchmarkCrowd(b *testing.B) {
+	a := startScripted(b, b.TempDir())
+	defer a.stop()
+	say := appliancetest.Sentences(b, loadText)
+	for b.Loop() {
+		all := load(b, a.url, crowdRobots+1, say, func(i int, o *simrobot.Options) {
+			if i == crowdRobots {
+				o.StopReadingAfter, o.AnswerWithin = time.Second, 5*time.Second
+			}
+		})
+		var gaps []time.Duration
+		lost := 0
+		for _, s := range all[:crowdRobots] {
+			gaps = append(gaps, s.Gaps...)
+			lost += s.Dropped + s.Ignored + s.Cut + s.Bad + s.Underruns
+		}
+		b.ReportMetric(float64(simrobot.Quantile(gaps, 0.99).Microseconds())/1000, "ms-gap-p99")
+		b.ReportMetric(float64(lost), "lost-or-dry")
+	}
+}
+
+func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change func(int, *simrobot.Options)) []simrobot.Stats {
+	all := make([]simrobot.Stats, robots)
+	var wg sync.WaitGroup
+	for i := range all {
+		o := simrobot.Options{OTA: url + "/xiaozhi/ota/", MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", i), Say: say}
+		if change != nil {
+			change(i, &o)
+		}
+		robot, err := simrobot.New(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := robot.Run(b.Context()); err != nil && o.StopReadingAfter == 0 {
+				b.Error(err)
+			}
+			all[i] = robot.Stats()
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+func report(b *testing.B, all []simrobot.Stats, cpu time.Duration, answer []int16) {
+	var gaps, hellos, firsts []time.Duration
+	sent, received, lost, underruns, queue, silent := 0, 0, 0, 0, 0, 0
+	for _, s := range all {
+		gaps = append(gaps, s.Gaps...)
+		hellos = append(hellos, s.HelloLatency)
+		for _, t := range s.Turns {
+			if firsts = append(firsts, t.FirstAudio); !t.Answered {
+				silent++
+			}
+		}
+		sent, received = sent+s.Sent, received+s.Received
+		lost += s.Dropped + s.Ignored + s.Cut + s.Bad
+		underruns += s.Underruns
+		queue = max(queue, s.MaxQueue)
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	b.ReportMetric(ms(simrobot.Quantile(hellos, 1)), "ms-hello-max")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 0.5)), "ms-speech-to-sound-p50")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 0.9)), "ms-speech-to-sound-p90")
+	b.ReportMetric(ms(simrobot.Quantile(firsts, 1)), "ms-speech-to-sound-max")
+	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.5)), "ms-gap-p50")
+	b.ReportMetric(ms(simrobot.Quantile(gaps, 0.99)), "ms-gap-p99")
+	b.ReportMetric(float64(queue*60), "ms-lead-max")
+	b.ReportMetric(float64(received), "packets")
+	b.ReportMetric(float64(underruns), "times-dry")
+	b.ReportMetric(float64(lost), "packets-lost")
+	b.ReportMetric(float64(silent), "turns-unanswered")
+	robots := len(all)
+	bare := pacedOpus(b, answer, robots, sent/robots, received/robots)
+	speech := float64(received/robots) * voice.FrameDuration.Seconds()
+	b.ReportMetric(cpu.Seconds()/speech, "cores")
+	b.ReportMetric(bare.Seconds()/speech, "cores-bare")
+	b.ReportMetric(cpu.Seconds()/bare.Seconds(), "x-bare-opus-cpu")
+}
+
+// pacedFor is how long bare libopus is measured at most; longer streams are as long again.
+const pacedFor = 8 * time.Second
+
+// pacedOpus is the processor time that libopus takes alone, at the pace and with the
+// settings of talking robots: each of the streams has so many packets to decode, and then so
+// many to encode, one in 60 ms, as the robots' moments fall.
+func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Duration {
+	b.Helper()
+	packets := microphone(b)
+	share := min(1, pacedFor.Seconds()/(float64(decode+encode)*voice.FrameDuration.Seconds()))
+	var all sync.WaitGroup
+	before := ownCPU(b)
+	for i := range streams {
+		decoder, err := voice.NewDecoder(voice.MicRate)
+		if err != nil {
+			b.Fatal(err)
+		}
+		speaker, err := voice.NewEncoder(voice.SpeakerRate)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * voice.FrameDuration / time.Duration(streams))
+			tick := time.NewTicker(voice.FrameDuration)
+			defer tick.Stop()
+			for n := range int(share * float64(decode)) {
+				<-tick.C
+				if _, err := decoder.Decode(packets[n%len(packets)]); err != nil {
+					b.Error(err)
+				}
+			}
+			for n := range int(share * float64(encode)) {
+				<-tick.C
+				at := n * voice.SpeakerFrame % (len(sound) - voice.SpeakerFrame)
+				if err := speaker.Encode(sound[at:at+voice.SpeakerFrame], func([]byte) error { return nil }); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return time.Duration(float64(ownCPU(b)-before) / share)
+}
+
+// microphone is what a robot says, as it sends it.
+func microphone(b *testing.B) (packets [][]byte) {
+	b.Helper()
+	mic, err := voice.NewMicEncoder()
+	if err == nil {
+		err = mic.Encode(appliancetest.Sentences(b, loadText)[0].PCM, func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil })
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return packets
+}
+
+func ownCPU(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
+func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
+	c := appliancetest.Config()
+	o := appliancetest.Options(filepath.Join(t.TempDir(), "data"))
+	o.Recognizers = voice.Recognizers{scriptedRecognizer{}}
+	a, err := appliance.New(&c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+}

@@ -1,0 +1,499 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/doctor"
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/door/doortest"
+	"perch/socket"
+	"perch/store/archive/archivetest"
+)
+
+// canaries are secrets that are planted, and everything that is told.
+type canaries struct {
+	mu      sync.Mutex
+	planted map[string]string // by the secret, where it was planted
+	told    map[string]*bytes.Buffer
+}
+
+func newCanaries() *canaries {
+	return &canaries{planted: map[string]string{}, told: map[string]*bytes.Buffer{}}
+}
+
+// plant makes a secret.
+func (c *canaries) plant(where string) string {
+	secret := "canary" + rand.Text()[:20]
+	c.know(where, secret)
+	return secret
+}
+
+// know looks for a secret that was made elsewhere.
+func (c *canaries) know(where, secret string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.planted[secret] = where
+}
+
+// hear returns where something is written that the program tells, under a name.
+func (c *canaries) hear(name string) io.Writer { return teller{c, name} }
+
+type teller struct {
+	c    *canaries
+	name string
+}
+
+func (t teller) Write(p []byte) (int, error) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.c.told[t.name] == nil {
+		t.c.told[t.name] = &bytes.Buffer{}
+	}
+	return t.c.told[t.name].Write(p)
+}
+
+// search reports every secret that is in anything told: as it is, as part of an
+// address, in the two alphabets of base64, or by a good part of it.
+func (c *canaries) search(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, told := range c.told {
+		for secret, where := range c.planted {
+			forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+				base64.RawURLEncoding.EncodeToString([]byte(secret)),
+				secret[:len(secret)*2/3], secret[len(secret)/3:]}
+			for _, form := range forms {
+				if at := bytes.Index(told.Bytes(), []byte(form)); at >= 0 {
+					t.Errorf("%s tells the secret of %s: ...%s...", name, where, told.Bytes()[max(0, at-200):min(told.Len(), at+len(form)+60)])
+					break
+				}
+			}
+		}
+	}
+}
+
+// indiscreet is a server that refuses everybody and repeats what it was told.
+func indiscreet(t *testing.T) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			homeAssistant(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		said := fmt.Sprintf("wrong key: %s %s%s %s at %s", r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"), r.Header.Get("Xi-Api-Key"),
+			r.Host, r.RequestURI)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"type": "authentication_error", "message": said}, "detail": said})
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// homeAssistant asks for a token and repeats it.
+func homeAssistant(w http.ResponseWriter, r *http.Request) {
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 16})
+	if err != nil {
+		return
+	}
+	defer conn.Drop()
+	if conn.SendText([]byte(`{"type":"auth_required","ha_version":"2026.11"}`)) != nil {
+		return
+	}
+	_, text, err := conn.Receive()
+	if err == nil {
+		quoted, _ := json.Marshal(string(text)) // it is a text
+		_ = conn.SendText([]byte(`{"type":"auth_invalid","message":` + string(quoted) + `}`))
+		_, _, _ = conn.Receive()
+	}
+}
+
+// TestNoSecretIsEverTold plants a secret wherever there can be one, has the
+// program go good and bad ways, and looks for them in everything it tells.
+func TestNoSecretIsEverTold(t *testing.T) {
+	secrets := newCanaries()
+	elsewhere := indiscreet(t)
+	file := func(where string) string {
+		path := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(path, []byte(secrets.plant(where)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	c := indiscreetEngines(elsewhere.URL, secrets, file)
+	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
+	c.Skins.Key, c.Bridge.KeyFile = secrets.plant("skins.key"), file("bridge.key_file")
+	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
+	c.Robots.ShareTranscripts = true
+	data := t.TempDir()
+	h := &running{appliancetest.Start(t, c, data, func(o *appliance.Options) { o.Editor = indiscreetFile(t, secrets) })}
+	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
+		secrets.know(name, h.Secret(name))
+	}
+	bridge := strings.TrimSpace(string(archivetest.Read(t, c.Bridge.KeyFile)))
+	keys := map[lock]string{ownersToken: h.OwnerToken(), keyOfBridge: bridge, keyOfSkins: c.Skins.Key}
+	v := clients{t, h, secrets, keys}
+	leave := v.listenEverywhere()
+	h.robotTalks(secrets)
+	v.tryEveryDoor(trusts(t, c.TLS.Certificate))
+	v.guessAtMQTT()
+	v.commands()
+	v.panics()
+	leave()
+	h.Stop()
+	_, _ = io.WriteString(secrets.hear("the log"), h.Logged.String())
+	for _, want := range []string{"a request panicked", "does not work", "turned away"} {
+		if !strings.Contains(h.Logged.String(), want) {
+			t.Errorf("the log does not hold %q: that way was not gone", want)
+		}
+	}
+	for _, name := range []string{"the doors", "server-sent events", "a skin's frames", "MQTT", "the commands", "a recording"} {
+		if told := secrets.told[name]; told == nil || told.Len() < 100 {
+			t.Errorf("nothing is told by %s: the test does not hear it", name)
+		}
+	}
+	secrets.search(t)
+}
+
+// indiscreetFile is a configuration file with secrets in every form.
+func indiscreetFile(t *testing.T, secrets *canaries) *config.Editor {
+	at := func(where string) string { return secrets.plant("a configuration file's " + where) }
+	text := "skins: {key: " + at("key in brackets") + "} # key: " + at("comment") + "\nbridge:\n  key: \"" + at("quoted key") +
+		"\"\nmqtt:\n  password: '" + at("password") + "'\n  broker: mqtt://me:" + at("address") + "@127.0.0.1\nbrains:\n" +
+		"- {kind: openai, url: \"http://127.0.0.1:9/v1?key=" + at("query") + "\", model: m, extra: {api_key: " + at("extra") + "}}\n" +
+		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
+		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
+	return &config.Editor{Source: config.Source{File: appliancetest.Written(t, text), Check: appliance.CheckPart}, Data: t.TempDir(),
+		Flags: func(*config.Config) {}, Now: time.Now}
+}
+
+// indiscreetEngines are one of each kind, with a secret wherever one can be,
+// before those that work.
+func indiscreetEngines(at string, secrets *canaries, file func(string) string) config.Config {
+	c := appliancetest.Config()
+
+	c.Speech.Recognizers = []config.Recognizer{
+		{Kind: "openai", URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")},
+		{Kind: "assist", URL: at, Token: secrets.plant("recognizer assist token")},
+		{Kind: "sphinx"}}
+	c.Speech.Synthesizers = []config.Synthesizer{
+		{Kind: "openai", URL: at + "/v1", Voice: "v", Key: secrets.plant("synthesizer openai key")},
+		{Kind: "elevenlabs", URL: at + "/v1", Voice: "abcdefghijklmnopqrst", KeyFile: file("synthesizer elevenlabs key_file")},
+		{Kind: "assist", URL: at, TokenFile: file("synthesizer assist token_file")},
+		{Kind: "espeak", Voice: "en-us"}}
+	nobody := secrets.plant("a key in the address of nobody")
+	c.Brains = []config.Brain{
+		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []config.MCP{
+			{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
+			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`},
+				Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
+		{Kind: "openai", URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"},
+		{Kind: "openai", URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"},
+		{Kind: "anthropic", URL: at, Model: "m", Key: secrets.plant("brain anthropic key")},
+		{Kind: "assist", URL: at, Token: secrets.plant("brain assist token")},
+		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`},
+			Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
+		{Kind: "reflex"}}
+	c.BrainDeep = []config.Brain{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
+	return c
+}
+
+// robotTalks has a robot check in and talk, so that every engine is used, and
+// plants what it is given.
+func (h *running) robotTalks(secrets *canaries) {
+	h.T.Helper()
+	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(h.T, "what time is it")})
+	for _, turn := range r.Stats().Turns {
+		if !turn.Answered {
+			h.T.Errorf("the turn was not answered: %+v", turn)
+		}
+	}
+	token := h.Token("/xiaozhi/ota/", "Device-Id", "02:00:00:00:00:09", "Client-Id", "c")
+	secrets.know("a robot's token", token)
+	conn, err := socket.Dial(h.T.Context(), "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http"),
+		socket.Options{MaxMessage: 1 << 16, Header: http.Header{
+			"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + token}}})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	defer conn.Drop()
+	recorded := make(chan struct{})
+	go func() { // the transcript of this talk
+		defer close(recorded)
+		r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL("/api/v1/devices/020000000009/record"), nil)
+		if err != nil {
+			return
+		}
+		r.Header.Set("Authorization", "Bearer "+h.OwnerToken())
+		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			return
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(secrets.hear("a recording"), answer.Body) // until the channel is closed
+	}()
+	time.Sleep(100 * time.Millisecond) // real time: the recording begins, and loses nothing that matters if not
+	camera := func() string {
+		if err := conn.SendText(
+			[]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
+			h.T.Fatal(err)
+		}
+		for {
+			_, text, err := conn.Receive()
+			if err != nil {
+				h.T.Fatal(err)
+			}
+			var m struct {
+				Payload struct {
+					Params struct {
+						Capabilities struct{ Vision struct{ Token string } }
+					}
+				}
+			}
+			if json.Unmarshal(text, &m) == nil && m.Payload.Params.Capabilities.Vision.Token != "" {
+				return m.Payload.Params.Capabilities.Vision.Token
+			}
+		}
+	}
+	secrets.know("a camera's token", camera())
+	// A robot that tells what it should not: its token as a message.
+	if err := conn.SendText([]byte(`{"type":"abort"}`)); err != nil {
+		h.T.Fatal(err)
+	}
+	conn.Drop()
+	<-recorded
+	secrets.know("a download's ticket", h.firmwareTicket())
+	var told struct{ Token string }
+	h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", "{}", &told)
+	secrets.know("a robot's token that its owner was told", told.Token)
+}
+
+// firmwareTicket is one that a robot was given, which has fetched a piece of an
+// image with it.
+func (h *running) firmwareTicket() string {
+	h.T.Helper()
+	image := simrobot.Image("9.9.9", 1<<16)
+	h.Admin(http.MethodPost, "/api/v1/firmware?board=a-board", string(image), nil)
+	h.Admin(http.MethodPost, "/api/v1/firmware/"+hashOf(image)+"/rollout", `{"boards":["a-board"],"percent":100,"auto":true}`, nil)
+	for range 5 { // the first check-ins say what it runs
+		_, text := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a",
+			64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
+			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
+		if _, after, offered := strings.Cut(text, "?r="); offered {
+			pass, _, _ := strings.Cut(after, `"`)
+			parts := strings.Split(pass, ".")
+			answer, _ := doortest.Ask(h.T, http.MethodGet, h.URL(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), "")
+			if answer.StatusCode != http.StatusOK {
+				h.T.Errorf("a ticket opens with %s", answer.Status)
+			}
+			return parts[len(parts)-1]
+		}
+	}
+	h.T.Fatal("the robot was offered no image")
+	return ""
+}
+
+// clients are all who come, with right keys and with wrong ones.
+type clients struct {
+	t       *testing.T
+	h       *running
+	secrets *canaries
+	keys    map[lock]string
+}
+
+// listenEverywhere hears all that is told by itself until what it returns is
+// called.
+func (v clients) listenEverywhere() (leave func()) {
+	v.t.Helper()
+	var all sync.WaitGroup
+	var ends []func()
+	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
+		conn, err := net.Dial("tcp", v.h.Doors.Addresses()[0])
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\n\r\n", path, v.keys[l])
+		ends = append(ends, func() { _ = conn.Close() })
+		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
+	}
+	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.URL("/v1/vtuber/ws"), "http"),
+		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if err := skin.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
+		v.t.Fatal(err)
+	}
+	ends = append(ends, skin.Drop)
+	all.Go(func() {
+		for {
+			_, text, err := skin.Receive()
+			if err != nil {
+				return
+			}
+			_, _ = v.secrets.hear("a skin's frames").Write(append(text, '\n'))
+		}
+	})
+	ends = append(ends, v.subscribe(&all))
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+		all.Wait()
+	}
+}
+
+// subscribe hears all topics of the broker.
+func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
+	v.t.Helper()
+	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
+	conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
+		v.t.Fatal(err)
+	}
+	all.Go(func() { _, _ = io.Copy(v.secrets.hear("MQTT"), conn) })
+	return func() { _ = conn.Close() }
+}
+
+// tryEveryDoor goes through all with the right key, and with wrong ones that
+// must not be told either.
+func (v clients) tryEveryDoor(known *tls.Config) {
+	v.t.Helper()
+	out := v.secrets.hear("the doors")
+	k := &prober{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
+	for _, s := range v.h.Doors.Servers {
+		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
+			route := r.Method + " " + r.Path
+			l, _ := lockOf(route)
+			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") ||
+				r.Method == http.MethodDelete {
+				continue // a robot is told its token, and so is its owner; the recording is heard elsewhere
+			}
+			for _, body := range []string{`{}`,
+				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`, `{"set":{"name":"x","mqtt.password":"y","brains":[{"kind":"openai","key":"••••••"}]}}`} {
+				k.at(s, probe{route: route, body: body, header: bearer(v.keys[l])})
+				if r.Method != http.MethodPost {
+					break
+				}
+			}
+			if s.Key == "local" || s.Key == "" {
+				continue
+			}
+			wrong := v.secrets.plant("a wrong key at " + route)
+			k.at(s, probe{route: route, header: append(bearer(wrong), "X-Admin-Token", wrong, "Cookie", "session="+wrong)})
+			k.at(s, probe{route: route, query: "token=" + wrong + "&key=" + wrong + "&authorization=Bearer+" + wrong + "&r=" + wrong})
+			k.at(s, probe{route: route, header: []string{"Sec-Websocket-Protocol", "bearer." + base64.RawURLEncoding.EncodeToString([]byte(wrong))}})
+			k.at(s, probe{route: route, header: append(bearer(wrong), "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", wrong)})
+		}
+	}
+}
+
+// guessAtMQTT tries passwords that must not be told.
+func (v clients) guessAtMQTT() {
+	for _, user := range []string{appliance.MQTTUser, "admin"} {
+		if conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
+			conn.Close()
+			v.t.Error("a wrong password opens the broker")
+		}
+	}
+}
+
+// panics has a request fail in the worst way.
+func (v clients) panics() {
+	e := v.h.Doors.Servers[0].Server.Handler.(*gin.Engine)
+	wrong := v.secrets.plant("a key of a request that panics")
+	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
+	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
+	for _, path := range []string{"/test/panic", "/test/fails"} {
+		status, text := v.h.Request(http.MethodGet, path+"?token="+wrong, "", "Authorization", "Bearer "+wrong)
+		_, _ = io.WriteString(v.secrets.hear("the doors"), text)
+		if status != http.StatusInternalServerError || strings.Contains(text, "a test") {
+			v.t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// commands has every command tell what it does, and the check tell of faults in
+// which there are secrets.
+func (v clients) commands() {
+	v.t.Helper()
+	out := v.secrets.hear("the commands")
+	tell := func(args ...string) {
+		_ = execute(v.t.Context(), v.t, out, out, args...)
+	}
+	v.t.Setenv("PERCH_TOKEN", v.secrets.plant("PERCH_TOKEN"))
+	data := v.h.Data
+	for _, line := range []string{"robot list", "robot say a0b1c2d3e4f5 hello", "notification send tea", "robot adopt 123456", "robot forget 020000000001", "version", "help"} {
+		args := strings.Fields(line)
+		tell(append(args, "--data", data)...)
+		tell(append(args, "--url", v.h.URL(""))...)
+		tell(append(args, "--url", "http://user:"+v.secrets.plant("a password in --url")+"@127.0.0.1:9")...)
+	}
+	p := v.secrets.plant
+	for _, text := range []string{
+		"bridge: {key: [" + p("a key that is a list") + "]}",
+		"bridge: " + p("a key where keys belong"),
+		"skins: {key: {x: " + p("a key that is a map") + "}}",
+		"skins: {key: \"" + p("a key without its end"),
+		"skins: {kye: " + p("a key of an unknown name") + "}",
+		"mqtt: {broker: \"mqtt://user:" + p("a password in mqtt.broker") + "@192.168.1.9\"}",
+		"mqtt: {broker: \"mqtt://user:" + p("a password in a bad mqtt.broker") + "@192.168.1.9:x\"}",
+		"brains: [{kind: openai, url: \"ftp://u:" + p("a password in a bad url") + "@h/v1?key=" + p("a query of a bad url") + "\", model: m}]",
+		"brains: [{kind: openai, url: \"http://u:" + p("a password in a url that cannot be read") + "@h :x/v1\", model: m}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, key: " + p("one of two keys") + ", key_file: /nowhere}]",
+		"brains: [{kind: assist, url: \"http://u:" + p("a password in a url of assist") + "@h\", token: \"" + p("a token with a space") + " x\"}]",
+		"brains: [{kind: assist, url: \"nonsense://u:" + p("a password in a bad url of assist") + "@h\", token: t}]",
+		"brains: [{kind: anthropic, url: \"ftp://u:" + p("a password in a bad url of anthropic") + "@h\", model: m, key: k}]",
+		"brains: [{kind: acp, command: [x], env: " + p("an env that is a text") + "}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, mcp: [{name: x, url: \"ftp://u:" + p("a password in a bad url of mcp") + "@h\"}]}]",
+		"brains: [{kind: openai, url: \"http://h/v1\", model: m, mcp: [{name: x, url: \"http://h :1/" + p("a path in a bad url of mcp") + "\"}]}]",
+		"speech: {synthesizers: [{kind: openai, url: \"ftp://u:" + p("a password in a bad url of speech") + "@h/v1\"}]}",
+		"speech: {recognizers: [{kind: wyoming, url: \"tcp://u:" + p("a password in a url of wyoming") + "@h:x\"}]}",
+		"public_url: http://u:" + p("a password in public_url") + "@h:80",
+		"allowed_origins: [\"https://u:" + p("a password in an origin") + "@h/x\"]",
+	} {
+		path := appliancetest.Written(v.t, text)
+		if code := execute(v.t.Context(), v.t, out, out, "check-config", path); code != exitUsage {
+			v.t.Errorf("no fault: %s", text)
+			continue
+		}
+		tell("serve", "--config", path)
+		tell("doctor", "--config", path)
+	}
+	for _, name := range []string{"PERCH_SKINS_KEY_X", "PERCH_BRAINS_0_ENV", "PERCH_SKINS", "PERCH_BRAINS_0_EXTRA"} {
+		_, err := appliancetest.Load("", name+"="+p("the variable "+name))
+		fmt.Fprintln(out, err)
+	}
+	d := doctor.New(doctor.Options{Config: v.h.Config, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: v.h.Connect})
+	defer d.Close()
+	d.Examine(v.t.Context())
+	for _, f := range d.Findings {
+		fmt.Fprintln(out, f.Part, f.Note)
+	}
+}

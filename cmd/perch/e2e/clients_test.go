@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/socket"
+	"perch/voice"
+)
+
+// dial opens the robots' WebSocket as a browser must: what it says of itself
+// is in the query.
+func (h *running) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
+	t.Helper()
+	c, err := socket.Dial(t.Context(), strings.Replace(h.URL("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(),
+		socket.Options{MaxMessage: 1 << 20})
+	if err == nil {
+		t.Cleanup(func() { c.Close(socket.Normal, "") })
+	}
+	return c, err
+}
+
+// next is the next message of a type from the appliance.
+func next(t *testing.T, c *socket.Conn, kind string) map[string]any {
+	t.Helper()
+	for {
+		isText, data, err := c.Receive()
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", kind, err)
+		}
+		var m map[string]any
+		if isText && json.Unmarshal(data, &m) == nil && m["type"] == kind {
+			return m
+		}
+	}
+}
+
+func send(t *testing.T, c *socket.Conn, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := c.SendText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestClientsOfTheField: what clients that are no robots do must work, or end
+// with a reason. Web pages have a test of their own.
+func TestClientsOfTheField(t *testing.T) {
+	t.Parallel()
+	c := appliancetest.Config()
+	c.Robots.Greeting = false
+	h := open(t, c, t.TempDir())
+
+	t.Run("everything in the query, and no Client-Id", func(t *testing.T) {
+		token := h.Token("/xiaozhi/ota/?device-id=A0-B1-C2-00-00-01")
+		conn, err := h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}, "authorization": {"Bearer " + token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, conn, `{"type":"hello"}`)
+		if hello := next(t, conn, "hello"); hello["transport"] != "websocket" || hello["session_id"] == "" {
+			t.Errorf("hello %v", hello)
+		}
+	})
+	t.Run("a page: a MAC with the bit of a group, its uuid in the body, the token in the address, and typed text", func(t *testing.T) {
+		status, text := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"uuid":"page","board":{"type":"web"}}`, "Device-Id", "A1:B1:C2:00:00:04")
+		var boot struct{ Websocket struct{ Token string } }
+		if err := json.Unmarshal([]byte(text), &boot); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s (%v)", status, text, err)
+		}
+		conn, err := h.dial(t, url.Values{"device-id": {"a1:b1:c2:00:00:04"}, "client-id": {"page"}, "token": {boot.Websocket.Token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, conn, `{"type":"hello"}`, `{"type":"listen","state":"detect","text":"look up","source":"text"}`)
+		next(t, conn, "hello")
+		if stt := next(t, conn, "stt"); stt["text"] != "look up" {
+			t.Errorf("understood %v", stt)
+		}
+		for m := next(t, conn, "tts"); m["state"] != "stop"; m = next(t, conn, "tts") {
+		}
+	})
+	t.Run("odd messages", func(t *testing.T) {
+		const mac = "A0:B1:C2:00:00:03"
+		token := h.Token("/xiaozhi/ota/", "Device-Id", mac)
+		conn, err := h.dial(t, url.Values{"device-id": {strings.ToLower(mac)}, "authorization": {token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, conn, `{"type":"hello","session_id":""}`, `{"type":"iot","states":[]}`, `{"type":"ping"}`, `{"type":"goodbye","session_id":""}`,
+			`{"type":"listen","state":"detect","text":"hello there","session_id":""}`, `{"type":"listen","state":"start","mode":"ptt"}`)
+		next(t, conn, "hello")
+		encoder, err := voice.NewEncoder(voice.MicRate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets := [][]byte{{}, {0xf8}, make([]byte, 4000)}
+		if err := encoder.Encode(appliancetest.Sentences(t, "look up")[0].PCM, func(p []byte) error {
+			packets = append(packets, append([]byte(nil), p...))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range packets {
+			if err := conn.SendBinary(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(t, conn, `{"type":"listen","state":"stop","session_id":""}`)
+		if stt := next(t, conn, "stt"); stt["text"] != "look up" {
+			t.Errorf("heard %v", stt)
+		}
+		next(t, conn, "tts")
+		send(t, conn, `{"type":"listen","state":"start","mode":"manual"}`) // in the middle of our speech
+		for m := next(t, conn, "tts"); m["state"] != "stop"; m = next(t, conn, "tts") {
+		}
+	})
+	t.Run("without a token", func(t *testing.T) {
+		if _, err := h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}}); err == nil || !strings.Contains(err.Error(), "401") {
+			t.Errorf("answered with %v", err)
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/device/xiaozhi"
+	"perch/firmware-tools/simrobot"
+	"perch/perception"
+)
+
+func sensed(name string) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.Sensed); return ok && s.Event.Name == name }
+}
+
+// TestACompanion: a robot turns to a sound, greets a face, falls silent when
+// that leaves in the middle of it, and purrs when it is stroked; and everybody
+// who looks sees that.
+func TestACompanion(t *testing.T) {
+	t.Parallel()
+	const key = "a key for the bridge"
+	c := appliancetest.WithBroker(t)
+	c.Bridge.Key = key
+	c.Behaviours.Greeter.Hours = perception.Hours{To: 24 * time.Hour}
+	c.Behaviours.Greeter.Hello = "Hello there, whoever you are, I am so very glad to see you on this fine day, and I have a great many things to tell you about, if only you stay for a while"
+	h := open(t, c, t.TempDir())
+	mqtt := h.Listen()
+	feed := h.Feed("/api/perception/feed", "Authorization", "Bearer "+key)
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+
+	h.KnowsTools("a0b1c2d3e4f5")
+	h.Eventually("its battery is known", func() bool {
+		level := h.Senses.Board.Robot("a0b1c2d3e4f5", time.Now()).Battery
+		return level != nil && *level == 82
+	})
+	robot.Senses("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
+	h.Await(robot, "its head turns left", func(e simrobot.Observation) bool {
+		moved, ok := e.(simrobot.HeadMoved)
+		return ok && moved.Yaw == -45
+	})
+
+	robot.Senses("face_detected", "{}")
+	greeted := h.Await(robot, "it greets", appliancetest.Shows(c.Behaviours.Greeter.Hello))
+	seen, _ := robot.When(sensed("face_detected"))
+	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
+	h.command("robot list", exitDone, "a face in front of it since", "a sound on the left")
+	h.Eventually("the face is on MQTT", func() bool {
+		return mqtt.Has(appliancetest.RobotTopic+"state", `"face":true`, `"agent_state":"speaking"`) &&
+			mqtt.Has(appliancetest.RobotTopic+"perception", `"face_detected"`)
+	})
+
+	robot.Senses("face_lost", "{}")
+	h.Await(robot, "it falls silent", appliancetest.Stopped)
+	lost, _ := robot.When(sensed("face_lost"))
+	silent, _ := robot.When(appliancetest.Stopped)
+	if after := silent.Sub(lost); after < 4*time.Second || after > 7*time.Second {
+		t.Errorf("it fell silent %s after the face had left", after)
+	}
+
+	robot.Senses("head_pet_started", "{}")
+	petted := h.Await(robot, "it is stroked", sensed("head_pet_started"))
+	h.Eventually("it purrs", func() bool {
+		at, _ := robot.When(appliancetest.Entered(simrobot.Speaking))
+		return at.After(petted)
+	})
+	for _, name := range []string{"state_changed", "sound_event", "head_turn", "face_detected", "face_lost", "head_pet_started"} {
+		h.Eventually(name+" is on the feed", func() bool { return feed.Mentions("data:", `"`+name+`"`, "a0:b1:c2:d3:e4:f5") })
+	}
+	h.Eventually("the rest is on MQTT", func() bool {
+		return mqtt.Has(appliancetest.RobotTopic+"state", `"face":false`) && mqtt.Has(appliancetest.RobotTopic+"touch", `"long_press_start"`)
+	})
+}

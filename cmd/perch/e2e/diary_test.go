@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/event"
+)
+
+func TestDiaryCommands(t *testing.T) {
+	data := t.TempDir()
+	h := open(t, appliancetest.Config(), data)
+	h.command("diary verify", 0, "the diary is whole and has no entries")
+	h.Bus.Publish("", "skin:1", event.LoadEnded{URI: "robot.glb"})
+	for deadline := time.Now().Add(20 * time.Second); len(h.Diary.Newest(1)) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is kept")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	h.command("diary verify", 0, "the diary is whole: 1 entries, 1 to 1")
+	h.command("diary list", 0, "load-end  {")
+	h.command("diary list -n 0", 2, "-n is a number from 1 to 1000")
+}
+
+// TestARestoredDiary on another machine, which has a key of its own, is no broken one: the
+// command says whose it is and what to do, before the appliance has gone on with it and after.
+func TestARestoredDiary(t *testing.T) {
+	t.Parallel()
+	old, file, fresh := t.TempDir(), t.TempDir()+"/perch.tar", t.TempDir()+"/data"
+	kept := func(data string, n int) (h *running) {
+		h = open(t, appliancetest.Config(), data)
+		h.Bus.Publish("", "skin:1", event.LoadEnded{URI: "robot.glb"})
+		for deadline := time.Now().Add(20 * time.Second); len(h.Diary.Newest(n)) < n; {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing is kept")
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		return h
+	}
+	before := kept(old, 1)
+	before.command("backup "+file, 0)
+	theirs := before.Signer.Address()
+	bare(t, "restore "+file+" --data "+fresh, exitDone)
+	h := kept(fresh, 2)
+	for _, says := range []string{
+		"entries 1 to 1 fit, and are signed with another appliance's key, " + theirs, "after a restore of its backup",
+		"nothing in it was changed: 2 entries, 1 to 2", "perch diary verify --key KEY", "not this appliance's alone",
+	} {
+		h.command("diary verify", 1, says)
+	}
+	h.command("diary verify --key "+theirs, 0, "nothing in it was changed")
+	h.command("diary verify --key "+h.Signer.Address(), 1, "not this appliance's alone")
+}

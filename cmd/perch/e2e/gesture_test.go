@@ -1,0 +1,32 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// TestARobotMakesAGesture of its owner's: the simulated robot's head moves and comes
+// back. One that is away, or unknown, makes none, and a sentence says so.
+func TestARobotMakesAGesture(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	h.command("robot gesture a0b1c2d3e4f5 bow", 1, "not connected")
+	r := h.Companion(simrobot.Options{})
+	h.KnowsTools(r.ID())
+	h.command("robot gesture a0b1c2d3e4f5 somersault", 1, "there is no gesture")
+	h.command("robot gesture a0b1c2d3e4f5", 0, "wave")
+	h.command("robot gesture a0b1c2d3e4f5 bow", 0, "bow")
+	for _, pitch := range []string{`"pitch":30`, `"pitch":5`, `"pitch":15`} {
+		h.Await(r, "the head goes to "+pitch, func(e simrobot.Observation) bool {
+			c, is := e.(simrobot.Called)
+			return is && strings.Contains(c.Name, "set_head_angles") && strings.Contains(string(c.Arguments), pitch)
+		})
+	}
+	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/gesture", `{"name":"nod","duration_ms":99999}`); status != 400 {
+		t.Errorf("%d %s", status, body)
+	}
+}

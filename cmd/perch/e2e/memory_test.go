@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/cmd/perch/appliancetest"
+	"perch/event"
+)
+
+// TestMemoryCommands list what is remembered, show and forget one entry.
+func TestMemoryCommands(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	if out := h.command("memory list", 0); out != "nothing is remembered\n" {
+		t.Errorf("an empty memory: %q", out)
+	}
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
+	tea, err := h.Memory.Remember(agent.Entry{
+		Name: "tea", Type: agent.MemoryFeedback, Tags: []string{"Drinks"}, Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := h.Memory.Remember(agent.Entry{
+		Name: "cat", Type: agent.MemoryProject, Important: true, Body: "the cat is called Miso"}, at.Add(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	teaLine := tea.ID + "  2026-11-22 12:00:00  Anna drinks[2J green tea\n"
+	for line, want := range map[string]string{
+		"memory list":                              cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n" + teaLine,
+		"memory list green tea":                    teaLine,
+		"memory list --type feedback --tag drinks": teaLine,
+		"memory list --type user":                  "nothing is remembered\n",
+		"memory stats":                             "2 of at most 2000 entries, 1 important\n     1  feedback\n     1  project\n     1  drinks\n",
+		"memory list coffee":                       "nothing is remembered\n",
+		"memory show " + cat.ID:                    "id        " + cat.ID + "\nname      cat\ntype      project\ntext      the cat is called Miso\nimportant yes\ncreated   2026-11-22 12:00:01\n",
+	} {
+		if out := h.command(line, 0); out != want {
+			t.Errorf("%s prints\n%q, want\n%q", line, out, want)
+		}
+	}
+	for _, verb := range []string{"show", "forget"} {
+		h.command("memory "+verb+" nothing", 1, agent.ErrForgotten.Error())
+	}
+	if out := h.command("memory forget "+tea.ID, 0); out != tea.ID+" is forgotten\n" || len(h.Memory.Search("", time.Now())) != 1 {
+		t.Errorf("forget prints %q", out)
+	}
+}
+
+// TestMemoryAdd keeps a fact with all that is said of it, announces it on the bus, and
+// has a full memory forget what has expired or ranks lowest.
+func TestMemoryAdd(t *testing.T) {
+	c := appliancetest.Config()
+	c.Memory.Most = 10
+	h := open(t, c, t.TempDir())
+	events := h.Bus.Read()
+	id := strings.TrimSpace(h.command("memory add --type feedback --tag #Lamp --tag evening --important --expires 36h no bright light", 0))
+	found, err := h.Memory.Query(agent.Query{}, time.Now())
+	if err != nil || len(found) != 1 || found[0].ID != id || found[0].Body != "no bright light" || found[0].Type != agent.MemoryFeedback ||
+		!found[0].Important || strings.Join(found[0].Tags, " ") != "lamp evening" || found[0].Source != "owner" ||
+		time.Until(found[0].Expires).Round(time.Hour) != 36*time.Hour {
+		t.Errorf("%s: %+v, %v", id, found, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		e, err := events.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, is := e.Event.(event.Remembered); is {
+			if got.ID != id || got.Type != agent.MemoryFeedback || got.Body != "no bright light" {
+				t.Errorf("published: %+v", got)
+			}
+			break
+		}
+	}
+	for line, says := range map[string]string{
+		"memory add --type gossip x": "type is one of user, feedback", "memory add --tag two%words x": "a tag is one word",
+		"memory add --expires 2045-01-01 x": "within ten years",
+	} {
+		h.command(line, 1, says)
+	}
+	for _, when := range []string{"soon", "2001-01-01", "-1h", "0001-01-01T00:00:00Z"} {
+		h.command("memory add x --expires="+when, 2, "is no time to come")
+	}
+	for n := range 12 {
+		h.command(fmt.Sprintf("memory add --type %s fact %d", []string{agent.MemoryReference, agent.MemoryUser}[n%2], n), 0)
+	}
+	var kept []string
+	for _, e := range h.Memory.Search("", time.Now()) {
+		kept = append(kept, e.Body)
+	}
+	if got := strings.Join(kept, ", "); got != "no bright light, fact 1, fact 3, fact 5, fact 6, fact 7, fact 8, fact 9, fact 10, fact 11" {
+		t.Errorf("a memory for 10 has %s", got)
+	}
+	h.command("memory stats", 0, "10 of at most 10 entries, 1 important\n")
+}
+
+// TestNotificationList shows what is open.
+func TestNotificationList(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	if out := h.command("notification list", 0); out != "there are no notifications\n" {
+		t.Errorf("without any: %q", out)
+	}
+	id := strings.TrimSpace(h.command("notification send --urgency low the laundry is done", 0))
+	out := h.command("notification list", 0)
+	if fields := strings.Fields(out); !strings.HasPrefix(out, id+"  ") || len(fields) < 5 || fields[4] != "low" ||
+		!strings.HasSuffix(out, " the laundry is done\n") {
+		t.Errorf("it prints %q", out)
+	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/notifications", "")
+}
+
+// TestStatusCommand prints the parts with their conditions.
+func TestStatusCommand(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	h.command("status", 0, "perch dev, id "+h.ID+", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  ")
+}

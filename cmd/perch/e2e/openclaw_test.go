@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/gateway/avatar/avatartest"
+	"perch/socket"
+)
+
+// openClawAt is the listener of programs made for OpenClaw's gateway.
+func openClawAt(t *testing.T, h *running) *appliance.Served {
+	t.Helper()
+	for _, s := range h.Doors.Servers {
+		if s.Key == "skins.openclaw" {
+			return s
+		}
+	}
+	t.Fatal("it has no listener")
+	return nil
+}
+
+// openClawClient connects as such a program does, with a token where it has one. A
+// refusal is the answer to its connect.
+func openClawClient(t *testing.T, url, token string) (c *avatartest.Client, answer string) {
+	t.Helper()
+	c, _ = avatartest.Challenged(t, url, func(message string) string { return message })
+	c.Send(avatartest.Connect("1", func(params map[string]any) {
+		if params["maxProtocol"] = 4; token != "" {
+			params["auth"] = map[string]any{"token": token}
+		}
+	}))
+	return c, c.Next()
+}
+
+// TestAnAvatarOfOpenClaw has a text answered by the appliance's agent, and is shown the
+// turn; so is a skin, under the session of that talk.
+func TestAnAvatarOfOpenClaw(t *testing.T) {
+	c := appliancetest.Config()
+	c.Skins.OpenClaw = "127.0.0.1:0"
+	h := open(t, c, t.TempDir())
+	at := openClawAt(t, h).Listener.Addr().String()
+	client, hello := openClawClient(t, "ws://"+at, "")
+	if !strings.Contains(hello, `"protocol":4`) {
+		t.Fatal(hello)
+	}
+	client.Send(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:desk","message":"hello","idempotencyKey":"k"}}`)
+	seen := map[string]bool{}
+	for !seen["final"] || !seen["end"] {
+		var f struct {
+			Event   string
+			Payload struct {
+				RunID, SessionKey, Stream, State string
+				Data                             struct{ Phase, Text string }
+			}
+		}
+		text := client.Next()
+		if err := json.Unmarshal([]byte(text), &f); err != nil {
+			t.Fatal(err)
+		}
+		if p := f.Payload; f.Event == "agent" && (p.RunID != "k" || p.SessionKey != "agent:main:desk") || p.State == "error" {
+			t.Fatal(text)
+		}
+		seen[f.Payload.State], seen[f.Payload.Data.Phase] = true, true
+		seen["said"] = seen["said"] || f.Payload.Data.Text != ""
+	}
+	if !seen["start"] || !seen["delta"] || !seen["said"] {
+		t.Errorf("it was told %v", seen)
+	}
+	for _, p := range h.Parts() {
+		if p.Name == "openclaw" && (!p.OK || !strings.Contains(p.Note, at+"; 1 programs")) {
+			t.Errorf("its condition: %+v", p)
+		}
+	}
+}
+
+// TestOpenClawsDoorToTheNetwork takes the skins' key for its token, and no page of anybody.
+func TestOpenClawsDoorToTheNetwork(t *testing.T) {
+	c := appliancetest.Config()
+	c.Skins.Key, c.Skins.OpenClaw = "the-key-of-the-skins", "0.0.0.0:0"
+	h := open(t, c, t.TempDir())
+	s := openClawAt(t, h)
+	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "ws://127.0.0.1:" + port
+	for token, want := range map[string]string{"": "AUTH_TOKEN_MISSING", "guess": "AUTH_TOKEN_MISMATCH", c.Skins.Key: "hello-ok"} {
+		if _, answer := openClawClient(t, url, token); !strings.Contains(answer, want) {
+			t.Errorf("with the token %q: %s, want %s", token, answer, want)
+		}
+	}
+	for header, want := range map[[2]string]string{{"Origin", "https://evil.example"}: "403", {"Host", "evil.example:18789"}: "421"} {
+		_, err := socket.Dial(t.Context(), url+"/", socket.Options{Header: http.Header{header[0]: {header[1]}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", header, err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/device"
+	"perch/event"
+	"perch/firmware-tools/simrobot"
+)
+
+// found reports whether a robot has shown itself: by its message, and by its lights that
+// went on and off.
+func found(h *appliancetest.Appliance, r *appliancetest.Robot) {
+	h.T.Helper()
+	h.Await(r, "it shows a message", func(e simrobot.Observation) bool {
+		a, is := e.(simrobot.Alerted)
+		return is && a.Message == "Here I am."
+	})
+	var lights []string
+	nodded := false
+	for _, e := range r.Seen() {
+		switch e := e.(type) {
+		case simrobot.Called:
+			if strings.HasSuffix(e.Name, "set_led_color") {
+				lights = append(lights, e.Arguments)
+			}
+		case simrobot.HeadMoved:
+			nodded = nodded || e.Pitch > device.MinHeadPitch && e.Yaw == 0
+		}
+	}
+	if len(lights) != 7 || lights[0] == lights[1] || lights[6] != lights[1] || !strings.Contains(lights[0], "168") || !nodded {
+		h.T.Errorf("the lights were told %q, the head has nodded: %v", lights, nodded)
+	}
+}
+
+// identify has a robot show which one it is.
+func identify(h *appliancetest.Appliance, want string) {
+	h.T.Helper()
+	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/identify", ""); status != http.StatusAccepted || body != want {
+		h.T.Errorf("%d %s", status, body)
+	}
+}
+
+// TestARobotIsIdentified on either transport, and one that sleeps when it is there again.
+func TestARobotIsIdentified(t *testing.T) {
+	t.Run("over WebSocket", func(t *testing.T) {
+		h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+		h.Adopt("A0:B1:C2:D3:E4:F5")
+		identify(h, `{"ok":true,"queued":true}`)
+		r := h.Companion(simrobot.Options{})
+		h.Await(r, "it shows on connecting what waited", func(e simrobot.Observation) bool {
+			a, is := e.(simrobot.Alerted)
+			return is && a.Message == "Here I am."
+		})
+		h.KnowsTools(r.ID())
+		identify(h, `{"ok":true,"queued":false}`)
+		found(h, r)
+		h.Await(r, "it says so", appliancetest.Shows("Here I am."))
+	})
+	t.Run("over MQTT, while nobody talks to it", func(t *testing.T) {
+		h, _, r := byMQTT(t, simrobot.Options{Firmware: "2.5"})
+		identify(h, `{"ok":true,"queued":false}`)
+		found(h, r)
+	})
+}
+
+// TestWhatARobotRemembersIsPublished, once: so that a page moves by itself. So are its
+// timers, when they are set, when they are cancelled and when they ring.
+func TestWhatARobotRemembersIsPublished(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	events := h.Bus.Read()
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen", "set a timer for one minute")})
+	var timers []struct{ ID, Text, Robot string }
+	h.Admin(http.MethodGet, "/api/v1/timers", "", &timers)
+	var memory []struct{ ID, Body string }
+	h.Admin(http.MethodGet, "/api/v1/memory", "", &memory)
+	if len(timers) != 1 || timers[0].Robot != "a0b1c2d3e4f5" || len(memory) != 1 {
+		t.Fatalf("timers %+v, memory %+v", timers, memory)
+	}
+	var written struct{ ID string }
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"the cat is called Miso"}`, &written)
+	h.Admin(http.MethodDelete, "/api/v1/memory/"+memory[0].ID, "", nil)
+	h.Bus.Publish("", "", event.Fault{Part: "the end of the test"})
+	var got []string
+	for done := false; !done; {
+		e, err := events.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.Event.(type) {
+		case event.Changed:
+			if e.What != "robot" {
+				got = append(got, e.What+" "+e.ID)
+			}
+		case event.Fault:
+			done = true
+		}
+	}
+	want := []string{"memory " + memory[0].ID, "timers " + timers[0].ID, "memory " + written.ID, "memory " + memory[0].ID}
+	if !slices.Equal(got, want) {
+		t.Errorf("published are %q, want %q", got, want)
+	}
+}
+
+// TestAnOwnerAcknowledgesANotification that no screen has.
+func TestAnOwnerAcknowledgesANotification(t *testing.T) {
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	var sent struct{ ID string }
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The washing is done."}`, &sent)
+	events := h.Bus.Read()
+	h.Admin(http.MethodPost, "/api/v1/notifications/"+sent.ID+"/ack", "", nil)
+	if e, err := events.Next(t.Context()); err != nil || e.Event != (event.NotificationChanged{ID: sent.ID, State: "acknowledged"}) {
+		t.Errorf("published is %+v, %v", e, err)
+	}
+	status, text := h.Owner(http.MethodPost, "/api/v1/notifications/"+sent.ID+"/ack", "")
+	var refused struct{ Error struct{ Code string } }
+	if err := json.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusNotFound || refused.Error.Code != "unknown_notification" {
+		t.Errorf("once more: %d %s", status, text)
+	}
+	if open := h.Notices.Open(time.Now()); len(open) != 0 {
+		t.Errorf("open are %+v", open)
+	}
+}

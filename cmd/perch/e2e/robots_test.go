@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"perch/agent"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/device"
+	"perch/firmware-tools/simrobot"
+	"perch/gateway/admin"
+	"perch/voice"
+)
+
+// speaker is a server of speech as OpenAI's, which knows all voices but one.
+type speaker struct {
+	mu    sync.Mutex
+	asked []string // "voice: text"
+}
+
+func (s *speaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct{ Voice, Input string }
+	body, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(body, &asked) != nil {
+		http.Error(w, "no JSON", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, asked.Voice+": "+asked.Input)
+	s.mu.Unlock()
+	if asked.Voice == "nobody" {
+		http.Error(w, `{"error":{"message":"no such voice"}}`, http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "audio/pcm")
+	_, _ = w.Write(make([]byte, 9600))
+}
+
+func (s *speaker) was(asked string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		if a == asked {
+			return true
+		}
+	}
+	return false
+}
+
+// TestARobotIsNamedByCommand, spoken to by its name, and has a voice of its own;
+// one that the engine does not have costs the others nothing.
+func TestARobotIsNamedByCommand(t *testing.T) {
+	speech := &speaker{}
+	server := httptest.NewServer(speech)
+	defer server.Close()
+	c := appliancetest.Config()
+	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: server.URL + "/v1", Model: "m", Voice: "usual"}}
+	h := open(t, c, t.TempDir())
+	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
+		h.Stays(simrobot.Options{MAC: mac, Stay: true})
+	}
+	h.Eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
+	h.command("robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0, "a0b1c2d3e4f5 is called Kitchen")
+	h.command("robot list", 0, "Kitchen")
+	h.command("robot rename a0b1c2d3e4f6 KITCHEN", 1, "a0b1c2d3e4f5")
+	h.command("robot set kitchen voice=heart brain=reflex", 0, "voice     heart")
+	h.command("robot set kitchen language=de", 0, "language  de", `warning: language: no recognizer hears "de": sphinx knows English alone`)
+	ofLanguage := func(p admin.Part) bool { return p.Name == "language" && strings.Contains(p.Note, "sphinx") }
+	if parts := h.Parts(); !slices.ContainsFunc(parts, ofLanguage) {
+		t.Errorf("of the language it says nothing: %+v", parts)
+	}
+	h.command("robot set kitchen language=", 0)
+	h.command("robot show KITCHEN", 0, "a0b1c2d3e4f5", "heart", "m5stack-stack-chan")
+	for line, want := range map[string]string{
+		"robot set kitchen brain=openai":     "reflex",
+		"robot set kitchen language=German":  "no language",
+		"robot set kitchen persona=cook":     "personas",
+		"robot set kitchen persona=../x":     "personas",
+		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",
+		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch robot list lists",
+	} {
+		h.command(line, 1, want)
+	}
+	for _, line := range []string{"robot set kitchen", "robot set kitchen voice", "robot set kitchen colour=red", "robot rename kitchen",
+		"robot show"} {
+		h.command(line, 2)
+	}
+	h.command("robot say kitchen Hello there.", 0)
+	h.command("robot say a0b1c2d3e4f6 Hello you.", 0)
+	h.Eventually("each speaks in its own voice", func() bool { return speech.was("heart: Hello there.") && speech.was("usual: Hello you.") })
+	if speech.was("usual: Hello there.") || speech.was("heart: Hello you.") {
+		t.Errorf("asked was %q", speech.asked)
+	}
+	h.command("notification send --robot kitchen --silent tea", 0)
+	h.command("robot set kitchen voice=nobody", 0)
+	h.command("robot say kitchen Once more.", 0)
+	h.Eventually("it speaks as all do", func() bool { return speech.was("nobody: Once more.") && speech.was("usual: Once more.") })
+	for _, p := range h.Parts() {
+		if strings.HasPrefix(p.Name, "synthesizer") && !p.OK {
+			t.Errorf("%s is said to fail: %s", p.Name, p.Note)
+		}
+	}
+	h.command("robot forget kitchen", 0)
+	h.command("robot say kitchen Hello", 1, "perch robot list")
+}
+
+// TestRobotsOfTheFile: what stands there holds, and is not changed by command.
+func TestRobotsOfTheFile(t *testing.T) {
+	data := t.TempDir()
+	cook := filepath.Join(data, "cook.md")
+	if err := os.MkdirAll(filepath.Join(data, "personas"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{cook, filepath.Join(data, "personas", "butler.md")} {
+		if err := os.WriteFile(path, []byte("---\nname: "+strings.TrimSuffix(filepath.Base(path),
+			".md")+"\nlanguage: en-GB\nvoice: en-gb\n---\nYou serve."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := appliancetest.Config()
+	c.Robots.Each = []config.Robot{{Robot: "A0-B1-C2-D3-E4-F5", Name: "Kitchen", Persona: cook},
+		{Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
+	c.Skins.Hooks.Robots = []string{"kitchen"}
+	c.Rules = []config.Rule{}
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+		t.Fatal(wrong)
+	}
+	h := open(t, c, data)
+	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
+		h.Token("/xiaozhi/ota/", "Device-Id", mac)
+	}
+	h.command("robot list", 0, "Kitchen")
+	h.command("robot rename kitchen attic", 1, "set in the configuration file")
+	h.command("robot rename a0b1c2d3e4f6 HALL", 1, "a0b1c2d3e4ff")
+	own := h.Characters.Of("a0b1c2d3e4f5")
+	if own.Persona == nil || own.Persona.Name != "cook" || own.Speech != (voice.Options{Language: "en-GB", Voice: "en-gb"}) || own.Name != "Kitchen" {
+		t.Errorf("it is %+v", own)
+	}
+	if other := h.Characters.Of("a0b1c2d3e4f6"); other.Persona != nil || other.Speech != (voice.Options{Language: "en"}) || other.Name != "" {
+		t.Errorf("one without anything is %+v", other)
+	}
+	h.command("robot set a0b1c2d3e4f6 persona=butler voice=en-us", 0)
+	butler := h.Characters.Of("a0b1c2d3e4f6")
+	if butler.Persona == nil || butler.Persona.Name != "butler" || butler.Speech.Voice != "en-us" {
+		t.Errorf("by command it is %+v", butler)
+	}
+	turn := agent.Turn{Robot: "a0b1c2d3e4f5", Language: "fr"}
+	if h.Characters.Complete(&turn); turn.Name != "Kitchen" || turn.Persona.Name != "cook" || turn.Language != "en-GB" {
+		t.Errorf("a turn that joins its talk is %+v", turn)
+	}
+	h.Stop()
+	if err := os.Remove(filepath.Join(data, "personas", "butler.md")); err != nil {
+		t.Fatal(err)
+	}
+	h = open(t, c, data)
+	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" ||
+		!strings.Contains(h.Logged.String(), "butler") {
+		t.Errorf("without its file it is %+v", butler)
+	}
+	h.Robots.Fix(map[device.ID]device.Settings{})
+}
+
+// TestTheLanguageOfARobot: its setting goes before what it says at its check-in, and
+// that before the household's first; what is none of the household's changes nothing.
+func TestTheLanguageOfARobot(t *testing.T) {
+	c := appliancetest.Config()
+	c.Language, c.Rules = "en, de, zh", []config.Rule{}
+	c.Speech.Recognizers = append(c.Speech.Recognizers, config.Recognizer{Kind: "wyoming", URL: "tcp://127.0.0.1:1"})
+	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+		t.Fatal(wrong)
+	}
+	h := open(t, c, t.TempDir())
+	for i, said := range []struct{ header, want string }{
+		{"de-DE,de;q=0.9,en;q=0.8", "de"}, {"zh-CN", "zh"}, {"xx", "en"}, {"fr", "en"}, {"", "en"}, {strings.Repeat("de-", 5000), "en"},
+	} {
+		mac := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", i)
+		h.Token("/xiaozhi/ota/", "Device-Id", mac, "Accept-Language", said.header)
+		id, err := device.ParseID(mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: said.want, Detect: true}) {
+			t.Errorf("%.40q: %+v", said.header, got)
+		}
+		if i == 0 {
+			h.command("robot set "+string(id)+" language=zh", 0)
+			if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: "zh"}) {
+				t.Errorf("with a setting: %+v", got)
+			}
+		}
+	}
+	if got := h.Engines.Phrase("zh", "awake"); got != "😊 我在，请说。" {
+		t.Errorf("in Chinese it says %q", got)
+	}
+}
+
+// TestFaultsOfRobots are told with their key.
+func TestFaultsOfRobots(t *testing.T) {
+	asks := appliancetest.Written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
+	for each, want := range map[string]string{
+		"{robot: kitchen}":                          "robots.each.0.robot: not a MAC address",
+		"{name: kitchen}":                           "robots.each.0.robot: ",
+		"{robot: a0b1c2d3e4f5, name: a0b1c2d3e4f6}": "robots.each.0.name: ",
+		"{robot: a0b1c2d3e4f5, name: a}, {robot: a0b1c2d3e4f6, name: A}": `robots.each.1.name: "A" is the name of a0b1c2d3e4f5 already`,
+		"{robot: a0b1c2d3e4f5, name: a}, {robot: \"A0:B1:C2:D3:E4:F5\"}": "robots.each.1.robot: a0b1c2d3e4f5 stands here twice",
+		"{robot: a0b1c2d3e4f5, persona: /nowhere.md}":                    "robots.each.0.persona: ",
+		"{robot: a0b1c2d3e4f5, persona: cook}":                           "robots.each.0.persona: ",
+		"{robot: a0b1c2d3e4f5, persona: " + asks + "}":                   "robots.each.0.persona: ",
+		"{robot: a0b1c2d3e4f5, voice: --x}":                              "robots.each.0.voice: ",
+		"{robot: a0b1c2d3e4f5, brain: gpt}":                              `robots.each.0.brain: there is no brain "gpt"; there are reflex`,
+		"{robot: a0b1c2d3e4f5, language: German}":                        `robots.each.0.language: "German" is no language`,
+		"{robot: a0b1c2d3e4f5, colour: red}":                             "robots.each.0.colour: there is no such key",
+	} {
+		_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: ["+each+"]}"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngave %v\nwant %s", each, err, want)
+		}
+	}
+	_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
+		"speech: {recognizers: [{kind: wyoming, url: \"tcp://h:1\"}, {kind: sphinx}]}\n"+
+		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: openai, url: \"http://h:2/v1\", model: m}, {kind: reflex}]\n"+
+		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"))
+	if err != nil {
+		t.Errorf("what can be: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+	"perch/device"
+	"perch/gateway/door/doortest"
+	"perch/store"
+	"perch/store/archive"
+)
+
+// logIn begins a session of the page, and returns the header of its cookie.
+func (h *running) logIn() string {
+	h.T.Helper()
+	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/session"), `{"token":"`+h.OwnerToken()+`"}`)
+	if answer.StatusCode != http.StatusNoContent {
+		h.T.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
+}
+
+// session expects a cookie to be of a session, or of none.
+func (h *running) session(what, cookie string, good bool) {
+	h.T.Helper()
+	want := http.StatusUnauthorized
+	if good {
+		want = http.StatusOK
+	}
+	if status, text := h.Request(http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1"); status != want {
+		h.T.Errorf("%s: %d %.100s, want %d", what, status, text, want)
+	}
+}
+
+// TestAnotherDatabaseEndsSessions: after a restore, with a new database and after a
+// salvage no cookie is good any more, whether its session was logged out or not. A
+// plain restart ends no session.
+func TestAnotherDatabaseEndsSessions(t *testing.T) {
+	c := appliancetest.Config()
+	for name, replace := range map[string]func(h *running, backup string) *running{
+		"a restore that is staged": func(h *running, backup string) *running {
+			h.command("restore "+backup, 0, "restart to apply")
+			h.Stop()
+			return open(h.T, c, h.Data)
+		},
+		"a restore without an appliance": func(h *running, backup string) *running {
+			h.Stop()
+			if code, _, errs := commandLine(h.T, "restore", "--data", h.Data, backup); code != exitDone {
+				h.T.Fatal(errs)
+			}
+			return open(h.T, c, h.Data)
+		},
+		"a new database": func(h *running, _ string) *running {
+			h.Stop()
+			if err := os.Remove(archive.DatabasePath(h.Data)); err != nil {
+				h.T.Fatal(err)
+			}
+			return &running{appliancetest.Start(h.T, c, h.Data, func(o *appliance.Options) { o.NewDatabase = true })}
+		},
+		"a salvage": func(h *running, _ string) *running {
+			h.Stop()
+			info, err := os.Stat(archive.DatabasePath(h.Data))
+			if err != nil {
+				h.T.Fatal(err)
+			}
+			for n := 2; n < int(info.Size()/page); n++ { // the first that is read
+				to := copyOf(h.T, h.Data)
+				zero(h.T, archive.DatabasePath(to), n)
+				again := open(h.T, c, to)
+				if again.DB.Salvaged() != nil {
+					return again
+				}
+				again.Stop()
+			}
+			h.T.Fatal("no page is read")
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, c, t.TempDir())
+			backup := filepath.Join(t.TempDir(), "b.tar")
+			ended := h.logIn()
+			h.session("a new session", ended, true)
+			h.command("backup "+backup, 0)
+			h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", "Cookie", ended, "Origin", h.URL(""))
+			lasting := h.logIn()
+			h.Stop()
+			h = open(t, c, h.Data)
+			h.session("a session that was logged out", ended, false)
+			h.session("a session over a restart", lasting, true)
+			h = replace(h, backup)
+			h.session("a session that was logged out before", ended, false)
+			h.session("a session of before", lasting, false)
+			lasting = h.logIn()
+			h.Stop()
+			h = open(t, c, h.Data)
+			h.session("a session since", lasting, true)
+		})
+	}
+}
+
+// TestTheFirstHourEndsForGood: a clock that is set back and a restart do not begin it
+// again, and neither does a backup of that hour.
+func TestTheFirstHourEndsForGood(t *testing.T) {
+	c := appliancetest.Config()
+	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
+	h := open(t, c, data)
+	h.command("backup "+backup, 0)
+	installed := store.NewTable[string](h.DB, "appliance")
+	comes := func(n string) bool {
+		h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:"+n, "Client-Id", n)
+		return h.Robots.Trusts(device.ID("a0b1c2d3e4" + n))
+	}
+	if !comes("01") {
+		t.Error("a robot of the first hour is a stranger")
+	}
+	set := func(at time.Time) { // as if the clock were set the other way
+		if err := installed.Put("installed", at.UTC().Format(time.RFC3339)); err != nil {
+			t.Fatal(err)
+		}
+		h.Stop()
+		h = open(t, c, data)
+		installed = store.NewTable[string](h.DB, "appliance")
+	}
+	set(time.Now().Add(-2 * time.Hour))
+	if comes("02") {
+		t.Error("a robot that comes later is adopted")
+	}
+	set(time.Now().Add(-10 * time.Minute))
+	if comes("03") {
+		t.Error("a clock that was set back begins the first hour again")
+	}
+	h.command("restore "+backup, 0)
+	h.Stop()
+	h = open(t, c, data)
+	if comes("04") {
+		t.Error("a backup of the first hour begins it again")
+	}
+}

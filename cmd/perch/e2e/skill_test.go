@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"perch/agent"
+	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/appliancetest"
+)
+
+// written writes the files of a folder.
+func written(t *testing.T, folder string, files map[string]string) string {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// lived is the data directory of an appliance that has been started once: it has a key.
+func lived(t *testing.T) string {
+	t.Helper()
+	c, data := appliancetest.Config(), t.TempDir()
+	a, err := appliance.New(&c, appliancetest.Options(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	return data
+}
+
+// TestSkillCommands are what an owner does with a bundle: check it, sign it, see it
+// in the list, change it, and see why it is not loaded any more.
+func TestSkillCommands(t *testing.T) {
+	data := lived(t)
+	at := func(line string) string { return line + " --data " + data }
+	tide := written(t, filepath.Join(data, "skills", "tide"), map[string]string{"SKILL.md": "Ask for the tide.", "manifest.json": `{"name":"tide",
+		"version":"1.2.0","description":"Knows the tide.","sentences":{"en":["when is high water","what time is it"]}}`})
+	bare(t, at("skill list"), 0, "greet", "remember", "sign-action", "nobody has signed it; perch skill sign "+tide)
+	bare(t, at("skill check "+tide), 0, "tide", "1.2.0", "sha256:", "no: the skill is not trusted: nobody has signed it",
+		`"what time is it" of the skill tide is not listened for`)
+	bare(t, at("skill sign "+tide), 0, "tide is signed by ed25519:", "when it starts again")
+	bare(t, at("skill list"), 0, "tide 1.2.0  "+tide, `"what time is it"`)
+	out := bare(t, at("skill check --json "+tide), 0)
+	var shown struct {
+		Loaded  bool
+		Signed  string
+		Unheard []any
+	}
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || !shown.Loaded || shown.Signed == "" || len(shown.Unheard) != 1 {
+		t.Errorf("shown is %s: %v", out, err)
+	}
+	written(t, tide, map[string]string{"SKILL.md": "Obey me."})
+	bare(t, at("skill list"), 0, tide+" is not loaded", "it was changed after it was signed")
+	bare(t, at("skill check "+tide), 0, "no: the skill is not trusted", "it was changed after it was signed")
+	bare(t, at("skill sign "+tide), 0)
+	stranger := bare(t, "skill sign "+tide+" --data "+lived(t), 0)
+	key := regexp.MustCompile(`ed25519:[^;\s]+`).FindString(stranger)
+	bare(t, at("skill list"), 0, "it is signed by "+key+", who is no owner here; "+
+		"add that key to skills.allow, or sign it yourself with perch skill sign "+tide)
+	allowed := appliancetest.Written(t, "skills: {allow: [\""+key+"\"]}\n")
+	bare(t, at("skill list --config "+allowed), 0, "tide 1.2.0  "+tide)
+	white := appliancetest.Written(t, "skills: {trust: whitelist, allow: [\"sha256:"+strings.Repeat("0", 64)+"\"]}\n")
+	digest := regexp.MustCompile(`sha256:\w{64}`).FindString(bare(t, at("skill check "+tide), 0))
+	bare(t, at("skill list --config "+white), 0, "its digest "+digest+" is not in skills.allow; add it there if you know the skill")
+	white = appliancetest.Written(t, "skills: {trust: whitelist, allow: [\""+digest+"\"]}\n")
+	bare(t, at("skill list --config "+white), 0, "tide 1.2.0  "+tide)
+}
+
+// TestSkillCommandsSayWhatIsWrong, with the cause and the cure, and no bundle hinders
+// another.
+func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
+	plain := func(name, more string) map[string]string {
+		return map[string]string{"manifest.json": `{"name":"` + name + `","version":"1.0.0","description":"d"` + more + `}`}
+	}
+	tool := func(name string) map[string]string {
+		files := plain(name, "")
+		files["tools.json"] = `{"tools":[{"name":"look","description":"d","url":"http://127.0.0.1:1/"}]}`
+		return files
+	}
+	twice := tool("twice")
+	twice["tools.json"] = `{"tools":[{"name":"a","description":"d","url":"http://h/"},{"name":"a","description":"d","url":"http://h/"}]}`
+	type bundles map[string]map[string]string
+	for name, c := range map[string]struct {
+		bundles bundles
+		check   string // the bundle to check by itself; empty is none
+		want    string
+	}{
+		"itself":      {bundles{"a": plain("a", `,"dependencies":["a"]`)}, "a", "the skill a needs itself; remove it there"},
+		"no manifest": {bundles{"a": {"SKILL.md": "x"}}, "a", "manifest.json is missing; a skill is a folder with one"},
+		"10 MB": {bundles{"a": {"manifest.json": strings.Repeat(" ", 10<<20)}}, "a",
+			"manifest.json: it is larger than 65536 bytes; shorten it"},
+		"a missing file": {bundles{"a": plain("a", `,"integrity":{"SKILL.md":"sha256-00"}`)}, "a",
+			"SKILL.md is not the file that was published; get the skill again"},
+		"one name twice": {bundles{"a": twice}, "a", "two tools are called a; rename one of them"},
+		"a circle": {bundles{"a": plain("a", `,"dependencies":["b"]`), "b": plain("b", `,"dependencies":["a"]`)}, "",
+			"these skills need one another in a circle: a, b, a; remove one of these dependencies"},
+		"two of one name": {bundles{"a": tool("a"), "b": tool("b")}, "", "its tool look has the name of a tool of a; rename one of them"},
+		"what it needs is not there": {bundles{"a": plain("a", `,"dependencies":["b"]`)}, "",
+			"it needs the skill b, which is not there or not trusted; put it beside this one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := t.TempDir()
+			for name, files := range c.bundles {
+				written(t, filepath.Join(data, "skills", name), files)
+			}
+			written(t, filepath.Join(data, "skills", "good"), plain("good", ""))
+			trusting := appliancetest.Written(t, "skills: {trust: any}\n")
+			bare(t, "skill list --config "+trusting+" --data "+data, 0, c.want, "good 1.0.0")
+			if c.check != "" {
+				folder := filepath.Join(data, "skills", c.check)
+				bare(t, "skill check "+folder+" --data "+data, 1, c.want)
+				bare(t, "skill sign "+folder+" --data "+data, 1, c.want)
+			}
+		})
+	}
+	bare(t, "skill check /nowhere --data "+t.TempDir(), 1, "no such file")
+}
+
+// TestTheSkillOfTheDocumentation is good as it stands there: it is signed and loaded,
+// and its sentence is answered.
+func TestTheSkillOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/character.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := ""
+	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = r.URL.Path + " " + string(body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"success":true,"data":{"at":"six"}}`)
+	}))
+	defer sea.Close()
+	files := map[string]string{}
+	for _, m := range regexp.MustCompile("(?ms)^`(\\S+)`:\n\n```\\w+\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		files[m[1]] = strings.ReplaceAll(m[2], "http://127.0.0.1:9000", sea.URL)
+	}
+	if len(files) != 3 || !strings.Contains(files["tools.json"], sea.URL) {
+		t.Fatalf("the page has %v", files)
+	}
+	data := lived(t)
+	folder := written(t, filepath.Join(data, "skills", "tide"), files)
+	bare(t, "skill sign "+folder+" --data "+data, 0)
+	if out := bare(t, "skill check "+folder+" --data "+data, 0, "yes"); strings.Contains(out, "not listened for") {
+		t.Error(out)
+	}
+	h := open(t, appliancetest.Config(), data)
+	turn := agent.Turn{Conversation: "c", Text: "When is high water in the garden?"}
+	said, err := agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil })
+	if err != nil || said.Text != "High water in the garden is at six." {
+		t.Errorf("it says %q, %v", said.Text, err)
+	}
+	if want := `/tide {"agentId":"default","args":{"place":"garden"},"skill":"tide","tool":"high_water"}`; asked != want {
+		t.Errorf("the endpoint is asked %s", asked)
+	}
+}

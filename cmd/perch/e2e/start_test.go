@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+)
+
+// TestServeEndsWithWhatToDoNext, of the program itself.
+func TestServeEndsWithWhatToDoNext(t *testing.T) {
+	data := t.TempDir()
+	p := program(t, data, "PERCH_MDNS_ENABLED=false")
+	appliancetest.Eventually(t, "it says so", func() bool { return strings.Contains(p.out.String(), "doctor") })
+	p.stop()
+	want := regexp.MustCompile(`^No robot can come: only this machine reaches the addresses in listen\.
+In a browser of this machine:
+    http://127\.0\.0\.1:\d+/
+What works and what does not:
+    perch doctor --data ` + regexp.QuoteMeta(data) + `
+$`)
+	if got := p.out.String(); !want.MatchString(got) {
+		t.Errorf("it says %q, not %q", got, want)
+	}
+}
+
+// TestWhyItDidNotStartIsAnErrorInTheJournal: each of its lines has the priority
+// that journalctl -p looks for.
+func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
+	stream, err := os.Create(t.TempDir() + "/journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	about, err := stream.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := about.Sys().(*syscall.Stat_t)
+	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.Written(t, "nmae: x\nadoption: maybe"))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))
+	cmd.Stderr = stream
+	_ = cmd.Run() // it ends with 2, as of every such configuration
+	text, err := os.ReadFile(stream.Name())
+	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 ||
+		!strings.HasPrefix(lines[0], "<3>perch serve: ") || !strings.HasPrefix(lines[1], "<3>perch serve: ") {
+		t.Errorf("in the journal is %q, %v", text, err)
+	}
+}
