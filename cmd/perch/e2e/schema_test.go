@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,7 +272,7 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 
 // TestEveryTableIsInTheFixture: none of the tables that the program opens is without a record there.
 func TestEveryTableIsInTheFixture(t *testing.T) {
-	files, err := filepath.Glob("appliance/*.go")
+	files, err := filepath.Glob("../appliance/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,18 +281,9 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
+		for _, m := range regexp.MustCompile(`store\.NewTable\[.*?\]\(\w+\.DB, "(.*?)"\)`).FindAllStringSubmatch(string(archivetest.Read(t, name)), -1) {
+			found[m[1]] = true
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok {
-				if table, ok := tableOf(call); ok {
-					found[table] = true
-				}
-			}
-			return true
-		})
 	}
 	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(tables())); !slices.Equal(got, want) {
 		t.Errorf("the program has the tables %v, of which there are records for %v", got, want)
@@ -305,24 +294,6 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 			t.Errorf("the fixture has no record of %s", name)
 		}
 	}
-}
-
-// tableOf is the name of the table in a call of store.NewTable.
-func tableOf(call *ast.CallExpr) (string, bool) {
-	index, ok := call.Fun.(*ast.IndexExpr)
-	if !ok {
-		return "", false
-	}
-	of, ok := index.X.(*ast.SelectorExpr)
-	if !ok || of.Sel.Name != "NewTable" || len(call.Args) != 2 {
-		return "", false
-	}
-	name, ok := call.Args[1].(*ast.BasicLit)
-	if !ok {
-		return "", false
-	}
-	text, err := strconv.Unquote(name.Value)
-	return text, err == nil
 }
 
 // TestANewerDatabase is refused with the cure, and left as it is.

@@ -58,7 +58,7 @@ func TestSkillCommands(t *testing.T) {
 	out := bare(t, at("skill check --json "+tide), 0)
 	var shown struct {
 		Loaded  bool
-		Signed  string
+		Signed  string `json:"signed_by"`
 		Unheard []any
 	}
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || !shown.Loaded || shown.Signed == "" || len(shown.Unheard) != 1 {
