@@ -402,31 +402,3 @@ func TestFactsWithoutSpaces(t *testing.T) {
 		t.Errorf("one of the best: %+v", found)
 	}
 }
-
-// BenchmarkMemoryWithoutSpaces asks ten thousand entries a long question in Japanese.
-func BenchmarkMemoryWithoutSpaces(b *testing.B) {
-	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
-	m.Bound(10_000)
-	for n := range 10_000 {
-		body := fmt.Sprintf("%d番目の話では、近所の人が猫を飼っていて、%sの好きな飲み物は%s緑茶です。", n, []string{"アン", "ベン", "花子"}[n%3], strings.Repeat("とても", n%20))
-		if _, err := m.Remember(agent.Entry{Body: body}, noon.Add(time.Duration(n)*time.Minute)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for name, c := range map[string]struct {
-		text  string
-		found int
-	}{
-		"found":     {"花子の誕生日に近所の猫の好きな飲み物は何か知っていますか", 20},
-		"not found": {"冷蔵庫にある財布と自転車の鍵はどこに置いたか教えてください", 0},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if found, err := m.Query(agent.Query{Text: c.text, N: 20}, noon.Add(1000*time.Hour)); err != nil || len(found) != c.found {
-					b.Fatal(len(found), err)
-				}
-			}
-		})
-	}
-}

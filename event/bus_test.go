@@ -213,32 +213,6 @@ func TestEnvelopeJSON(t *testing.T) {
 	}
 }
 
-func BenchmarkPublish(b *testing.B) {
-	for _, readers := range []int{0, 10, 100, 500} {
-		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
-			bus := event.NewBus()
-			var wg sync.WaitGroup
-			for range readers {
-				r := bus.Read()
-				wg.Go(func() {
-					for {
-						if _, err := r.Next(context.Background()); err != nil {
-							return
-						}
-					}
-				})
-			}
-			var e event.Event = event.Misheard{}
-			b.ReportAllocs()
-			for b.Loop() {
-				bus.Publish("a0b1c2d3e4f5", "s", e)
-			}
-			bus.Close()
-			wg.Wait()
-		})
-	}
-}
-
 // TestPumpEnds: Pump ends with its context, even if its channel is not read, and
 // with the bus after the last event.
 func TestPumpEnds(t *testing.T) {

@@ -373,27 +373,6 @@ func TestBoardAfterAGap(t *testing.T) {
 	}
 }
 
-func BenchmarkCreature(b *testing.B) {
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
-	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent,
-		Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		c.take(e)
-		c.due()
-	}
-}
-
-func BenchmarkStates(b *testing.B) {
-	board := NewStates(nil)
-	e := event.Envelope{At: noon, Robot: chan1, Event: event.Perceived{Name: soundEvent,
-		Data: []byte(`{"direction":"left","balance":0.4,"energy":600000000}`)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		board.Take(e)
-	}
-}
-
 // TestAllSensesAreBounded: however many robots sense however much, what is kept
 // of their events is.
 func TestAllSensesAreBounded(t *testing.T) {

@@ -203,30 +203,6 @@ func TestTooLargeForSoon(t *testing.T) {
 	must(t, db.Refused())
 }
 
-// BenchmarkExamine is what the check of a file of 4 MB adds to a start.
-func BenchmarkExamine(b *testing.B) {
-	path := dbPath(b)
-	db := open(b, path, Options{})
-	texts := NewTable[map[string]string](db, "texts")
-	for i := 0; ; i++ {
-		texts.PutSoon(fmt.Sprintf("%06d", i), map[string]string{"heard": strings.Repeat("what time is it ", 20),
-			"said": strings.Repeat("It is ten past four. ", 20)})
-		if i%500 == 0 {
-			must(b, db.Flush())
-			if info, err := os.Stat(path); err == nil && info.Size() >= 4<<20 {
-				break
-			}
-		}
-	}
-	must(b, db.Close())
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := examine(path, Options{}.withDefaults()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // FuzzSalvage changes a database at one place, and mends the sums that would give that away: it is opened, then all of it
 // can be read and written, or it is refused.
 func FuzzSalvage(f *testing.F) {

@@ -33,23 +33,6 @@ func talking(t testing.TB) (*voice.Echo, func()) {
 	return e, frame
 }
 
-func BenchmarkEcho(b *testing.B) {
-	_, frame := talking(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		frame()
-	}
-}
-
-func BenchmarkEchoSilent(b *testing.B) {
-	e := newEcho(b)
-	pcm := make([]int16, voice.MicFrame)
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Heard(0, pcm)
-	}
-}
-
 // FuzzEcho takes a script: a byte says what happens, the ones after it with
 // what.
 func FuzzEcho(f *testing.F) {

@@ -139,15 +139,3 @@ func TestDTXPacketsAreSmallAndSilent(t *testing.T) {
 		t.Fatalf("%d of %d packets are DTX (%v); the test does not test what it says", small, len(packets), err)
 	}
 }
-
-func BenchmarkEndPointer(b *testing.B) {
-	e, err := voice.NewEndPointer(0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	pcm := noise(60*time.Millisecond, 500, rand.New(rand.NewPCG(1, 1)))
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Feed(pcm)
-	}
-}

@@ -46,18 +46,3 @@ func TestLevelsOfPackets(t *testing.T) {
 		t.Errorf("%v, want %v", all, want)
 	}
 }
-
-func BenchmarkLevels(b *testing.B) {
-	e := newEncoder(b, voice.SpeakerRate)
-	pcm := tone(voice.SpeakerRate, 440, 8000)[:voice.SpeakerFrame]
-	out := func([]byte) error {
-		e.Levels()
-		return nil
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := e.Encode(pcm, out); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -165,30 +165,3 @@ func FuzzWAV(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkEncode(b *testing.B) {
-	e := newEncoder(b, voice.SpeakerRate)
-	pcm := tone(voice.SpeakerRate, 440, 8000)[:voice.SpeakerFrame]
-	out := func([]byte) error { return nil }
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := e.Encode(pcm, out); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkDecode(b *testing.B) {
-	e := newEncoder(b, voice.MicRate)
-	var packet []byte
-	if err := e.Encode(tone(voice.MicRate, 440, 8000)[:voice.MicFrame], func(p []byte) error { packet = bytes.Clone(p); return nil }); err != nil {
-		b.Fatal(err)
-	}
-	d := newDecoder(b, voice.MicRate)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := d.Decode(packet); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -1,9 +1,7 @@
 package voice_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -101,21 +99,5 @@ func TestResamplerClips(t *testing.T) {
 		if i > 100 && i < 5000 && s == 0 {
 			t.Fatal("an overshoot wrapped around")
 		}
-	}
-}
-
-func BenchmarkResample(b *testing.B) {
-	for _, from := range []int{16000, 22050} {
-		b.Run(fmt.Sprintf("%d-24000", from), func(b *testing.B) {
-			r := voice.NewResampler(from, voice.SpeakerRate)
-			pcm := make([]int16, from*60/1000)
-			for i := range pcm {
-				pcm[i] = int16(rand.IntN(20000) - 10000)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				r.Resample(pcm)
-			}
-		})
 	}
 }

@@ -399,17 +399,6 @@ func TestNoTime(t *testing.T) {
 	}
 }
 
-func BenchmarkStep(b *testing.B) {
-	s, happened := felt(raised(Concern, 1)), []Stimulus{raised(Celebration, .1), Failed()}
-	b.ReportAllocs()
-	for b.Loop() {
-		s = Step(s, happened, .01)
-	}
-	if testing.AllocsPerRun(100, func() { s = Step(s, happened, .01) }) > 0 {
-		b.Error("a step allocates")
-	}
-}
-
 func TestAStepAllocatesNothing(t *testing.T) {
 	s, happened := felt(raised(Concern, 1)), []Stimulus{raised(Celebration, .1), Failed(), Express(Happy, 1)}
 	if n := testing.AllocsPerRun(100, func() { s = Step(s, happened, .01) }); n > 0 {

@@ -112,10 +112,3 @@ func FuzzAnalyse(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAnalyse(b *testing.B) {
-	w := words(b)
-	for b.Loop() {
-		w.Analyse("I think it worked, but there may be a problem with the lights in the kitchen.", "en")
-	}
-}

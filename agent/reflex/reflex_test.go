@@ -380,11 +380,3 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkUnderstand(b *testing.B) {
-	book := book(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		book.Understands("remember that my keys are in the kitchen")
-	}
-}

@@ -104,11 +104,3 @@ func FuzzDatagram(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkDatagram(b *testing.B) {
-	d, opus, buffer := xiaozhi.NewDatagrams(talkKey, talkNonce, true), make([]byte, 120), make([]byte, 0, 200)
-	b.ReportAllocs()
-	for i := range b.N {
-		buffer = d.Append(buffer[:0], xiaozhi.Datagram{Sequence: uint32(i), Audio: xiaozhi.Audio{Opus: opus}})
-	}
-}

@@ -297,22 +297,3 @@ func FuzzFraming(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkFrameIn(b *testing.B) {
-	frame := xiaozhi.Framing2.Append(nil, xiaozhi.Audio{Timestamp: 1, Opus: make([]byte, 180)})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := xiaozhi.Framing2.Parse(frame); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkFrameOut(b *testing.B) {
-	buf := make([]byte, 0, 256)
-	a := xiaozhi.Audio{Timestamp: 1, Opus: make([]byte, 180)}
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = xiaozhi.Framing2.Append(buf[:0], a)
-	}
-}

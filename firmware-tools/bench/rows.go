@@ -88,24 +88,9 @@ func measured() []run {
 			{"start to open port", "BenchmarkStart", "ms/start", "ms", most, 12,
 				"half is any start of the program: its libraries' tables and expressions, and eleven shared libraries"},
 		}},
-		// 49 robots beside one that does not read; what a connection costs; twenty that sense,
-		// thirty that are upgraded, a flood of the robots' ports, fifty pages and twenty avatar
-		// programs beside those that talk; from opening the page to its first view; the parts.
-		{program, "^Benchmark(Hello|Greeting)$", "10x", nil},
-		{program, "^Benchmark(Crowd|Senses|Upgrades|IdleByMQTT|Flood|Pages|Relays)$", "1x", nil},
-		{"cmd/perch/appliance", "^Benchmark(StartOfACrowdedOne|ComeBack|Logs)$", "10x", nil},
-		{"gateway/robot", ".", "1x", nil},
+		// From opening the page to its first view; what a robot plays against what was synthesized.
 		{"gateway/web", ".", "10x", nil},
-		{"gateway/skin", ".", "200x", nil},
-		{"device/xiaozhi", ".", "0.5s", nil},
-		{"event", ".", "0.5s", nil},
-		{"store", ".", "0.5s", nil},
-		{"voice", ".", "0.5s", nil},
-		{"socket", ".", "0.5s", nil},
-		{"gateway/admin", ".", "0.5s", nil},
-		{"agent", ".", "0.5s", nil},
-		{"agent/mood", ".", "0.5s", nil},
-		{"agent/reflex", ".", "0.5s", nil},
+		{"voice", "^Benchmark(Quality|Loss|Resamplers)$", "0.5s", nil},
 	}
 }
 

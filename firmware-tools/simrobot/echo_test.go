@@ -271,15 +271,3 @@ func TestStampsGoWithTheQueue(t *testing.T) {
 		t.Errorf("%d lost, stamps %d left", n, s)
 	}
 }
-
-// BenchmarkEcho mixes the echo into one frame.
-func BenchmarkEcho(b *testing.B) {
-	e := newEcho(UsualRoom(), 1)
-	pcm, frame := sine(voice.SpeakerFrame, voice.SpeakerRate), make([]int16, voice.MicFrame)
-	at := time.Now()
-	for b.Loop() {
-		e.play(at, voice.SpeakerRate, pcm)
-		e.mix(frame, at)
-		at = at.Add(voice.FrameDuration)
-	}
-}

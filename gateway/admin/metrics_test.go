@@ -367,15 +367,3 @@ func TestMetricsAreWellNamed(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkScrape(b *testing.B) {
-	h := newAppliance(b)
-	b.ReportAllocs()
-	size := 0
-	for b.Loop() {
-		w := httptest.NewRecorder()
-		h.engine.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		size = w.Body.Len()
-	}
-	b.ReportMetric(float64(size), "bytes")
-}

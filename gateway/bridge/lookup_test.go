@@ -93,36 +93,3 @@ func TestTerms(t *testing.T) {
 		t.Errorf("%d terms", len(got))
 	}
 }
-
-// BenchmarkLookUp searches ten thousand entries.
-func BenchmarkLookUp(b *testing.B) {
-	turns := make([]Turn, 8000)
-	for n := range turns {
-		turns[n] = Turn{At: noon, User: fmt.Sprintf("what do you know of subject %d and its colour", n),
-			Assistant: "I know that it is a number, and green."}
-	}
-	h := newHarness(b, func(o *Options) { o.Spoken = func() []Turn { return turns } })
-	for n := range 2000 {
-		if _, err := h.memory.Remember(agent.Entry{Body: fmt.Sprintf("fact number %d is that a neighbour has a cat", n)}, noon); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		h.door.lookUp("what colour has the cat of the neighbour")
-	}
-}
-
-// BenchmarkLookUpOfFacts searches ten thousand facts, and no talk.
-func BenchmarkLookUpOfFacts(b *testing.B) {
-	h := newHarness(b)
-	h.memory.Bound(10_000)
-	for n := range 10_000 {
-		body := fmt.Sprintf("fact number %d is that neighbour %d has a cat", n, n%100)
-		if _, err := h.memory.Remember(agent.Entry{Name: body, Body: body}, noon.Add(time.Duration(n)*time.Second)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		h.door.lookUp("what colour has the cat of neighbour 77")
-	}
-}

@@ -77,35 +77,3 @@ func TestEncodersForgetWhoIsCancelled(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkEncoders is what a frame waits for where nobody else does.
-func BenchmarkEncoders(b *testing.B) {
-	e, p, now := newEncoders(), newPlace(), time.Now()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := e.begin(b.Context(), p, 0, now); err != nil {
-			b.Fatal(err)
-		}
-		e.end()
-	}
-}
-
-// BenchmarkEncodersCrowd is the same where two hundred turns do, on two cores.
-func BenchmarkEncodersCrowd(b *testing.B) {
-	e, now := newEncoders(), time.Now()
-	e.free = 2
-	var all sync.WaitGroup
-	b.ReportAllocs()
-	for turn := range 200 {
-		all.Go(func() {
-			p := newPlace()
-			for n := turn; n < b.N; n += 200 {
-				if err := e.begin(b.Context(), p, 0, now.Add(time.Duration(n))); err != nil {
-					b.Error(err)
-				}
-				e.end()
-			}
-		})
-	}
-	all.Wait()
-}

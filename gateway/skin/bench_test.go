@@ -2,7 +2,6 @@ package skin
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -90,38 +89,4 @@ func BenchmarkEventToSkins(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-// BenchmarkIdleSkins measures what one costs in memory while nothing happens. The
-// sockets' other ends are in this process too, and are counted apart.
-func BenchmarkIdleSkins(b *testing.B) {
-	const skins = 500
-	for range b.N {
-		h := newRoomy(b)
-		before := heldMemory()
-		var ends []*wire
-		for range skins {
-			ends = append(ends, h.wire(b))
-		}
-		for h.door.Connected() < skins {
-			runtime.Gosched()
-		}
-		b.ReportMetric(float64(heldMemory()-before)/skins/1024, "KB/skin-and-client")
-		b.ReportMetric(0, "ns/op")
-		for _, end := range ends {
-			_ = end.Close() // nothing is lost with it
-		}
-		h.stop()
-	}
-}
-
-// heldMemory is what is in use of the heap and of stacks, once all that can be
-// collected was.
-func heldMemory() uint64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

@@ -304,19 +304,6 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	}
 }
 
-// BenchmarkSentence is one sentence, by the process that runs.
-func BenchmarkSentence(b *testing.B) {
-	e := engine(b, espeak.Options{})
-	if err := e.Warm(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := samples(b, e, "I can tell the time, set a timer, remember things and tell you a joke."); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // TestWhatItCannotRead: of kanji espeak-ng would say "Chinese letter", and of kana in
 // any other voice than the Japanese one "Japanese letter".
 func TestWhatItCannotRead(t *testing.T) {

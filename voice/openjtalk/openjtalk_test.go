@@ -201,14 +201,3 @@ func TestVoices(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
-
-// BenchmarkFirstSound is the time until the first sound of a short sentence.
-func BenchmarkFirstSound(b *testing.B) {
-	e, enough := engine(b, openjtalk.Options{}), errors.New("enough")
-	for b.Loop() {
-		err := e.Synthesize(b.Context(), "今は三時二十分です。", voice.Options{}, func([]int16) error { return enough })
-		if !errors.Is(err, enough) {
-			b.Fatal(err)
-		}
-	}
-}

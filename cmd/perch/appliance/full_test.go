@@ -81,19 +81,3 @@ func TestAsMuchAsRobotsCanKeep(t *testing.T) {
 		t.Errorf("%d robots are known, %d strangers", n, s)
 	}
 }
-
-// BenchmarkStartOfACrowdedOne opens the appliance over as much as robots can
-// have it keep.
-func BenchmarkStartOfACrowdedOne(b *testing.B) {
-	data := crowded(b)
-	c := appliancetest.Config()
-	for b.Loop() {
-		a, err := appliance.New(&c, appliancetest.Options(data))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		a.Close()
-		b.StartTimer()
-	}
-}

@@ -181,29 +181,3 @@ func TestFollowers(t *testing.T) {
 	}
 	log.Info("still kept")
 }
-
-// BenchmarkLogs: what the log costs with what is kept of it, and with sixteen who
-// follow and do not read.
-func BenchmarkLogs(b *testing.B) {
-	write := func(b *testing.B, h slog.Handler, level slog.Level) {
-		log := slog.New(h)
-		b.ReportAllocs()
-		for b.Loop() {
-			log.LogAttrs(b.Context(), level, "a turn ended", slog.String("robot", "a0b1c2d3e4f5"), slog.Int("ms", 512), slog.Bool("ok", true))
-		}
-	}
-	text := func() slog.Handler { return slog.NewTextHandler(discard{}, nil) }
-	b.Run("alone", func(b *testing.B) { write(b, text(), slog.LevelInfo) })
-	b.Run("kept", func(b *testing.B) { write(b, NewLogs().Beside(text()), slog.LevelInfo) })
-	b.Run("followed", func(b *testing.B) {
-		l := NewLogs()
-		for range mostFollowers {
-			if _, ok := l.Follow(slog.LevelDebug, ""); !ok {
-				b.Fatal("nobody may follow")
-			}
-		}
-		write(b, l.Beside(text()), slog.LevelInfo)
-	})
-	b.Run("debug alone", func(b *testing.B) { write(b, text(), slog.LevelDebug) })
-	b.Run("debug kept", func(b *testing.B) { write(b, NewLogs().Beside(text()), slog.LevelDebug) })
-}

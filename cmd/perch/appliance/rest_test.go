@@ -59,17 +59,6 @@ func TestTheProgramLeavesTheMemoryAndComesBack(t *testing.T) {
 	}
 }
 
-// BenchmarkComeBack is what a robot's check-in waits for at most after a quiet time.
-func BenchmarkComeBack(b *testing.B) {
-	log := slog.New(slog.DiscardHandler)
-	for b.Loop() {
-		b.StopTimer()
-		advise(syscall.MADV_DONTNEED, log)
-		b.StartTimer()
-		advise(populateRead, log)
-	}
-}
-
 // resident is how much of the program's code is in memory, in kB.
 func resident(t *testing.T) (kB int) {
 	t.Helper()

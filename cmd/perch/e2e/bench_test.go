@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,7 +18,6 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
-	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
@@ -181,32 +178,6 @@ func evict(b *testing.B, path string) {
 	}
 }
 
-// BenchmarkHello is from a robot's hello to the answer, on an appliance that
-// has its recognizer loaded.
-func BenchmarkHello(b *testing.B) {
-	a := start(b, b.TempDir())
-	defer a.stop()
-	hello := func(mac string) time.Duration {
-		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: mac, Firmware: "dotty",
-			Events: []xiaozhi.Event{{Name: "face_detected", Data: []byte("{}")}}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := robot.Run(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		return robot.Stats().HelloLatency
-	}
-	hello("A0:B1:C2:D3:E4:00")
-	time.Sleep(2 * time.Second) // the first robot has the recognizer loaded
-	var all []time.Duration
-	for b.Loop() {
-		all = append(all, hello("A0:B1:C2:D3:E4:F5"))
-	}
-	b.ReportMetric(float64(simrobot.Quantile(all, 0.5).Microseconds())/1000, "ms-hello-p50")
-	b.ReportMetric(float64(simrobot.Quantile(all, 0.99).Microseconds())/1000, "ms-hello-p99")
-}
-
 // loadRobots talk at once, beside what else happens.
 const (
 	loadRobots = 10
@@ -227,12 +198,6 @@ const asLoadTarget = "RUN_WITH_SCRIPTED_RECOGNIZER"
 
 func serveScripted() {
 	c := appliancetest.Config()
-	c.Bridge.Key = benchKey
-	c.Robots.UDP = cmp.Or(os.Getenv("PERCH_ROBOTS_UDP"), c.Robots.UDP)
-	for i, program := range strings.Fields(os.Getenv(avatarPrograms)) {
-		kind, url, _ := strings.Cut(program, "=")
-		c.Relays = append(c.Relays, config.Relay{Kind: kind, Name: fmt.Sprint("program-", i), URL: url})
-	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	o := appliancetest.Options(os.Args[3])
 	o.Log, o.Recognizers = log, voice.Recognizers{scriptedRecognizer{}}
@@ -275,32 +240,6 @@ func BenchmarkTalk(b *testing.B) {
 				report(b, all, a.cpu(b)-before, answer)
 			}
 		})
-	}
-}
-
-// crowdRobots talk at once, one turn each, and one beside them stops reading what it is sent.
-const crowdRobots = 49
-
-// BenchmarkCrowd measures what the others notice of one that does not read; BenchmarkTalk
-// has the same without it.
-func BenchmarkCrowd(b *testing.B) {
-	a := startScripted(b, b.TempDir())
-	defer a.stop()
-	say := appliancetest.Sentences(b, loadText)
-	for b.Loop() {
-		all := load(b, a.url, crowdRobots+1, say, func(i int, o *simrobot.Options) {
-			if i == crowdRobots {
-				o.StopReadingAfter, o.AnswerWithin = time.Second, 5*time.Second
-			}
-		})
-		var gaps []time.Duration
-		lost := 0
-		for _, s := range all[:crowdRobots] {
-			gaps = append(gaps, s.Gaps...)
-			lost += s.Dropped + s.Ignored + s.Cut + s.Bad + s.Underruns
-		}
-		b.ReportMetric(float64(simrobot.Quantile(gaps, 0.99).Microseconds())/1000, "ms-gap-p99")
-		b.ReportMetric(float64(lost), "lost-or-dry")
 	}
 }
 
