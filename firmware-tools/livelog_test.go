@@ -55,26 +55,6 @@ func TestLiveLog(t *testing.T) {
 	}
 }
 
-func TestReport(t *testing.T) {
-	var b strings.Builder
-	report(lines{to: &b}, simrobot.Stats{
-		HelloLatency: time.Millisecond, Sent: 1, Underruns: 8, MaxQueue: 9,
-		Downlink: simrobot.Downlink{Received: 2, Played: 3, Dropped: 4, Ignored: 5, Cut: 6, Bad: 7},
-		Gaps:     []time.Duration{60 * time.Millisecond},
-		Turns: []simrobot.Turn{
-			{Answered: true, FirstAudio: 669400 * time.Microsecond, Length: 2 * time.Second, Packets: 37, Underruns: 1, Dropped: 2},
-			{Text: "hello"},
-		},
-	})
-	const want = `turn 1: first sound after 669ms, 2s long, 37 packets, 1 underruns, 2 dropped
-turn 2: "hello" was not answered
-sound: 1 sent, 2 received, 3 played, 4 dropped, 5 ignored, 6 cut, 7 bad, 8 underruns, at most 9 queued, gaps p50 60ms p99 60ms
-`
-	if b.String() != want {
-		t.Errorf("%s\nwant\n%s", b.String(), want)
-	}
-}
-
 func TestPicture(t *testing.T) {
 	var b strings.Builder
 	l := &liveLog{out: lines{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
@@ -134,17 +114,6 @@ func TestCut(t *testing.T) {
 	} {
 		if got := cut(c.text, c.columns); got != c.want {
 			t.Errorf("%q in %d columns is %q, want %q", c.text, c.columns, got, c.want)
-		}
-	}
-}
-
-// TestEveryFaceIsOneWide: all faces have one width, or the text beside them moves.
-func TestEveryFaceIsOneWide(t *testing.T) {
-	for emotion := range features {
-		for _, p := range []picture{{emotion: emotion}, {emotion: emotion, speaking: true, yaw: 1}, {emotion: emotion, yaw: -1}} {
-			if len(p.face()) != 7 {
-				t.Errorf("%s is %q", emotion, p.face())
-			}
 		}
 	}
 }

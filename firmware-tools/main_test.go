@@ -20,7 +20,6 @@ import (
 
 	"perch/command/commandtest"
 	"perch/device/xiaozhi"
-	"perch/firmware-tools/simrobot"
 	"perch/socket"
 	"perch/voice"
 )
@@ -365,21 +364,6 @@ func TestExitCodes(t *testing.T) {
 		}
 		if code == 0 && out == "" {
 			t.Errorf("%q: says nothing", c.args)
-		}
-	}
-}
-
-func TestSummary(t *testing.T) {
-	var b strings.Builder
-	second := simrobot.Turn{Answered: true, FirstAudio: time.Second}
-	summary(lines{to: &b}, []simrobot.Stats{
-		{Downlink: simrobot.Downlink{Received: 3, Played: 2, Dropped: 1}, HelloLatency: time.Millisecond, Turns: []simrobot.Turn{second, second}},
-		{Downlink: simrobot.Downlink{Received: 4, Played: 4}, Underruns: 2, HelloLatency: 3 * time.Millisecond, Turns: []simrobot.Turn{{}}},
-	})
-	for _, want := range []string{"2 robots: 2 of 3 turns answered", "hello       p50 1ms, p99 3ms", "first sound p50 1s, p99 1s",
-		"7 received, 6 played, 1 dropped, 0 ignored, 2 underruns"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,32 +78,6 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	f, gap, late, rate := measuredNow(t)
-	was := baseline{Figures: map[string]float64{"gap": 60}}
-	var all []result
-	for _, r := range []row{gap, late, rate, {"start", "BenchmarkStart", "ms/start", "ms", most, 12, ""}} {
-		all = append(all, f.judge(r, was, ""))
-	}
-	want := `       seen     goal      met  baseline
-gap    63 ms    ≤ 63 ms   yes  60 ms   
-late   1        ≤ 0       no           it is a bench
-rate   5300 /s  ≥ 5000 /s  yes          
-start  none     ≤ 12 ms   no           the benchmark failed
-`
-	if got := table(all); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
-		t.Errorf("the table is\n%s", got)
-	}
-	page, err := replaced("before\n"+start+"old\n"+end+"after\n", markdown(all))
-	if err != nil || !strings.Contains(page, "| late | 1 | ≤ 0 | no |  | it is a bench |\n") || strings.Contains(page, "old") ||
-		!strings.HasPrefix(page, "before\n") || !strings.HasSuffix(page, end+"after\n") {
-		t.Errorf("the page is\n%s%v", page, err)
-	}
-	if _, err := replaced(start, ""); err == nil {
-		t.Error("a page without a place was written")
-	}
-}
-
 // TestTheRows: every row has a name of its own, and its run's expression finds its benchmark.
 func TestTheRows(t *testing.T) {
 	seen := map[string]bool{}
@@ -153,30 +124,4 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func TestChart(t *testing.T) {
-	f := figures{{"BenchmarkTalk/1", "ms-gap-p99"}: {60}, {"BenchmarkTalk/200", "ms-gap-p99"}: {75}, {"BenchmarkTalk/200", "cores"}: {1.5}}
-	for _, c := range []figures{f, {}} {
-		drawn := chart(c.panels())
-		decoder := xml.NewDecoder(strings.NewReader(drawn))
-		for {
-			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%v in\n%s", err, drawn)
-			}
-		}
-		if strings.Contains(drawn, "NaN") || strings.Contains(drawn, "Inf") || strings.Count(drawn, "<circle") != len(c) {
-			t.Errorf("%d figures are\n%s", len(c), drawn)
-		}
-	}
-}
-
-func TestText(t *testing.T) {
-	for want, v := range map[string]float64{"0": 0, "0.25": 0.254, "1": 1.001, "14.2": 14.16, "63": 63, "287": 287.4, "1000000": 1e6} {
-		if got := text(v, ""); got != want {
-			t.Errorf("%v is %s, not %s", v, got, want)
-		}
-	}
 }

@@ -71,28 +71,6 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	}
 }
 
-// TestBargeInCutsTheQueue: the next answer comes while the robot still plays the
-// rest of the previous one. Its packets do not count as lost.
-func TestBargeInCutsTheQueue(t *testing.T) {
-	two := second("two")
-	two.Over = 300 * time.Millisecond
-	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
-		s.opens(`"mode":"realtime"`)
-		s.quiet(1500 * time.Millisecond)
-		s.text(stt, ttsStart, sentence)
-		time.Sleep(60 * time.Millisecond)
-		s.sound(40) // 2.4 s of sound
-		time.Sleep(1400 * time.Millisecond)
-		s.text(ttsStop)
-		s.answer(5)
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 2 || stats.CutByBargeIn == 0 || stats.Turns[1].Packets != 5 {
-		t.Errorf("%v, %+v", err, stats)
-	}
-	counted(t, stats)
-}
-
 // TestPressesOverTheAnswer in manual mode: abort, listen start, listen stop.
 // Packets after the abort count as late, not as lost.
 func TestPressesOverTheAnswer(t *testing.T) {
@@ -164,91 +142,6 @@ func TestCutsTheAnswerShort(t *testing.T) {
 		near(t, name+": tts stop", stats.Turns[0].QuietAfter, 105*time.Millisecond)
 		counted(t, stats)
 	}
-}
-
-// TestInterruptedBeforeASound: an answer that was stopped before its first sound
-// counts as interrupted, not as missing; also if the server then hangs up.
-func TestInterruptedBeforeASound(t *testing.T) {
-	for _, hangsUp := range []bool{false, true} {
-		stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
-			s.greet()
-			s.quiet(1500 * time.Millisecond)
-			s.text(stt, ttsStart)
-			time.Sleep(20 * time.Millisecond)
-			r.Tap()
-			s.next(`"abort"`)
-			if hangsUp {
-				s.hangUp()
-			} else {
-				s.text(ttsStop)
-				s.next(listenAuto)
-			}
-			<-s.closed
-		})
-		if err != nil || len(stats.Turns) != 1 || !stats.Turns[0].Interrupted || stats.Turns[0].Answered {
-			t.Errorf("hangs up %t: %v, %+v", hangsUp, err, stats.Turns)
-		}
-	}
-}
-
-// TestLossAfterABargeIn is a loss again: tts stop in the middle of the next
-// speech cuts off what 2.1 has queued.
-func TestLossAfterABargeIn(t *testing.T) {
-	stats, err := talk(t, Options{Stay: true, Firmware: "2.1"}, func(s *server, r *Robot) {
-		s.greet()
-		for n := range 2 {
-			s.speaks(10)
-			time.Sleep(20 * time.Millisecond)
-			if n == 0 {
-				r.Tap()
-				s.next(`"abort"`)
-			}
-			s.text(ttsStop)
-			s.next(listenAuto)
-			s.quiet(time.Second)
-		}
-	})
-	if err != nil || stats.CutByBargeIn != 9 || stats.Cut != 9 {
-		t.Errorf("%v; cut %d by the barge-in and %d by the server, want 9 and 9", err, stats.CutByBargeIn, stats.Cut)
-	}
-}
-
-// TestAnswerShorterThanThePatience: the answer ends before its interruption.
-func TestAnswerShorterThanThePatience(t *testing.T) {
-	one, two := second("one"), second("two")
-	one.TapAfter, two.Over = 500*time.Millisecond, 450*time.Millisecond
-	stats, err := talk(t, Options{Mode: xiaozhi.Realtime, Say: []Sentence{one, two}}, func(s *server, _ *Robot) {
-		s.opens(`"mode":"realtime"`)
-		for range 2 {
-			s.quiet(1500 * time.Millisecond)
-			s.answer(3)
-		}
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 2 || stats.Turns[0].Interrupted || stats.Turns[1].Interrupted {
-		t.Errorf("%v, %+v", err, stats.Turns)
-	}
-}
-
-// TestServerThatDoesNotYield plays its first answer to the end, over the
-// second sentence: packets of the first do not count for the second.
-func TestServerThatDoesNotYield(t *testing.T) {
-	two := second("two")
-	two.Over = 200 * time.Millisecond
-	stats, err := talk(t, Options{AEC: AECDevice, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
-		s.opens(`"mode":"realtime"`)
-		s.quiet(1500 * time.Millisecond)
-		s.long(60, nil)
-		s.text(`{"type":"tts","state":"sentence_start","text":"And so on."}`)
-		time.Sleep(300 * time.Millisecond)
-		s.text(ttsStop)
-		s.answer(5)
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 2 || stats.Turns[1].Packets != 5 || len(stats.Turns[1].Answer) != 1 {
-		t.Errorf("%v, %+v", err, stats.Turns)
-	}
-	near(t, "hushed", stats.Turns[0].QuietAfter, 3405*time.Millisecond)
 }
 
 // TestButton presses and releases from outside.

@@ -79,25 +79,6 @@ func TestFedChannel(t *testing.T) {
 	}
 }
 
-// TestStalePersonPressesAgain: a person with a button loses a press, not the
-// sentence.
-func TestStalePersonPressesAgain(t *testing.T) {
-	stats, err := live(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one")}, Firmware: "2.4"}, func(n *network, _ *Robot) {
-		s := n.channel()
-		// It plays for longer than the channel's clock runs.
-		s.text(ttsStart)
-		time.Sleep(silence + 20*time.Millisecond)
-		s.text(ttsStop)
-		s.next(`"mode":"manual"`) // tts stop was a message: the clock runs anew
-		s.next(`"state":"stop"`)
-		s.answer(3)
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 1 || stats.Stale != 1 {
-		t.Errorf("%v, %+v", err, stats)
-	}
-}
-
 // TestDottyLooksAfterItsChannel: a tick each 30 s, and a stale channel is
 // replaced, without a listen message.
 func TestDottyLooksAfterItsChannel(t *testing.T) {

@@ -62,39 +62,6 @@ func TestEchoOfTheRoom(t *testing.T) {
 	}
 }
 
-// TestEchoKeepsLittle plays for a minute, with breaks: at most a second and the
-// sound ahead are kept, and the echo keeps its place.
-func TestEchoKeepsLittle(t *testing.T) {
-	e := newEcho(Room{Delay: 30 * time.Millisecond}, 1)
-	start := time.Now()
-	click := make([]int16, voice.SpeakerFrame)
-	for i := range 48 {
-		click[i] = 20000
-	}
-	for n := range 1000 {
-		at := start.Add(time.Duration(n) * voice.FrameDuration)
-		plays := n%100 < 50 && n%7 == 0
-		if plays {
-			e.play(at, voice.SpeakerRate, click)
-		}
-		frame := make([]int16, voice.MicFrame)
-		e.mix(frame, at)
-		first := -1
-		for i, v := range frame {
-			if v > 5000 && first < 0 {
-				first = i
-			}
-		}
-		// 30 ms are 480 samples; the resampler has a delay of its own.
-		if plays && (first < 470 || first > 510) || !plays && first >= 0 {
-			t.Fatalf("frame %d: the click is at sample %d (played: %t)", n, first, plays)
-		}
-		if len(e.line) > 2*voice.MicRate {
-			t.Fatalf("frame %d: %d samples are kept", n, len(e.line))
-		}
-	}
-}
-
 // TestWhoHearsTheEcho: the microphone's packets while the robot speaks.
 func TestWhoHearsTheEcho(t *testing.T) {
 	muted := UsualRoom()
@@ -233,41 +200,5 @@ func (s *server) try() (sent, bool) {
 		return m, true
 	default:
 		return sent{}, false
-	}
-}
-
-// TestStampQueue holds three; a fourth drops the oldest.
-func TestStampQueue(t *testing.T) {
-	var s stamps
-	s.played(0)
-	if got := s.next(); got != 0 || len(s) != 0 {
-		t.Errorf("a packet without a stamp gives %d", got)
-	}
-	for n := range uint32(5) {
-		s.played(n + 1)
-	}
-	for i, want := range []uint32{0, 0, 3, 4, 5, 0} {
-		if got := s.next(); got != want {
-			t.Errorf("number %d: %d, want %d", i, got, want)
-		}
-	}
-}
-
-// TestStampsGoWithTheQueue: packets played before the queue is emptied are not
-// named after it.
-func TestStampsGoWithTheQueue(t *testing.T) {
-	var stats Stats
-	var s stamps
-	p := newPlayer(&stats)
-	p.out.stamps = &s
-	now := time.Now()
-	for n := range uint32(5) {
-		p.push(now, xiaozhi.Audio{Timestamp: n + 1, Opus: []byte{1}})
-	}
-	if len(s) != 1 || s[0] != 1 {
-		t.Errorf("stamps %d while the first is played", s)
-	}
-	if n := p.reset(); n != 4 || len(s) != 0 {
-		t.Errorf("%d lost, stamps %d left", n, s)
 	}
 }

@@ -1,7 +1,6 @@
 package simrobot
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -78,22 +77,6 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-// TestWakeWordTalk has a whole turn in each of two channels, both opened by
-// the wake word.
-func TestWakeWordTalk(t *testing.T) {
-	var woken []string
-	observe := on(func(w Woken) { woken = append(woken, w.Phrase) })
-	stats, err := talk(t, Options{Wake: "robot", Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
-		s.opens(`"detect","text":"robot"`, listenAuto)
-		s.quiet(1500 * time.Millisecond)
-		s.answer(5)
-		s.hangUp()
-	})
-	if err != nil || len(stats.Turns) != 2 || !slices.Equal(woken, []string{"robot", "robot"}) {
-		t.Errorf("%v, %+v, woken %q", err, stats.Turns, woken)
 	}
 }
 

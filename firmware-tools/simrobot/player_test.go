@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
-
-	"pgregory.net/rapid"
 )
 
 func newPlayer(stats *Stats) *player {
@@ -47,70 +45,6 @@ func TestQueueOfTheFirmware(t *testing.T) {
 			t.Errorf("%s drops %d of 50 packets and plays %d, at most %d queued, want %d (%v)", firmware, stats.Dropped, stats.Played, stats.MaxQueue,
 				want, err)
 		}
-	}
-}
-
-// TestPlayerCounts plays at random times: every packet is counted, and none is
-// played before its time.
-func TestPlayerCounts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var stats Stats
-		p := newPlayer(&stats)
-		start := time.Now()
-		now := start
-		pushed, cut := 0, 0
-		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "ms")) * time.Millisecond)
-			switch rapid.IntRange(0, 20).Draw(t, "what") {
-			case 0:
-				cut += p.reset()
-			case 1:
-				p.advance(now)
-			default:
-				p.push(now, xiaozhi.Audio{Opus: []byte{1}})
-				pushed++
-			}
-			waiting := len(p.queue) + len(p.decoded)
-			if sum := stats.Played + stats.Dropped + cut + waiting; sum != pushed {
-				t.Fatalf("%d packets came, %d are accounted for", pushed, sum)
-			}
-			if most := int(now.Sub(start)/p.frame) + 1; stats.Played > most || len(p.queue) > p.size {
-				t.Fatalf("%d played by %v, %d wait", stats.Played, now.Sub(start), len(p.queue))
-			}
-		}
-	})
-}
-
-// TestPlayerKeepsTheClock is late for every frame, and still plays without gaps.
-func TestPlayerKeepsTheClock(t *testing.T) {
-	var stats Stats
-	p := newPlayer(&stats)
-	start := time.Now()
-	for range 10 {
-		p.push(start, xiaozhi.Audio{Opus: []byte{1}})
-	}
-	for now := start; !p.silent(); now = p.due().Add(20 * time.Millisecond) {
-		p.advance(now)
-	}
-	if got := p.until.Sub(start); got != 600*time.Millisecond {
-		t.Errorf("ten packets took %v", got)
-	}
-}
-
-// TestBadPackets are noise, and sound longer than the hello announced.
-func TestBadPackets(t *testing.T) {
-	var stats Stats
-	p := &player{stats: &stats, out: &speaker{on: true}, ready: 2, size: 40}
-	if err := p.open(xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 20}); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	for _, packet := range [][]byte{{0xff, 0xff}, {}, tone} {
-		p.push(now, xiaozhi.Audio{Opus: packet})
-	}
-	p.finish()
-	if stats.Bad != 3 || stats.Played != 0 {
-		t.Errorf("bad %d, played %d, want 3, 0", stats.Bad, stats.Played)
 	}
 }
 

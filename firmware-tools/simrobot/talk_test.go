@@ -105,39 +105,6 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestServerSpeaksFirst: the robot speaks in the middle of a sentence. The person
-// repeats it, and then gets the answer.
-func TestServerSpeaksFirst(t *testing.T) {
-	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, _ *Robot) {
-		s.greet()
-		s.quiet(600 * time.Millisecond)
-		s.text(ttsStart, `{"type":"tts","state":"sentence_start","text":"Tea is ready."}`)
-		time.Sleep(60 * time.Millisecond)
-		s.pace(5)
-		s.text(ttsStop)
-		s.next(listenAuto)
-		s.quiet(1500 * time.Millisecond)
-		s.answer(7)
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 1 || stats.Turns[0].Packets != 7 {
-		t.Errorf("%v, %+v, want one turn of 7 packets", err, stats.Turns)
-	}
-}
-
-// TestAnsweredEarly is a server that ends the utterance too soon.
-func TestAnsweredEarly(t *testing.T) {
-	stats, err := talk(t, Options{Say: []Sentence{second("one")}}, func(s *server, _ *Robot) {
-		s.greet()
-		s.quiet(700 * time.Millisecond)
-		s.answer(5)
-		<-s.closed
-	})
-	if err != nil || len(stats.Turns) != 1 || stats.Turns[0].Packets != 5 {
-		t.Errorf("%v, %+v", err, stats.Turns)
-	}
-}
-
 func TestEventsOpenAChannelWithoutListening(t *testing.T) {
 	event := xiaozhi.Event{Name: "face_detected", Data: json.RawMessage(`{"x":1}`)}
 	var took time.Duration
@@ -164,31 +131,6 @@ func TestReboot(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSpeakerRecordsTheTimesBetween has two speeches a second apart.
-func TestSpeakerRecordsTheTimesBetween(t *testing.T) {
-	var robot *Robot
-	talk(t, Options{Stay: true, Record: true}, func(s *server, r *Robot) {
-		robot = r
-		s.greet()
-		for range 2 {
-			s.speaks(0)
-			s.pace(5)
-			s.text(ttsStop)
-			s.next(listenAuto)
-			time.Sleep(time.Second)
-		}
-	})
-	rate, pcm := robot.Sound()
-	length := time.Duration(len(pcm)) * time.Second / time.Duration(rate)
-	near(t, "the recording", length, 2*300*time.Millisecond+1020*time.Millisecond)
-	if n := loudest(pcm[:rate/5]); n < 4000 {
-		t.Errorf("the first speech is at most %d loud", n)
-	}
-	if n := loudest(pcm[rate*4/10 : rate*12/10]); n != 0 {
-		t.Errorf("the time between is %d loud", n)
 	}
 }
 

@@ -132,22 +132,3 @@ func TestAnUpgradeIsKept(t *testing.T) {
 		t.Errorf("%q, seen %q", got, u.seen)
 	}
 }
-
-// TestForceWithoutEnd would wear the flash out.
-func TestForceWithoutEnd(t *testing.T) {
-	r := newRobot(t, Options{Upgrades: true, OTA: "http://192.0.2.7:8003/xiaozhi/ota/"})
-	u := &upgrader{offer: "1.3", file: application("1.3", 9), always: true}
-	r.http.Transport = u
-	err := r.Boot(t.Context())
-	if err != nil || len(u.seen) != 2 {
-		t.Errorf("%v after %d check-ins: what is not confirmed takes no other", err, len(u.seen))
-	}
-	for range 20 {
-		if err = r.Boot(t.Context()); err != nil {
-			break
-		}
-	}
-	if _, crashed := errors.AsType[*Crash](err); !crashed {
-		t.Errorf("it is flashed for ever: %v", err)
-	}
-}
