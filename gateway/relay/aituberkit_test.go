@@ -87,22 +87,6 @@ func (f *fakeAITuber) all() string {
 	return strings.Join(f.told, "\n")
 }
 
-// TestAITuberKit speaks a turn, with its face, and a notification.
-func TestAITuberKit(t *testing.T) {
-	f := newFakeAITuber(t)
-	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()...)
-	h.happens(robotA, "s", event.Said{Text: "Very warm."}, event.TurnEnded{End: event.EndDone},
-		event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	want := []string{
-		`{"receiverId":"aituber-receiver-1","text":"It is warm.","emotion":"happy","priority":"normal","speechSessionId":"answer of 26 letters"}`,
-		`{"receiverId":"aituber-receiver-1","text":"Very warm.","emotion":"happy","priority":"normal","speechSessionId":"answer of 26 letters"}`,
-		`{"receiverId":"aituber-receiver-1","text":"Bread is done.","emotion":"happy","priority":"high"}`,
-	}
-	h.eventually("all three", func() bool { return f.all() == strings.Join(want, "\n") })
-}
-
 // TestAITuberKitRefuses, and what the owner reads.
 func TestAITuberKitRefuses(t *testing.T) {
 	for _, c := range []struct {

@@ -109,26 +109,6 @@ func (c *fakeClawd) all() string {
 	return strings.Join(c.told, "\n")
 }
 
-// TestClawd is shown a turn of one robot, and a session of none.
-func TestClawd(t *testing.T) {
-	c := newFakeClawd(t, "127.0.0.1:0")
-	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()...)
-	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.happens("", "code", event.ThinkingStarted{})
-	for _, want := range []string{
-		`{"state":"thinking","session_id":"perch:a0b1c2d3e4f5","event":"UserPromptSubmit","session_title":"Perch a0b1c2d3e4f5"}`,
-		`{"state":"working","session_id":"perch:a0b1c2d3e4f5","event":"PreToolUse","tool_name":"weather","session_title":"Perch a0b1c2d3e4f5"}`,
-		`{"state":"working","session_id":"perch:a0b1c2d3e4f5","event":"PreToolUse","session_title":"Perch a0b1c2d3e4f5"}`,
-		`{"state":"attention","session_id":"perch:a0b1c2d3e4f5","event":"Stop","session_title":"Perch a0b1c2d3e4f5"}`,
-		`{"state":"notification","session_id":"perch:a0b1c2d3e4f5","event":"Notification","session_title":"Perch a0b1c2d3e4f5"}`,
-		`{"state":"thinking","session_id":"perch:code","event":"UserPromptSubmit","session_title":"Perch code"}`,
-	} {
-		h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
-	}
-}
-
 // TestClawdIsFound by its runtime file, and at another port once it is started anew there.
 func TestClawdIsFound(t *testing.T) {
 	var free []net.Listener

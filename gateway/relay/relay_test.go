@@ -19,46 +19,6 @@ import (
 	"perch/store/storetest"
 )
 
-// TestWarudo is told a spoken turn.
-func TestWarudo(t *testing.T) {
-	f := newFake(t, "", nil)
-	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address,
-		Words: map[string]string{"state.thinking": "hmm", "gesture.nod": "yes"}})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()...)
-	h.eventually("the sentence", func() bool { return f.last("It is warm.") != "" })
-	h.voice.set(.5)
-	h.eventually("the mouth", func() bool { return f.last("stackchan.mouth") != "" })
-	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.eventually("the notification", func() bool { return f.last("Bread is done.") != "" })
-	for _, want := range []string{`{"action":"stackchan.state","data":"speaking"}`, `{"action":"stackchan.emotion","data":"happy"}`,
-		`{"action":"stackchan.gesture","data":"yes"}`, `{"action":"stackchan.say","data":"It is warm."}`, `{"action":"stackchan.mouth","data":0.5}`,
-		`{"action":"stackchan.state","data":"attention"}`} {
-		if !strings.Contains(f.all(), want) {
-			t.Errorf("%s was not told:\n%s", want, f.all())
-		}
-	}
-}
-
-// TestAProgramThatComesBack in the middle of a turn is told what shows then.
-func TestAProgramThatComesBack(t *testing.T) {
-	f := newFake(t, "", nil)
-	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()[:4]...)
-	h.eventually("it is told", func() bool { return f.last("thinking") != "" })
-	f.stop()
-	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()[4:]...)
-	back := newFake(t, f.address, nil)
-	began := time.Now()
-	h.eventually("it is told again", func() bool { return back.last("It is warm.") != "" || back.last("speaking") != "" })
-	t.Logf("%s after its return", time.Since(began))
-	if strings.Contains(back.all(), "thinking") {
-		t.Errorf("it is told what is over:\n%s", back.all())
-	}
-}
-
 // TestATry walks through all that a program can show, and shows what there is again.
 func TestATry(t *testing.T) {
 	f := newFake(t, "", nil)

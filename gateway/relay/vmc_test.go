@@ -79,24 +79,6 @@ func TestVMCMoves(t *testing.T) {
 	}
 }
 
-// TestVMC is told a spoken turn.
-func TestVMC(t *testing.T) {
-	l := newListener(t, "")
-	h := newHarness(t, Target{Kind: "vmc", URL: "udp://" + l.address})
-	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
-	h.happens(robotA, "s", turn()...)
-	h.eventually("the face", func() bool { return l.has(`/VMC/Ext/Blend/Val "Joy" 1.00`) })
-	h.voice.set(.6)
-	h.eventually("the mouth", func() bool { return l.has(`/VMC/Ext/Blend/Val "A" 0.60`) })
-	h.voice.set(0)
-	h.eventually("the mouth closes", func() bool { return l.has(`/VMC/Ext/Blend/Val "A" 0.00`) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last := l.told[len(l.told)-1]; last != "/VMC/Ext/Blend/Apply" {
-		t.Errorf("a bundle ends with %s", last)
-	}
-}
-
 // TestVMCIsQuiet while nothing moves, but for what is told again.
 func TestVMCIsQuiet(t *testing.T) {
 	told := newListener(t, "")

@@ -57,31 +57,6 @@ func plainWords(t testing.TB) *agent.Words {
 	return w
 }
 
-// TestVRChat is told a spoken turn, and what lasts again and again.
-func TestVRChat(t *testing.T) {
-	t.Parallel()
-	l := newListener(t, "")
-	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address, Words: map[string]string{"face.happy": "Smile", "gesture.nod": "2"}})
-	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
-	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing answers") {
-		t.Errorf("its condition is %q", note)
-	}
-	h.happens(robotA, "s", turn()[:4]...)
-	h.eventually("it thinks", func() bool { return l.has("/chatbox/typing true") })
-	h.happens(robotA, "s", turn()[4:]...)
-	h.eventually("the sentence", func() bool { return l.has(`/chatbox/input "It is warm." true false`) })
-	h.voice.set(.504)
-	for _, want := range []string{"/avatar/parameters/Stackchan/State 2", "/avatar/parameters/Stackchan/State 5", "/avatar/parameters/Smile true",
-		"/avatar/parameters/VRCEmote 2", "/avatar/parameters/Stackchan/Mouth 0.50", "/avatar/parameters/VRCEmote 0"} {
-		h.eventually(want, func() bool { return l.has(want) })
-	}
-	h.happens(robotA, "s", event.Emotion{Name: "sad"}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.eventually("the notification", func() bool { return l.has(`/chatbox/input "Bread is done." true false`) })
-	h.eventually("the face goes", func() bool { return l.has("/avatar/parameters/Smile false") })
-	before := strings.Count(l.all(), "/avatar/parameters/Stackchan/State 5")
-	h.eventually("it is told again", func() bool { return strings.Count(l.all(), "/avatar/parameters/Stackchan/State 5") > before })
-}
-
 // TestVRChatIsLeftAtRest: nothing that was switched on stays so.
 func TestVRChatIsLeftAtRest(t *testing.T) {
 	l := newListener(t, "")
@@ -109,21 +84,6 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	if l.has("/avatar/parameters/Rest true") && !l.has("/avatar/parameters/Rest false") {
 		t.Error("the switch of rest stays on")
 	}
-}
-
-// TestVRChatComesBack in the middle of a turn: its system refuses datagrams meanwhile.
-func TestVRChatComesBack(t *testing.T) {
-	l := newListener(t, "")
-	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address})
-	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
-	l.stop()
-	h.happens(robotA, "s", turn()...)
-	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
-	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing listens") {
-		t.Errorf("its condition is %q", note)
-	}
-	back := newListener(t, l.address)
-	h.eventually("it is told", func() bool { return back.has("/avatar/parameters/Stackchan/State 5") })
 }
 
 // TestTheChatboxIsWithinItsBounds whatever is written to it.
