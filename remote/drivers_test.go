@@ -25,7 +25,6 @@ import (
 	"perch/voice/assist"
 	"perch/voice/elevenlabs"
 	"perch/voice/openai"
-	"perch/voice/wyoming"
 )
 
 // secret is a key that no sentence may hold.
@@ -290,23 +289,6 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 		_, err = r.Recognize(ctx, said(), voice.Options{})
 		return err
 	}}
-	wyomingAt := func(url string, within time.Duration) (*wyoming.Engine, error) {
-		return wyoming.New(wyoming.Options{Address: strings.Replace(url, "http:", "tcp:", 1), AnswerWithin: within})
-	}
-	all["voice/wyoming, recognizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, _ string, within time.Duration) error {
-		e, err := wyomingAt(url, within)
-		if err != nil {
-			return err
-		}
-		return busy(ctx, e, func() error { _, err := e.Recognize(ctx, said(), voice.Options{}); return err })
-	}}
-	all["voice/wyoming, synthesizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, _ string, within time.Duration) error {
-		e, err := wyomingAt(url, within)
-		if err != nil {
-			return err
-		}
-		return busy(ctx, e, func() error { return e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil }) })
-	}}
 	for name, byteEvery := range map[string]time.Duration{"accepts and says nothing": time.Hour, "a byte now and then": within / 10} {
 		for of, d := range all {
 			t.Run(name+"/"+of, func(t *testing.T) {
@@ -323,17 +305,6 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 			})
 		}
 	}
-}
-
-// busy calls use while the engine is being made ready and looked at.
-func busy(ctx context.Context, e *wyoming.Engine, use func() error) error {
-	var others sync.WaitGroup
-	for range 4 {
-		others.Go(func() { _ = e.Warm(ctx) })
-		others.Go(func() { _ = e.Check(ctx) })
-	}
-	defer others.Wait()
-	return use()
 }
 
 // trickles is the address of a server that takes every connection, and sends a byte

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"pgregory.net/rapid"
-
 	"perch/agent"
 	"perch/agent/anthropic"
 	"perch/agent/thinker"
@@ -166,24 +164,6 @@ func TestMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
-		})
-	}
-}
-
-// TestAnySplitGivesTheSame: where the network cuts is nothing to the message.
-func TestAnySplitGivesTheSame(t *testing.T) {
-	for _, name := range []string{"text.sse", "tools.sse"} {
-		data := record(t, name)
-		whole := read(t, bytes.NewReader(data))
-		if got := read(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(got, whole) {
-			t.Errorf("%s: %q", name, got)
-		}
-		rapid.Check(t, func(rt *rapid.T) {
-			cut := rapid.IntRange(0, len(data)).Draw(rt, "cut")
-			parts := io.MultiReader(bytes.NewReader(data[:cut]), iotest.HalfReader(bytes.NewReader(data[cut:])))
-			if got := read(t, parts); !reflect.DeepEqual(got, whole) {
-				rt.Fatalf("%s: %q", name, got)
 			}
 		})
 	}

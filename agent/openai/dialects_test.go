@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"pgregory.net/rapid"
-
 	"perch/agent"
 	"perch/agent/openai"
 	"perch/agent/thinker"
@@ -134,46 +132,6 @@ func TestDialects(t *testing.T) {
 			data, native := record(t, name), strings.HasSuffix(name, "ndjson")
 			if got := read(t, native, bytes.NewReader(data)); !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %q\nwant %q", got, want)
-			}
-		})
-	}
-}
-
-// split reads in pieces of given lengths.
-type split struct {
-	data    []byte
-	lengths []int
-}
-
-func (s *split) Read(p []byte) (int, error) {
-	if len(s.data) == 0 {
-		return 0, io.EOF
-	}
-	n := 1
-	if len(s.lengths) > 0 {
-		n, s.lengths = s.lengths[0], s.lengths[1:]
-	}
-	n = copy(p, s.data[:min(n, len(s.data))])
-	s.data = s.data[n:]
-	return n, nil
-}
-
-// TestAnySplitGivesTheSame: where the network cuts is nothing to the message.
-func TestAnySplitGivesTheSame(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.*")
-	if err != nil || len(names) < 6 {
-		t.Fatal("the records are missing", err)
-	}
-	for _, name := range names {
-		data, native := record(t, filepath.Base(name)), strings.HasSuffix(name, "ndjson")
-		whole := read(t, native, bytes.NewReader(data))
-		if whole.Err != "" {
-			t.Fatal(name, whole.Err)
-		}
-		rapid.Check(t, func(rt *rapid.T) {
-			lengths := rapid.SliceOfN(rapid.IntRange(1, 200), 0, 200).Draw(rt, "lengths")
-			if got := read(t, native, &split{data, lengths}); !reflect.DeepEqual(got, whole) {
-				rt.Fatalf("%s\ngot  %q\nwant %q", name, got, whole)
 			}
 		})
 	}

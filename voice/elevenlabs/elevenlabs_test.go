@@ -1,20 +1,14 @@
 package elevenlabs
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -141,51 +135,6 @@ func TestRefusals(t *testing.T) {
 		_, err := synthesized(t, engine(t, Options{URL: url, Key: canary}))
 		isSentence(t, err, test.want)
 		isSentence(t, err, "ElevenLabs at http://127.0.0.1:")
-	}
-}
-
-// peer is a server without a socket: it reads a request, runs the script, and
-// stays until the connection is closed.
-func peer(script func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
-	return func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go func() {
-			defer ours.Close()
-			r := bufio.NewReader(ours)
-			if req, err := http.ReadRequest(r); err == nil {
-				_, _ = io.Copy(io.Discard, req.Body)
-				script(ours)
-				_, _ = r.ReadByte()
-			}
-		}()
-		return theirs, nil
-	}
-}
-
-func TestDeadlines(t *testing.T) {
-	data, _ := sound(960)
-	first := func(c net.Conn) {
-		_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(data), data)
-	}
-	for name, test := range map[string]struct {
-		script func(net.Conn)
-		after  time.Duration
-		want   string
-	}{
-		"no answer": {func(net.Conn) {}, 3 * time.Second, "did not begin to answer within 3s"},
-		"silence":   {first, 2 * time.Second, "silent for 2s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e := engine(t, Options{URL: "http://127.0.0.1/v1", FirstByte: 3 * time.Second, Idle: 2 * time.Second, dial: peer(test.script)})
-				began := time.Now()
-				_, err := synthesized(t, e)
-				isSentence(t, err, test.want)
-				if took := time.Since(began); took != test.after {
-					t.Errorf("took %s", took)
-				}
-			})
-		})
 	}
 }
 
