@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"perch/agent"
@@ -277,54 +276,6 @@ func TestACodeThatMayBeAnybodys(t *testing.T) {
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != "" || !strings.Contains(got.Waiting,
 		"by the code on its screen") {
 		t.Errorf("two are shown as %+v", got)
-	}
-}
-
-// TestAdoptingOneOfTwoClients: by the MAC that two clients have claimed none is adopted,
-// also ten minutes after the robot was last heard of; both are shown, neither as the
-// robot, and the owner names one.
-func TestAdoptingOneOfTwoClients(t *testing.T) {
-	for _, named := range []string{"the-robot", "192.168.1.40"} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newAppliance(t)
-			comes := func(client, address string) {
-				h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
-					Address: address, BaseURL: "http://perch.local:8003"}, time.Now())
-			}
-			comes("a-stranger", "192.168.1.66")
-			comes("the-robot", "192.168.1.40")
-			time.Sleep(11 * time.Minute)
-			comes("a-stranger", "192.168.1.66")
-			status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`)
-			for _, part := range []string{`"contested"`, "a-stranger", "192.168.1.66", "the-robot", "192.168.1.40",
-				"2000-01-01T00:00:00Z", "2000-01-01T00:11:00Z"} {
-				if status != http.StatusConflict || !strings.Contains(answer, part) {
-					t.Errorf("the answer does not have %s: %d %s", part, status, answer)
-				}
-			}
-			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "" || got.Board != "" ||
-				got.Adopted || len(got.Claimants) != 2 {
-				t.Errorf("it is shown as %+v", got)
-			}
-			for body, want := range map[string]int{
-				`{"robot":"a0b1c2d3e4f5","client":"neither"}`: http.StatusNotFound,
-				`{"code":"123456","client":"the-robot"}`:      http.StatusBadRequest,
-			} {
-				if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", body); status != want || h.robots.Trusts(robotA) {
-					t.Errorf("%s: %d %s", body, status, answer)
-				}
-			}
-			status, answer = h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","client":" `+named+`"}`)
-			if status != http.StatusOK || !strings.Contains(answer, `"address":"192.168.1.40"`) || strings.Contains(answer, "claimants") {
-				t.Errorf("%s: %d %s", named, status, answer)
-			}
-			comes("a-stranger", "192.168.1.66")
-			if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Address != "192.168.1.40" || !got.Claimed ||
-				len(got.Claimants) != 2 ||
-				got.Claimants[0].Address != "192.168.1.40" || got.Claimants[1].Address != "192.168.1.66" {
-				t.Errorf("adopted, it is shown as %+v", got)
-			}
-		})
 	}
 }
 

@@ -1,8 +1,6 @@
 package homeassistant
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,74 +130,4 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 		messages, _ := n.robotDiscovery(robotCard{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil)
 		check(t, messages)
 	})
-}
-
-// TestEachWrongStateIsSeen keeps the reader able to find something.
-func TestEachWrongStateIsSeen(t *testing.T) {
-	state := func(payload string) message { return message{topic: "a", payload: []byte(payload), retained: true} }
-	sent := message{topic: "a", payload: []byte(`{"event_type":"x"}`)}
-	reads := `"state_topic":"a","value_template":"{{ value_json.get('k') }}"`
-	for name, c := range map[string]struct {
-		announced string
-		m         message
-		reason    string
-	}{
-		"a key that is not there": {entityOf("sensor", reads), state(`{"j":1}`), "a key that is not there"},
-		"no JSON":                 {entityOf("sensor", reads), state(`x`), "unable to parse JSON"},
-		"another template": {entityOf("sensor", `"state_topic":"a","value_template":"{{ value_json.get('k') | upper }}"`), state(`{"k":"x"}`),
-			"does not know"},
-		"a long state":            {entityOf("sensor", reads), state(`{"k":"` + strings.Repeat("x", 256) + `"}`), "too long"},
-		"no option":               {entityOf("sensor", reads+`,"device_class":"enum","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
-		"no choice":               {entityOf("select", reads+`,"command_topic":"b","options":["x"]`), state(`{"k":"y"}`), "invalid option"},
-		"a number too low":        {entityOf("number", reads+`,"command_topic":"b","min":5,"max":85`), state(`{"k":0}`), "invalid value"},
-		"a number too high":       {entityOf("number", reads+`,"command_topic":"b"`), state(`{"k":101}`), "invalid value"},
-		"a number on no step":     {entityOf("number", reads+`,"command_topic":"b","min":0,"step":5`), state(`{"k":7}`), "on no step"},
-		"a number that is a text": {entityOf("number", reads+`,"command_topic":"b"`), state(`{"k":"x"}`), "invalid syntax"},
-		"a measure that is none":  {entityOf("sensor", reads+`,"state_class":"measurement"`), state(`{"k":"x"}`), "a number is expected"},
-		"a battery overfull":      {entityOf("sensor", reads+`,"device_class":"battery","unit_of_measurement":"%"`), state(`{"k":101}`), "0 to 100"},
-		"a time of no zone":       {entityOf("sensor", reads+`,"device_class":"timestamp"`), state(`{"k":"2026-11-22T10:00:00"}`), "cannot parse"},
-		"neither on nor off":      {entityOf("binary_sensor", reads), state(`{"k":true}`), "no matching payload"},
-		"no switch's word":        {entityOf("switch", reads+`,"command_topic":"b"`), state(`{"k":"on"}`), "no matching payload"},
-		"a state not retained":    {entityOf("sensor", `"state_topic":"a"`), message{topic: "a", payload: []byte("x")}, "not retained"},
-		"an event retained":       {entityOf("event", `"state_topic":"a","event_types":["x"]`), state(`{"event_type":"x"}`), "dropped"},
-		"an event type":           {entityOf("event", `"state_topic":"a","event_types":["y"]`), sent, "invalid event type"},
-		"a lamp's mode": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
-			state(`{"state":"ON","color_mode":"hs"}`), "color mode"},
-		"a lamp's colour": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json","supported_color_modes":["rgb"]`),
-			state(`{"state":"ON","color_mode":"rgb","color":{"r":1}}`), "incomplete color"},
-		"a lamp too bright": {entityOf("light", `"state_topic":"a","command_topic":"b","schema":"json"`), state(`{"state":"ON","brightness":256}`),
-			"brightness"},
-		"an update's key": {entityOf("update", `"state_topic":"a"`), state(`{"installed_version":"1","latest_version":"2","why":"x"}`), "extra keys"},
-		"an update's percentage": {entityOf("update", `"state_topic":"a"`),
-			state(`{"installed_version":"1","latest_version":"2","update_percentage":101}`), "update_percentage"},
-		"neither here nor gone": {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`), state(`yes`), "not online or offline"},
-		"a word not retained": {entityOf("button", `"command_topic":"b","availability":[{"topic":"a"}]`),
-			message{topic: "a", payload: []byte("online")}, "not retained"},
-	} {
-		announcement := message{topic: checkedTopic, payload: []byte(c.announced), retained: true}
-		for order, all := range map[string][]message{"announced first": {announcement, c.m}, "told first": {c.m, announcement}} {
-			if !c.m.retained && order == "told first" {
-				continue // it is not retained
-			}
-			if _, err := hold("homeassistant", all); err == nil || !strings.Contains(err.Error(), c.reason) {
-				t.Errorf("%s, %s: %v, not %q", name, order, err, c.reason)
-			}
-		}
-	}
-	unseen := entityOf("sensor", `"state_topic":"a","availability":[{"topic":"x"}]`)
-	if r, err := hold("homeassistant", []message{{topic: checkedTopic, payload: []byte(unseen), retained: true}}); err != nil || r.whole() == nil {
-		t.Errorf("what is never available passes: %v", err)
-	}
-	for _, c := range []component{
-		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/dance/set"},
-		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f5/mute/set"},
-		{"platform": "button", "command_topic": "perch/a0b1c2d3e4f6/stop/set"}, {"platform": "button", "command_topic": "perch/stop"},
-		{"platform": "button", "command_topic": "perch/bridge/request/dance"}, {"platform": "notify", "command_topic": "perch/a0b1c2d3e4f5/led/set"},
-		{"platform": "update", "command_topic": "perch/a0b1c2d3e4f5/firmware/set"},
-		{"platform": "lock", "command_topic": "perch/a0b1c2d3e4f5/stop/set"},
-	} {
-		if obeyed(discoveryNames(), c) == nil {
-			t.Errorf("%s passes", fmt.Sprint(c))
-		}
-	}
 }

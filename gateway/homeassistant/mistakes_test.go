@@ -129,55 +129,6 @@ func TestEachMistakeIsSeen(t *testing.T) {
 	}
 }
 
-// TestMistakesOfTheMessage are those that are not in the payload.
-func TestMistakesOfTheMessage(t *testing.T) {
-	good := []byte(entityOf("sensor", `"state_topic":"a"`))
-	for name, mistake := range map[string]struct {
-		m      message
-		reason string
-	}{
-		"an illegal topic":           {message{topic: "homeassistant/device/perch robot/config", payload: good, retained: true}, "illegal discovery topic"},
-		"too many levels":            {message{topic: "homeassistant/device/a/b/c/config", payload: good, retained: true}, "illegal discovery topic"},
-		"no config":                  {message{topic: "homeassistant/device/perch_a", payload: good, retained: true}, "illegal discovery topic"},
-		"another prefix":             {message{topic: "homeassistent/device/perch_a/config", payload: good, retained: true}, "illegal discovery topic"},
-		"a wildcard":                 {message{topic: "homeassistant/device/+/config", payload: good, retained: true}, "wildcards"},
-		"no component":               {message{topic: "homeassistant/robot/perch_a/config", payload: good, retained: true}, "illegal discovery topic"},
-		"an entity by itself":        {message{topic: "homeassistant/sensor/perch_a/config", payload: good, retained: true}, "illegal discovery topic"},
-		"not retained":               {message{topic: checkedTopic, payload: good}, "not retained"},
-		"a removal not retained":     {message{topic: checkedTopic}, "not retained"},
-		"more than anybody reads":    {message{topic: checkedTopic, payload: make([]byte, mostDiscovery+1), retained: true}, "bytes"},
-		"a topic that is no UTF-8":   {message{topic: "homeassistant/device/\xff/config", payload: good, retained: true}, "UTF-8"},
-		"a newline behind the topic": {message{topic: checkedTopic + "\n", payload: good, retained: true}, "control characters"},
-	} {
-		if err := checkDiscovery("homeassistant", mistake.m); err == nil || !strings.Contains(err.Error(), mistake.reason) {
-			t.Errorf("%s: %v, not %q", name, err, mistake.reason)
-		}
-	}
-}
-
-// TestWhatHomeAssistantTakesIsTaken keeps the validator from refusing
-// everything.
-func TestWhatHomeAssistantTakesIsTaken(t *testing.T) {
-	for name, payload := range map[string]string{
-		"a sensor":         entityOf("sensor", `"state_topic":"a"`),
-		"nothing left":     oneComponent(`{"platform":"sensor"}`),
-		"a QoS for all":    strings.Replace(entityOf("sensor", `"state_topic":"a"`), `{"device"`, `{"qos":1,"device"`, 1),
-		"a class of units": entityOf("sensor", `"state_topic":"a","device_class":"battery","unit_of_measurement":"%","state_class":"measurement"`),
-		"the same id on two platforms": oneComponent(`{"platform":"sensor","unique_id":"12ab34cd_a0b1c2d3e4f5_x","name":"A","state_topic":"a"},` +
-			`"other":{"platform":"event","unique_id":"12ab34cd_a0b1c2d3e4f5_x","name":"B","state_topic":"a","event_types":["x"]}`),
-	} {
-		if !json.Valid([]byte(payload)) {
-			t.Fatalf("%s: the test is wrong: %s", name, payload)
-		}
-		if err := checkDiscovery("homeassistant", message{topic: checkedTopic, payload: []byte(payload), retained: true, qos: 1}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if err := checkDiscovery("homeassistant", message{topic: checkedTopic, retained: true}); err != nil {
-		t.Error(err)
-	}
-}
-
 // FuzzCheckDiscovery sends anything: nothing makes it panic, and what it takes
 // is a whole announcement or a removal.
 func FuzzCheckDiscovery(f *testing.F) {
@@ -200,16 +151,4 @@ func FuzzCheckDiscovery(f *testing.F) {
 			t.Fatalf("%q is taken: %v", payload, err)
 		}
 	})
-}
-
-// TestPlatforms: each that has rules is one whose entities can be removed again.
-func TestPlatforms(t *testing.T) {
-	for name := range rules() {
-		if platform, key, ok := splitID(name + "/thing"); !ok || platform != name || key != "thing" {
-			t.Errorf("%s is no platform", name)
-		}
-	}
-	if _, _, ok := splitID("camera/thing"); ok {
-		t.Error("a platform without rules is one")
-	}
 }

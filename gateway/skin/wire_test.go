@@ -257,21 +257,6 @@ func TestHalfOpenSockets(t *testing.T) {
 	})
 }
 
-// TestAFrameThatIsTooBig ends its skin and no other.
-func TestAFrameThatIsTooBig(t *testing.T) {
-	h := newHarness(t)
-	c, other := h.connect(t), h.connect(t)
-	// The other end may have closed before all of it was sent.
-	_ = c.conn.SendText([]byte(strings.Repeat("x", 1<<20)))
-	if _, data, err := c.conn.Receive(); err != io.EOF {
-		t.Errorf("%s (%v)", data, err)
-	}
-	other.until()
-	for h.door.Connected() != 1 {
-		other.until()
-	}
-}
-
 // TestTwoHundredConnectionsFromOneAddress: half of them are let in, and a skin that
 // leaves makes room.
 func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
@@ -351,31 +336,6 @@ func TestKeys(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
-	}
-}
-
-// TestWrongKeysAreCounted, wherever they are tried, and the right one does not
-// help then.
-func TestWrongKeysAreCounted(t *testing.T) {
-	h := newHarness(t)
-	refused := func(want int) {
-		t.Helper()
-		var refusal *socket.Refusal
-		if _, err := h.dial("Sec-WebSocket-Protocol", "vtuber.v1, bearer.eA"); !errors.As(err, &refusal) || refusal.Status != want {
-			t.Fatalf("%v, want %d", err, want)
-		}
-	}
-	for range 10 {
-		refused(http.StatusUnauthorized)
-	}
-	refused(http.StatusTooManyRequests)
-	answer, body := h.ask(t, http.MethodGet, "/v1/models", "")
-	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" ||
-		!strings.Contains(body, `"type":"rate_limit_error"`) {
-		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, body)
-	}
-	if _, err := h.dialAt("/v1/vtuber/ws?token="+secret, "Authorization", "Bearer "+secret); err == nil {
-		t.Error("the right key helps")
 	}
 }
 
