@@ -56,21 +56,3 @@ func readAll(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// TestManifest: both files of the component name the same dependencies.
-func TestManifest(t *testing.T) {
-	for file, parts := range map[string][]string{
-		"idf_component.yml": {"espressif/mdns:", "idf:", "version:", "license: MIT"},
-		"CMakeLists.txt":    {"src/perch_discovery.c", "src/perch_discovery_idf.c", "mdns", "esp_http_client"},
-	} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, part := range parts {
-			if !strings.Contains(string(text), part) {
-				t.Errorf("%s does not name %s", file, part)
-			}
-		}
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -154,36 +153,6 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 	who := Account{"someone", 0, nil} // may do everything
 	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
-	}
-}
-
-// TestOnePlaceForSecrets: every page and sample names the one folder from which
-// the service is handed them.
-func TestOnePlaceForSecrets(t *testing.T) {
-	pages, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	samples, err := filepath.Glob("../../../packaging/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile(`(?:key_file|token_file|password_file): *"?(/[^\s"',}\x60]+)`)
-	seen := 0
-	for _, page := range append(append(pages, samples...), "../../../README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
-			seen++
-			if !isCredential(m[1]) {
-				t.Errorf("%s names %s; secrets are in %s", page, m[1], systemSecret)
-			}
-		}
-	}
-	if seen < 8 {
-		t.Errorf("only %d were found", seen)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -365,16 +364,4 @@ func ownCPU(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// TestTheScriptedApplianceIsTheRealOne keeps the load's target from rotting.
-func TestTheScriptedApplianceIsTheRealOne(t *testing.T) {
-	c := appliancetest.Config()
-	o := appliancetest.Options(filepath.Join(t.TempDir(), "data"))
-	o.Recognizers = voice.Recognizers{scriptedRecognizer{}}
-	a, err := appliance.New(&c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.Close()
 }

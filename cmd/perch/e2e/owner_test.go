@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
@@ -107,25 +105,5 @@ func TestWhatARobotRemembersIsPublished(t *testing.T) {
 	want := []string{"memory " + memory[0].ID, "timers " + timers[0].ID, "memory " + written.ID, "memory " + memory[0].ID}
 	if !slices.Equal(got, want) {
 		t.Errorf("published are %q, want %q", got, want)
-	}
-}
-
-// TestAnOwnerAcknowledgesANotification that no screen has.
-func TestAnOwnerAcknowledgesANotification(t *testing.T) {
-	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	var sent struct{ ID string }
-	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The washing is done."}`, &sent)
-	events := h.Bus.Read()
-	h.Admin(http.MethodPost, "/api/v1/notifications/"+sent.ID+"/ack", "", nil)
-	if e, err := events.Next(t.Context()); err != nil || e.Event != (event.NotificationChanged{ID: sent.ID, State: "acknowledged"}) {
-		t.Errorf("published is %+v, %v", e, err)
-	}
-	status, text := h.Owner(http.MethodPost, "/api/v1/notifications/"+sent.ID+"/ack", "")
-	var refused struct{ Error struct{ Code string } }
-	if err := json.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusNotFound || refused.Error.Code != "unknown_notification" {
-		t.Errorf("once more: %d %s", status, text)
-	}
-	if open := h.Notices.Open(time.Now()); len(open) != 0 {
-		t.Errorf("open are %+v", open)
 	}
 }
