@@ -1,7 +1,6 @@
 package acp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/device"
+	"perch/waittest"
 )
 
 const robot = device.ID("a0b1c2d3e4f5")
@@ -25,27 +25,10 @@ const canary = "canary-0-canary"
 type rig struct {
 	processDir
 	brain *acp.Brain
-	log   *safeBuffer
+	log   *waittest.Buffer
 
 	mu  sync.Mutex
 	now time.Time
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func (r *rig) clock() time.Time {
@@ -66,7 +49,7 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{processDir: processDir{t, t.TempDir()}, log: &safeBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	r := &rig{processDir: processDir{t, t.TempDir()}, log: &waittest.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	o := acp.Options{
 		Command: []string{self}, Dir: r.dir,
 		Env: []string{"FAKE_AGENT=" + mode, "FAKE_DIR=" + r.dir, "FAKE_KEY=" + canary,
@@ -295,12 +278,9 @@ func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 // eventually waits for what another process does.
 func (r *rig) eventually(what string, is func() bool) {
 	r.t.Helper()
-	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
-		if is() {
-			return
-		}
+	if !waittest.Until(time.Minute, is) {
+		r.t.Errorf("not within a minute: %s\n%s", what, r.log)
 	}
-	r.t.Errorf("never: %s\n%s", what, r.log)
 }
 
 func TestSessionsRotate(t *testing.T) {

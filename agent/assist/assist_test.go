@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/assist"
+	"perch/waittest"
 )
 
 // plain answers as an agent without a stream does.
@@ -39,7 +40,7 @@ func TestAWholeAnswer(t *testing.T) {
 	if n := h.conns.Load(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
-	eventually(t, "runs are let go of", func() bool { return len(h.commands("unsubscribe_events")) == 2 })
+	waittest.For(t, "runs are let go of", func() bool { return len(h.commands("unsubscribe_events")) == 2 })
 }
 
 // TestAnAnswerIsSpokenAsItIsWritten: the first sentence is sent before the
@@ -174,7 +175,7 @@ func TestAnInterruptedTurnIsOfTheConversation(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || errors.Is(err, agent.ErrAway) {
 		t.Error(err)
 	}
-	eventually(t, "the run is ended", func() bool { return len(h.commands("unsubscribe_events")) == 1 })
+	waittest.For(t, "the run is ended", func() bool { return len(h.commands("unsubscribe_events")) == 1 })
 	want(t, b, "next", "😐|Yes.|.done")
 	if runs := h.commands("assist_pipeline/run"); runs[1].Conversation != "c7" || h.conns.Load() != 1 {
 		t.Errorf("%+v, %d connections", runs, h.conns.Load())
@@ -273,7 +274,7 @@ func TestARestartCostsNothing(t *testing.T) {
 	b := h.brain(t)
 	want(t, b, "a", "😐|You said a.|.done")
 	h.cut()
-	eventually(t, "it is back", func() bool { got, err := say(t, b, "b"); return err == nil && got == "😐|You said b.|.done" })
+	waittest.For(t, "it is back", func() bool { got, err := say(t, b, "b"); return err == nil && got == "😐|You said b.|.done" })
 	if n := h.conns.Load(); n != 2 {
 		t.Errorf("%d connections", n)
 	}

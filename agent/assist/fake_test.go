@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -215,16 +214,4 @@ func want(t testing.TB, b *assist.Brain, words, want string) {
 	if got, err := say(t, b, words); err != nil || got != want {
 		t.Errorf("%q gave\n%s\nnot\n%s\n%v", words, got, want, err)
 	}
-}
-
-// eventually waits for what the other side does.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for range 12000 {
-		if is() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Errorf("never: %s", what)
 }

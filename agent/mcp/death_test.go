@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/mcp"
+	"perch/waittest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -51,7 +52,7 @@ func TestAnAnswerThatIsTooLongFailsAlone(t *testing.T) {
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 40 {
 				t.Errorf("%d MB were taken for it", got)
 			}
-			if err := s.Check(soon(t)); err != nil || log.times("away") > 0 {
+			if err := s.Check(soon(t)); err != nil || log.Lines("away") > 0 {
 				t.Errorf("the connection did not outlive it: %v", err)
 			}
 		})
@@ -68,7 +69,7 @@ func TestTheLengthOfAnAnswer(t *testing.T) {
 func TestTheNumberOfTools(t *testing.T) {
 	s, log := child(t, "many", mcp.Options{})
 	tools := s.Tools(soon(t))
-	if len(tools) != 100 || log.times("not offered") != 1 {
+	if len(tools) != 100 || log.Lines("not offered") != 1 {
 		t.Errorf("%d tools are offered", len(tools))
 	}
 	for _, tool := range tools {
@@ -96,7 +97,7 @@ func TestProcessesThatAreNoServer(t *testing.T) {
 			if err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Check: %v", err)
 			}
-			if log.times("is away") != 1 || strings.Contains(log.String(), "canary") {
+			if log.Lines("is away") != 1 || strings.Contains(log.String(), "canary") {
 				t.Errorf("the log:\n%s", log)
 			}
 		})
@@ -121,15 +122,15 @@ func TestPausesGrowAndAreLoggedOnce(t *testing.T) {
 	if err := s.Check(soon(t)); err == nil {
 		t.Fatal("it is there")
 	}
-	until(t, "it is patient no more", func() bool { return p.count() == 11 })
+	waittest.For(t, "it is patient no more", func() bool { return p.count() == 11 })
 	if want := "[1s 2s 4s 8s 16s 32s 1m0s 1m0s 1m0s 1m0s 1m0s]"; p.String() != want {
 		t.Errorf("it paused %s, not %s", p, want)
 	}
 	if tools := s.Tools(soon(t)); len(tools) > 0 { // is asked, and tries again
 		t.Errorf("there are %d tools", len(tools))
 	}
-	until(t, "it tries again", func() bool { return p.count() == 12 })
-	if n := log.times("is away"); n != 1 {
+	waittest.For(t, "it tries again", func() bool { return p.count() == 12 })
+	if n := log.Lines("is away"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log)
 	}
 }
@@ -145,8 +146,8 @@ func TestACallThatIsNotAnswered(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 	}
-	until(t, "it is started anew", func() bool { return p.count() > 0 })
-	if err := s.Check(soon(t)); err != nil || log.times("has not answered for a while") != 1 {
+	waittest.For(t, "it is started anew", func() bool { return p.count() > 0 })
+	if err := s.Check(soon(t)); err != nil || log.Lines("has not answered for a while") != 1 {
 		t.Errorf("%v\n%s", err, log)
 	}
 }
@@ -271,7 +272,7 @@ func TestTheKeyIsSentAndAServerMayBeStartedAnew(t *testing.T) {
 	if n := keyless.Load(); n > 0 {
 		t.Errorf("%d requests were without the key", n)
 	}
-	if log.times("away") > 0 {
+	if log.Lines("away") > 0 {
 		t.Errorf("a moment's absence is logged:\n%s", log)
 	}
 }
@@ -298,9 +299,9 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 		t.Errorf("while it is away: %v", err)
 	}
 	p.go_ <- struct{}{}
-	until(t, "its absence is logged", func() bool { return log.times("is away") == 1 })
+	waittest.For(t, "its absence is logged", func() bool { return log.Lines("is away") == 1 })
 	p.go_ <- struct{}{}
-	until(t, "it is tried a third time", func() bool { return p.count() == 3 })
+	waittest.For(t, "it is tried a third time", func() bool { return p.count() == 3 })
 	if tools := s.Tools(t.Context()); len(tools) == 0 || s.Check(t.Context()) == nil {
 		t.Errorf("meanwhile %d tools are known", len(tools))
 	}
@@ -310,8 +311,8 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	web = serve(listener)
 	defer web.Close()
 	p.go_ <- struct{}{}
-	until(t, "it is back", func() bool { return log.times("is back") == 1 })
-	if got := call(t, s, "it.echo", `{"text":"three"}`); got != "three" || log.times("is away") != 1 {
+	waittest.For(t, "it is back", func() bool { return log.Lines("is back") == 1 })
+	if got := call(t, s, "it.echo", `{"text":"three"}`); got != "three" || log.Lines("is away") != 1 {
 		t.Errorf("it says %q\n%s", got, log)
 	}
 }
@@ -328,7 +329,7 @@ func TestQuestionsWithoutEnd(t *testing.T) {
 }
 
 func TestWhatCannotBe(t *testing.T) {
-	log := (&page{}).log()
+	log := logTo(&waittest.Buffer{})
 	for want, o := range map[string]mcp.Options{
 		"is no name":            {Command: []string{"x"}, Log: log},
 		"needs a log":           {Name: "it", Command: []string{"x"}},

@@ -1,17 +1,16 @@
 package mcp_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"perch/agent/mcp"
+	"perch/waittest"
 
 	"go.uber.org/goleak"
 )
@@ -30,43 +29,15 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// page is a log that a test reads.
-type page struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (p *page) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *page) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
-func (p *page) log() *slog.Logger {
-	return slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// times counts the lines that hold a text.
-func (p *page) times(text string) (n int) {
-	for line := range strings.Lines(p.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
+func logTo(to *waittest.Buffer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // open makes a server that is closed with the test.
-func open(t *testing.T, o mcp.Options) (*mcp.Server, *page) {
+func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
-	p := &page{}
-	o.Log = p.log()
+	p := &waittest.Buffer{}
+	o.Log = logTo(p)
 	if o.Name == "" {
 		o.Name = "it"
 	}
@@ -86,7 +57,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *page) {
 }
 
 // child makes a server of the test's own binary.
-func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *page) {
+func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -112,16 +83,6 @@ func call(t *testing.T, s *mcp.Server, name, args string) string {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return text
-}
-
-// until waits for something that is about to happen in another process.
-func until(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
 }
 
 // pauses is a clock that needs no time, and knows what it was asked for.

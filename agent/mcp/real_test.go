@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/mcp"
 	"perch/agent/thinker"
+	"perch/waittest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -146,7 +147,7 @@ func exercise(t *testing.T, s *mcp.Server) {
 		t.Error("arguments of another type are taken")
 	}
 	call(t, s, "it.learn", `{"text":"dance"}`)
-	until(t, "the new tool is known", func() bool {
+	waittest.For(t, "the new tool is known", func() bool {
 		for _, tool := range s.Tools(soon(t)) {
 			if tool.Name == "it.dance" {
 				return true
@@ -170,7 +171,7 @@ func cancelled(t *testing.T, s *mcp.Server) {
 	is := func(want string) func() bool {
 		return func() bool { got, _ := os.ReadFile(note); return string(got) == want }
 	}
-	until(t, "the slow tool begins", is("begun"))
+	waittest.For(t, "the slow tool begins", is("begun"))
 	cancel()
 	begun := time.Now()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -179,7 +180,7 @@ func cancelled(t *testing.T, s *mcp.Server) {
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %v to give up a call", took)
 	}
-	until(t, "the server hears of it", is("cancelled"))
+	waittest.For(t, "the server hears of it", is("cancelled"))
 	if got := call(t, s, "it.echo", `{"text":"still there"}`); got != "still there" {
 		t.Errorf("afterwards it says %q", got)
 	}
@@ -265,7 +266,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 	if got := call(t, s, "it.echo", `{"text":"back"}`); got != "back" {
 		t.Errorf("it says %q", got)
 	}
-	if log.times("is away") != 1 || log.times("is back") != 1 || log.times("a last word") != 1 {
+	if log.Lines("is away") != 1 || log.Lines("is back") != 1 || log.Lines("a last word") != 1 {
 		t.Errorf("the log says otherwise:\n%s", log)
 	}
 	if strings.Contains(log.String(), "sesame") {
@@ -285,14 +286,14 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		_, err := s.Call(context.Background(), "it.slow", []byte(`{"text":`+strconv.Quote(note)+`}`))
 		ended <- err
 	}()
-	until(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
+	waittest.For(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
 	if err := s.Close(); err != nil { // which does not wait for the call
 		t.Error(err)
 	}
 	if err := <-ended; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("the call that ran ended with %v", err)
 	}
-	until(t, "what the server had started is gone", func() bool {
+	waittest.For(t, "what the server had started is gone", func() bool {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(state), ") Z ") || syscall.Kill(pid, 0) != nil
 	})

@@ -25,6 +25,7 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
 	"perch/socket"
+	"perch/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -114,16 +115,6 @@ func piped(t *testing.T, script scripted) (d *Door, conn net.Conn, r *bufio.Read
 	return d, conn, upgraded(t, conn)
 }
 
-// until waits for what another goroutine does, at most ten seconds.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for late := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("not within ten seconds: %s", what)
-		}
-	}
-}
-
 // raw is a connection that nobody reads from unless a test does.
 func raw(t *testing.T, url string) *bufio.Reader {
 	t.Helper()
@@ -174,13 +165,13 @@ func TestTheGreetingComesFirst(t *testing.T) {
 		f, _ := v.Take()
 		return f != nil
 	}
-	until(t, "it waits", waits)
+	waittest.For(t, "it waits", waits)
 	c := avatartest.Dial(t, h.URL, nil)
 	for n := range greetings {
 		c.Expect(fmt.Sprint(n))
 	}
 	c.Expect(`"notice 1"`)
-	until(t, "it was shown", func() bool { return !waits() })
+	waittest.For(t, "it was shown", func() bool { return !waits() })
 }
 
 // lastWords are a last message that is not sent before its answer is interrupted.
@@ -238,7 +229,7 @@ func TestOneAnswerAtATime(t *testing.T) {
 		}
 	}
 	c.Leave()
-	until(t, "who leaves ends the answer", func() bool { return answering.Load() == 0 })
+	waittest.For(t, "who leaves ends the answer", func() bool { return answering.Load() == 0 })
 }
 
 // TestTheEnd closes each connection with 1001, and waits for the answers under way.
@@ -284,7 +275,7 @@ func TestWhoIsTooSlow(t *testing.T) {
 		}
 	}})
 	slow := raw(t, h.URL)
-	until(t, "it is connected", func() bool { return d.serving.Connected() == 1 })
+	waittest.For(t, "it is connected", func() bool { return d.serving.Connected() == 1 })
 	h.Bus.Publish("", "", notice(0))
 	<-showing
 	quick := avatartest.Dial(t, h.URL, nil)
@@ -292,7 +283,7 @@ func TestWhoIsTooSlow(t *testing.T) {
 	for n := range many {
 		h.Bus.Publish("", "", notice(n+1))
 		want := fmt.Sprintf(`"notice %d"`, n+1)
-		until(t, want, func() bool { return strings.HasSuffix(quick.Told(), want) })
+		waittest.For(t, want, func() bool { return strings.HasSuffix(quick.Told(), want) })
 	}
 	close(goOn)
 	all, err := io.ReadAll(slow)
@@ -300,7 +291,7 @@ func TestWhoIsTooSlow(t *testing.T) {
 	if err != nil || !strings.HasSuffix(string(all), want) || strings.Contains(string(all), "notice 9") {
 		t.Errorf("it is told %q and not at last %q (%v)", all, want, err)
 	}
-	until(t, "it is gone", func() bool { return d.serving.Connected() == 1 })
+	waittest.For(t, "it is gone", func() bool { return d.serving.Connected() == 1 })
 }
 
 // TestWhoReadsNothing is disconnected after the time that a message may take.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"perch/waittest"
 )
 
 // lastAnswers is a server with a robots' door and another.
@@ -81,18 +83,6 @@ func ended(t *testing.T, conn net.Conn, r *bufio.Reader, must bool) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// eventually waits for a count; where it never comes the test's own time ends.
-func eventually(t *testing.T, l *Lingering, is func(Lingered) bool) {
-	t.Helper()
-	for !is(l.Counts()) {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("%+v", l.Counts())
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 const lastOne = "Connection: close\r\nContent-Length: 2\r\n"
 
 // TestTheRobotClosesFirst: after the answer to a request that is a connection's
@@ -105,9 +95,9 @@ func TestTheRobotClosesFirst(t *testing.T) {
 		if ended(t, conn, r, false) {
 			t.Fatalf("%s: we have closed first", path)
 		}
-		eventually(t, l, func(c Lingered) bool { return c.Open == 1 })
+		waittest.For(t, "1 linger", func() bool { return l.Counts().Open == 1 })
 		_ = conn.Close()
-		eventually(t, l, func(c Lingered) bool { return c.Open == 0 })
+		waittest.For(t, "0 linger", func() bool { return l.Counts().Open == 0 })
 	}
 	if c := l.Counts(); c != (Lingered{Kept: 2}) {
 		t.Errorf("%+v", c)
@@ -143,7 +133,7 @@ func TestLingeringIsBounded(t *testing.T) {
 	few := &Lingering{within: time.Hour, most: 1}
 	address := lastAnswers(t, few)
 	first, r := request(t, address, "/robot", lastOne, "{}")
-	eventually(t, few, func(c Lingered) bool { return c.Open == 1 })
+	waittest.For(t, "1 linger", func() bool { return few.Counts().Open == 1 })
 	if conn, r := request(t, address, "/robot", lastOne, "{}"); !ended(t, conn, r, true) {
 		t.Error("there is room for any number")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/waittest"
 )
 
 // waitingQuestions holds the questions of agents, as gateway/hooks does.
@@ -193,7 +194,7 @@ func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow)})
 		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(`{"id":"q1","allow":true}`)})
 		time.Sleep(time.Second)
-		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.with("mqtt.user") != 2 {
+		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.Lines("mqtt.user") != 2 {
 			t.Errorf("answered is %q, and it is %s", d.replies(), got)
 		}
 	})
@@ -343,7 +344,7 @@ func TestAgentsAfterALoss(t *testing.T) {
 	hub.begin(time.Now())
 	hub.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
 	d.asks("coding-1", "q1", "May I?")
-	eventually(t, "the board", func() bool {
+	waittest.For(t, "the board", func() bool {
 		states, _ := h.board.Snapshot()
 		return len(states) == 1 && states[0].At(time.Now()) == agent.Notification
 	})

@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"perch/waittest"
 )
 
 // framed is a packet of MQTT.
@@ -76,7 +78,7 @@ func TestABrokerThatAnnouncesMuch(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, end := h.run(t)
-	eventually(t, "the connection is lost over it", func() bool { return h.log.with("MQTT is disconnected") > 0 })
+	waittest.For(t, "the connection is lost over it", func() bool { return h.log.Lines("MQTT is disconnected") > 0 })
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 		t.Errorf("it took %d MB", took>>20)

@@ -10,6 +10,7 @@ import (
 	"perch/agent/notice"
 	"perch/event"
 	"perch/store/storetest"
+	"perch/waittest"
 )
 
 const (
@@ -151,18 +152,18 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/notify/set", `{"text":"x","robot":"a0b1c2d3e4f6"}`, "the body names the robot"},
 	} {
 		e.forget()
-		before := h.log.with("WARN")
+		before := h.log.Lines("WARN")
 		b.publish(c.topic, c.payload)
 		e.await(conversation1, has(`"event_type":"command_rejected"`, c.why))
-		if n := h.log.with("WARN") - before; n != 1 {
+		if n := h.log.Lines("WARN") - before; n != 1 {
 			t.Errorf("%s %.40q: %d lines in the log, not one", c.topic, c.payload, n)
 		}
 	}
 	for _, topic := range []string{"perch/nobody/say/set", "perch/a0b1c2d3e400/say/set", "perch/bridge/say/set", "perch/bridge/request/Cookies",
 		"perch/" + strings.Repeat("y", 3000) + "/say/set"} {
-		before := h.log.with("WARN")
+		before := h.log.Lines("WARN")
 		b.publish(topic, "hello")
-		eventually(t, "one line on "+topic[:20], func() bool { return h.log.with("WARN") == before+1 })
+		waittest.For(t, "one line on "+topic[:20], func() bool { return h.log.Lines("WARN") == before+1 })
 	}
 	if deeds := h.talk.deeds(); len(deeds) > 0 {
 		t.Errorf("done: %q", deeds)
@@ -174,7 +175,7 @@ func TestBadCommands(t *testing.T) {
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "after the flood")
 	h.talk.await(t, "say after the flood")
-	if n := h.log.with("names no robot"); n > 40 {
+	if n := h.log.Lines("names no robot"); n > 40 {
 		t.Errorf("%d lines of a flood", n)
 	}
 }
@@ -189,7 +190,7 @@ func TestRetainedCommandsAreIgnored(t *testing.T) {
 	h.hello(chan1, "s1")
 	h.run(t)
 	e.await(conversation1, has(`"event_type":"command_rejected"`, "retained"))
-	eventually(t, "the request's line", func() bool { return h.log.with("it is retained") == 1 })
+	waittest.For(t, "the request's line", func() bool { return h.log.Lines("it is retained") == 1 })
 	if deeds := h.talk.deeds(); len(deeds) > 0 {
 		t.Errorf("done: %q", deeds)
 	}

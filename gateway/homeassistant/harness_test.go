@@ -21,40 +21,10 @@ import (
 	"perch/gateway/broker"
 	"perch/perception"
 	"perch/store/storetest"
+	"perch/waittest"
 )
 
 const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
-
-// lines are what was logged.
-type lines struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, string(p))
-	return len(p), nil
-}
-
-// with counts the lines that hold a text.
-func (l *lines) with(text string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range l.all {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.all, "")
-}
 
 // harness is all that a mirror mirrors, with fake robots.
 type harness struct {
@@ -63,11 +33,11 @@ type harness struct {
 	talk     *talker
 	bus      *event.Bus
 	board    *agent.Board
-	log      *lines
+	log      *waittest.Buffer
 }
 
 func newHarness() *harness {
-	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), log: &lines{}}
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), log: &waittest.Buffer{}}
 	reader := h.bus.Read()
 	go h.board.Run(context.Background(), reader) // until the bus is closed
 	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &storetest.Table[device.Robot]{})

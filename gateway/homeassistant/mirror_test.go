@@ -9,9 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"perch/event"
+	"perch/waittest"
 )
 
 // over returns a harness with a mirror on a broker.
@@ -123,21 +123,10 @@ func TestOverTLS(t *testing.T) {
 	b.start()
 	stranger := over(b)
 	m, _ := stranger.run(t)
-	eventually(t, "the cause", func() bool { return strings.Contains(textOf(m.Status().Cause), "mqtt.ca") })
+	waittest.For(t, "the cause", func() bool { return strings.Contains(textOf(m.Status().Cause), "mqtt.ca") })
 	h := over(b)
 	h.options.CA = authority
 	works(t, b, h)
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 6000 {
-		if ok() {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%s: not within a minute", what)
 }
 
 // TestWhyNot: a broker that cannot be used is explained in a sentence that
@@ -157,12 +146,12 @@ func TestWhyNot(t *testing.T) {
 			h := over(b)
 			h.options.Broker, h.options.Password = c.url, c.password
 			m, end := h.run(t)
-			eventually(t, c.cause, func() bool { return strings.Contains(textOf(m.Status().Cause), c.cause) })
+			waittest.For(t, c.cause, func() bool { return strings.Contains(textOf(m.Status().Cause), c.cause) })
 			s := m.Status()
 			if s.Connected || strings.Contains(textOf(s.Cause)+h.log.String(), "canary") {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
-			if n := h.log.with("MQTT is disconnected"); n != 1 {
+			if n := h.log.Lines("MQTT is disconnected"); n != 1 {
 				t.Errorf("logged %d times:\n%s", n, h.log)
 			}
 			end()
@@ -191,13 +180,13 @@ func TestBrokerComesBack(t *testing.T) {
 			b := newMosquitto(t, settings).start()
 			h := over(b)
 			m, _ := h.run(t)
-			eventually(t, "connected", func() bool { return m.Status().Connected })
+			waittest.For(t, "connected", func() bool { return m.Status().Connected })
 			h.hello(chan1, "s1")
 			h.happens(chan1, "s1", event.ListeningStarted{Mode: "auto"})
 			before := b.listen("perch/#")
 			before.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"listening"`))
 			b.stop()
-			eventually(t, "gone", func() bool { return !m.Status().Connected })
+			waittest.For(t, "gone", func() bool { return !m.Status().Connected })
 			// What happens meanwhile is not published late, but for what is retained and for notifications.
 			h.happens(chan1, "s1", event.Heard{Text: "x"}, event.ThinkingStarted{Brain: "x"})
 			h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})

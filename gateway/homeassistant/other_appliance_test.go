@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/waittest"
 )
 
 func TestTwoAppliances(t *testing.T) {
@@ -14,16 +16,16 @@ func TestTwoAppliances(t *testing.T) {
 	third.options.ID, third.options.Base = "eeeeeeee", "attic"
 	e := b.listen("perch/#", "attic/#", "homeassistant/#")
 	m1, end1 := first.run(t)
-	eventually(t, "the first", func() bool { return m1.Status().Connected })
+	waittest.For(t, "the first", func() bool { return m1.Status().Connected })
 	first.hello(chan1, "s1")
 	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`, `"robots":1`))
 	m2, _ := second.run(t)
-	eventually(t, "the second keeps off", func() bool { return strings.Contains(textOf(m2.Status().Cause), `id "0a1b2c3d"`) })
+	waittest.For(t, "the second keeps off", func() bool { return strings.Contains(textOf(m2.Status().Cause), `id "0a1b2c3d"`) })
 	if s := m2.Status(); s.Connected || !strings.Contains(textOf(s.Cause), "mqtt.base_topic") {
 		t.Errorf("%+v", s)
 	}
 	m3, _ := third.run(t)
-	eventually(t, "the third", func() bool { return m3.Status().Connected })
+	waittest.For(t, "the third", func() bool { return m3.Status().Connected })
 	e.await("homeassistant/device/attic_bridge/config", has("eeeeeeee"))
 	e.await("attic/a0b1c2d3e4f4/status", is2("online"))
 	b.publish("perch/a0b1c2d3e4f4/say/set", "for the first alone")
@@ -43,7 +45,7 @@ func TestTwoAppliances(t *testing.T) {
 	end1()
 	e.await("perch/bridge/status", is2("offline"))
 	b.publish("perch/bridge/info", "", "-r")
-	eventually(t, "the second serves", func() bool { return m2.Status().Connected })
+	waittest.For(t, "the second serves", func() bool { return m2.Status().Connected })
 	e.await("perch/bridge/info", has(`"id":"ffffffff"`))
 }
 
@@ -56,7 +58,7 @@ func TestAtOnce(t *testing.T) {
 	m1, _ := first.run(t)
 	m2, _ := second.run(t)
 	stays := ""
-	eventually(t, "one keeps off", func() bool {
+	waittest.For(t, "one keeps off", func() bool {
 		switch {
 		case m1.Status().Connected && strings.Contains(textOf(m2.Status().Cause), "keeps off"):
 			stays = `"id":"0a1b2c3d"`
@@ -107,7 +109,7 @@ func TestEmbedded(t *testing.T) {
 	h := newHarness()
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
 	m, end := h.run(t)
-	eventually(t, "connected", func() bool { return m.Status().Connected })
+	waittest.For(t, "connected", func() bool { return m.Status().Connected })
 	b := &mosquitto{t: t, dir: t.TempDir()}
 	at, _, err := m.broker.await(t.Context())
 	if err != nil {
@@ -123,7 +125,7 @@ func TestEmbedded(t *testing.T) {
 	other := newHarness()
 	other.options.Broker, other.options.Listen, other.options.User, other.options.Password = "embedded", h.options.Listen, user, password
 	m2, end2 := other.run(t)
-	eventually(t, "the port's cause", func() bool { return strings.Contains(textOf(m2.Status().Cause), "taken by another program") })
+	waittest.For(t, "the port's cause", func() bool { return strings.Contains(textOf(m2.Status().Cause), "taken by another program") })
 	end2()
 	for _, c := range []struct{ user, password string }{{"", ""}, {user, "wrong"}, {"nobody", password}} {
 		d := over(b).options
@@ -232,7 +234,7 @@ func TestALookAtABroker(t *testing.T) {
 	}
 	h := over(b)
 	m, end := h.run(t)
-	eventually(t, "it serves", func() bool { return m.Status().Connected })
+	waittest.For(t, "it serves", func() bool { return m.Status().Connected })
 	e := b.listen("perch/bridge/#")
 	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`))
 	if err := look("ffffffff"); err == nil || !strings.Contains(err.Error(), `id "0a1b2c3d"`) ||

@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/waittest"
 )
 
 // script is a fake broker.
@@ -320,7 +321,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("tried again after %s", gap)
 			}
 		}
-		if n := h.log.with("nobody is there"); n != 1 {
+		if n := h.log.Lines("nobody is there"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
 		s.set(func() { s.refuse = nil })
@@ -476,7 +477,7 @@ func TestFellBehind(t *testing.T) {
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})
-	eventually(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
+	waittest.For(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
 	hub.take(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
 	if v := hub.views[chan1]; v.shown != agent.Listening || !v.state.Online {
 		t.Errorf("%+v", v.shown)

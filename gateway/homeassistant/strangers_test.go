@@ -120,7 +120,7 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 				t.Errorf("the broker keeps what nobody will do: %s", topic)
 			}
 		}
-		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.with("perch robot adopt ROBOT") != 3 {
+		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.Lines("perch robot adopt ROBOT") != 3 {
 			t.Errorf("a stranger did %q; the log:\n%s", deeds, h.log)
 		}
 		s.take(incoming{topic: "perch/bridge/request/notify", payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})

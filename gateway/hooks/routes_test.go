@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/language"
+	"perch/waittest"
 )
 
 // TestFound: hooks that look for clawd-on-desk find this.
@@ -138,13 +140,9 @@ func TestPermissionOverHTTP(t *testing.T) {
 // waits returns the questions once there are so many.
 func (h *harness) waits(t testing.TB, n int) []agent.Question {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if open := h.door.Questions(); len(open) == n {
-			return open
-		}
-	}
-	t.Fatalf("there never were %d questions", n)
-	return nil
+	var open []agent.Question
+	waittest.For(t, fmt.Sprintf("%d questions", n), func() bool { open = h.door.Questions(); return len(open) == n })
+	return open
 }
 
 // TestClientGone: a question ends with the client that waits for its answer.

@@ -18,6 +18,7 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 	"perch/socket"
+	"perch/waittest"
 )
 
 // TestTranscript is what Flawed Avatar and the door say to each other in a turn of its own
@@ -334,11 +335,7 @@ func TestAClientThatLeaves(t *testing.T) {
 			t.Error("a turn went on")
 		}
 	}
-	for until := time.Now().Add(10 * time.Second); h.door.Connected() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("the client still counts")
-		}
-	}
+	waittest.For(t, "the client counts no more", func() bool { return h.door.Connected() == 0 })
 	c = h.join()
 	c.call("again", "chat.send", `{"sessionKey":"t0","message":"hello","idempotencyKey":"k0"}`)
 	if got := c.answer("again"); !strings.Contains(got.whole, `"started"`) {

@@ -24,6 +24,7 @@ import (
 	"perch/event"
 	"perch/socket"
 	"perch/store/storetest"
+	"perch/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,27 +111,9 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 // eventually waits for something.
 func (h *harness) eventually(what string, is func() bool) {
 	h.t.Helper()
-	if !await(is) {
-		h.t.Fatalf("%s: not within a minute; %+v", what, h.relays.List())
+	if !waittest.Until(time.Minute, is) {
+		h.t.Fatalf("not within a minute: %s; %+v", what, h.relays.List())
 	}
-}
-
-// eventually waits for something.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	if !await(is) {
-		t.Fatalf("%s: not within a minute", what)
-	}
-}
-
-// await waits for so long that what is not there then never comes.
-func await(is func() bool) bool {
-	for until := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			return false
-		}
-	}
-	return true
 }
 
 // voiceLevel is the loudness of one robot.

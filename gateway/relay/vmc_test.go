@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/waittest"
 )
 
 func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
@@ -128,7 +129,7 @@ func TestVMCDatagramsAreSmall(t *testing.T) {
 		l.is[fmt.Sprintf("Shape number %02d of a model", i)] = .5
 	}
 	l.close()
-	eventually(t, "both datagrams", func() bool { return strings.Count(told.all(), vmcApply) >= 2 })
+	waittest.For(t, "both datagrams", func() bool { return strings.Count(told.all(), vmcApply) >= 2 })
 	if n := strings.Count(told.all(), vmcValue); n != mostShapes || strings.Count(told.all(), vmcApply) != 2 || strings.Contains(told.all(), "0.50") {
 		t.Errorf("%d weights: %s", n, told.all())
 	}

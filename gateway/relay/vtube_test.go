@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/store/storetest"
+	"perch/waittest"
 )
 
 // fakeVTube is VTube Studio as its documentation says it is. A model is loaded, and
@@ -563,7 +564,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	}
 	heard := func(is func(note string, err error) bool) { // a broadcast may come too late, on a busy machine
 		t.Helper()
-		eventually(t, "the broadcast is heard", func() bool { return is(open()) })
+		waittest.For(t, "the broadcast is heard", func() bool { return is(open()) })
 	}
 	if note, err := open(); err != nil || strings.Contains(note, "found") {
 		t.Fatalf("at the usual address: %q, %v", note, err)
@@ -642,8 +643,8 @@ func TestFindVTube(t *testing.T) {
 		found, elsewhere := findVTube(ctx, address, func(net.IP) bool { return here })
 		return found + "|" + elsewhere
 	}
-	eventually(t, "it is found here", func() bool { return strings.HasPrefix(find(t.Context(), true), "ws://127.0.0.1:800") })
-	eventually(t, "it is found elsewhere", func() bool { return find(t.Context(), false) == "|ws://127.0.0.1:8004" })
+	waittest.For(t, "it is found here", func() bool { return strings.HasPrefix(find(t.Context(), true), "ws://127.0.0.1:800") })
+	waittest.For(t, "it is found elsewhere", func() bool { return find(t.Context(), false) == "|ws://127.0.0.1:8004" })
 	stop()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

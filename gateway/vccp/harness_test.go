@@ -24,6 +24,7 @@ import (
 	"perch/gateway/door/doortest"
 	"perch/perception"
 	"perch/socket"
+	"perch/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -287,7 +288,7 @@ func (b *body) send(text string) {
 func (b *body) can(m *model, data string) {
 	b.t.Helper()
 	b.send(`{"type":"system","category":"capability","timestamp":"2024-01-01T00:00:00Z","data":` + data + `}`)
-	until(b.t, "the capability", func() bool { return m.must("get-capability", nil) == data })
+	waittest.For(b.t, "the capability", func() bool { return m.must("get-capability", nil) == data })
 }
 
 // next is what it is sent.
@@ -298,16 +299,6 @@ func (b *body) next() string {
 		b.t.Fatalf("received %q, %v", text, err)
 	}
 	return string(text)
-}
-
-// until waits for something that is about to happen elsewhere.
-func until(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
 }
 
 // post sends a request without any library.

@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/waittest"
 )
 
 // many are more tools than a robot has, with long descriptions.
@@ -72,10 +73,10 @@ func TestInventedRobots(t *testing.T) {
 	}
 	// The tools follow with the next event of any robot.
 	defer h.runs()()
-	until(t, "its tools are gone", func() bool { return offered()[robotA] == 0 })
+	waittest.For(t, "its tools are gone", func() bool { return offered()[robotA] == 0 })
 	h.robots.befriend(robotA, true)
 	h.bus.Publish(robotA, "", event.RobotOnline{})
-	until(t, "they are back", func() bool { return offered()[robotA] == 150 })
+	waittest.For(t, "they are back", func() bool { return offered()[robotA] == 150 })
 }
 
 // TestTooManySessions: the session that has been idle for longest gives way to
@@ -119,7 +120,7 @@ func TestTooManySessions(t *testing.T) {
 	if status := open(); status != 200 {
 		t.Fatalf("one more: %d", status)
 	}
-	until(t, "the longest idle has given way", func() bool { return ping(1) == 404 })
+	waittest.For(t, "the longest idle has given way", func() bool { return ping(1) == 404 })
 	if ping(0) != 200 || ping(2) != 200 || ping(mostSessions) != 200 {
 		t.Error("another has given way")
 	}
@@ -130,7 +131,7 @@ func TestTooManySessions(t *testing.T) {
 			t.Fatal(status)
 		}
 	}
-	until(t, "those that gave way are gone", func() bool {
+	waittest.For(t, "those that gave way are gone", func() bool {
 		n := 0
 		for range h.door.server.Sessions() {
 			n++

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,6 +19,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/waittest"
 )
 
 // neck is a robot that can turn its head.
@@ -224,16 +224,10 @@ func TestTalksAreBounded(t *testing.T) {
 	if _, err := connect(t, url, late.bearer); err == nil {
 		t.Error("a talk begins after the end")
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		left := 0
+	waittest.For(t, "no session is left", func() bool {
 		for range talk.server.Sessions() {
-			left++
+			return false
 		}
-		if left == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d sessions are left", left)
-		}
-	}
+		return true
+	})
 }

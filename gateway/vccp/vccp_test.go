@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/socket"
+	"perch/waittest"
 )
 
 // TestConversation is the flow of the protocol's document, with the official
@@ -32,7 +33,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("registered: %s", got)
 	}
 	b := h.body(t, "/"+id)
-	until(t, "it is shown as connected", func() bool {
+	waittest.For(t, "it is shown as connected", func() bool {
 		all := h.door.Connected()
 		return len(all) == 1 && strings.HasPrefix(all[0].Address, "127.0.0.1:") && time.Since(all[0].Since) < time.Minute
 	})
@@ -51,7 +52,7 @@ func TestConversation(t *testing.T) {
 	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:02Z","data":{"name":"dog"}}`)
 	dog := `{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:02Z","data":{"name":"dog"}}`
 	own := `{"type":"perception","category":"x.my-own","timestamp":"2024-01-01T00:00:01Z","data":{"deep":{"er":[1]}}}`
-	until(t, "the dog", func() bool { return m.must("get-perception", object{"category": "object"}) == dog })
+	waittest.For(t, "the dog", func() bool { return m.must("get-perception", object{"category": "object"}) == dog })
 	if got := m.must("get-perception", nil); got != "["+dog+","+own+"]" {
 		t.Errorf("perceived is %s", got)
 	}
@@ -108,7 +109,7 @@ func TestNotPlayed(t *testing.T) {
 		t.Errorf("the character is sent %s", got)
 	}
 	b.Close(socket.Normal, "")
-	until(t, "it has left", func() bool { return m.must("get-capability", nil) == "null" })
+	waittest.For(t, "it has left", func() bool { return m.must("get-capability", nil) == "null" })
 	if text, failed := play(wave); !failed || text != gone {
 		t.Errorf("it has left: %t %s", failed, text)
 	}
@@ -153,7 +154,7 @@ func TestReplaced(t *testing.T) {
 	m.must("register-agent", nil)
 	first := h.raw(t, "/vccp/"+m.ID())
 	first.send(`{"type":"system","category":"capability","data":{"actions":[1]}}`)
-	until(t, "the first", func() bool { return m.must("get-capability", nil) == `{"actions":[1]}` })
+	waittest.For(t, "the first", func() bool { return m.must("get-capability", nil) == `{"actions":[1]}` })
 	second := h.body(t, "/"+m.ID())
 	if code, why := first.ended(); code != 1000 || why != "replaced" {
 		t.Errorf("the first ended with %d %s", code, why)
@@ -183,7 +184,7 @@ func TestNoCrossTalk(t *testing.T) {
 		m    *model
 		want string
 	}{{one, `{"of":"a"}`}, {two, `{"of":"b"}`}} {
-		until(t, x.want, func() bool { return strings.Contains(x.m.must("get-perception", nil), x.want) })
+		waittest.For(t, x.want, func() bool { return strings.Contains(x.m.must("get-perception", nil), x.want) })
 	}
 	for i := range 20 {
 		one.must("play-action", object{"action": object{"type": "action", "category": "a", "data": object{"i": i}}})
@@ -205,7 +206,7 @@ func TestNoCrossTalk(t *testing.T) {
 	}
 	two.must("play-action", object{"action": object{"type": "action", "category": "b", "data": object{}}})
 	b.next()
-	until(t, "the first is forgotten", func() bool {
+	waittest.For(t, "the first is forgotten", func() bool {
 		h.door.mu.Lock()
 		defer h.door.mu.Unlock()
 		return len(h.door.agents) == 1 && len(h.door.sockets) == 1
@@ -258,7 +259,7 @@ func TestRawHTTP(t *testing.T) {
 		t.Fatalf("delete: %v %v", a, err)
 	}
 	_ = a.Body.Close()
-	until(t, "the agent is forgotten", func() bool {
+	waittest.For(t, "the agent is forgotten", func() bool {
 		h.door.mu.Lock()
 		defer h.door.mu.Unlock()
 		return len(h.door.agents) == 0
@@ -366,7 +367,7 @@ func TestAHalfOpenCharacter(t *testing.T) {
 	if took := time.Since(began); took < 150*time.Millisecond {
 		t.Errorf("it was given %v", took)
 	}
-	until(t, "the model has no character", func() bool {
+	waittest.For(t, "the model has no character", func() bool {
 		_, failed := m.call("play-action", object{"action": object{"type": "action", "category": "wave", "data": object{}}})
 		return failed
 	})

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,6 +23,7 @@ import (
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
+	"perch/waittest"
 )
 
 // entity is one as it is announced.
@@ -276,7 +276,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	if err := mosquitto.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	appliancetest.Within(h.T, time.Minute, "the broker is told how things are", func() bool {
+	waittest.For(h.T, "the broker is told how things are", func() bool {
 		states := l.AgentStates()
 		return len(states) > 0 && states[len(states)-1] == "idle"
 	})

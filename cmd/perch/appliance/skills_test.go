@@ -25,6 +25,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/waittest"
 )
 
 // sailor is a model that looks up the tide first. It keeps what it is asked.
@@ -248,7 +249,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 	}
 	ended := sync.OnceFunc(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	t.Cleanup(ended)
-	appliancetest.Eventually(t, "the server listens", func() bool {
+	waittest.For(t, "the server listens", func() bool {
 		conn, err := net.Dial("tcp", at)
 		if err == nil {
 			_ = conn.Close()

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
+	"perch/waittest"
 )
 
 // TestEveryDoorTellsTheSame: one robot's turn with two tools at once is seen
@@ -209,7 +209,7 @@ func TestACodingAgentAsks(t *testing.T) {
 	if len(open) != 1 || !strings.Contains(open[0].Text, "make test") {
 		t.Errorf("open are %+v", open)
 	}
-	appliancetest.Within(h.T, time.Minute, "a touch is an answer", func() bool {
+	waittest.For(h.T, "a touch is an answer", func() bool {
 		robot.Senses("head_pet_started", "{}")
 		select {
 		case text := <-answered:

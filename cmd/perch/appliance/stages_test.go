@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/waittest"
 )
 
 // interrupted has a robot say something, and interrupts the turn once it has
@@ -27,7 +28,7 @@ import (
 func interrupted(t *testing.T, h *appliancetest.Appliance, reached, over func() bool, byTap bool) {
 	t.Helper()
 	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
-	appliancetest.Within(h.T, time.Minute, "the stage is reached", reached)
+	waittest.For(h.T, "the stage is reached", reached)
 	if byTap {
 		robot.Tap()
 	} else if err := h.Talk.Abort(t.Context(), "a0b1c2d3e4f5"); err != nil {
@@ -160,7 +161,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	touch := func(h *appliancetest.Appliance, r *simrobot.Robot, _ agent.Question) {
-		appliancetest.Within(h.T, time.Minute, "a touch is an answer, once the question can be heard", func() bool {
+		waittest.For(h.T, "a touch is an answer, once the question can be heard", func() bool {
 			r.Sense(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 			return len(h.Talk.Questions()) == 0
 		})
@@ -188,10 +189,10 @@ func TestPermissions(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- r.Run(ctx) }()
 			if c.answer != nil {
-				appliancetest.Within(t, time.Minute, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
+				waittest.For(t, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
 				c.answer(h, r.Robot, h.Talk.Questions()[0])
 			}
-			appliancetest.Within(t, time.Minute, "it says "+c.want, func() bool { return r.Showed(c.want) })
+			waittest.For(t, "it says "+c.want, func() bool { return r.Showed(c.want) })
 			leave()
 			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/agent/diary"
 	"perch/cmd/perch/appliance"
@@ -91,11 +90,7 @@ func TestAViewersReportIsToldAsSuch(t *testing.T) {
 	}
 	h.Bus.Publish("", "", event.Said{Text: "my own words"})
 	var entries []diary.Entry
-	for deadline := time.Now().Add(20 * time.Second); len(entries) < len(reports)+1; time.Sleep(20 * time.Millisecond) {
-		if entries = h.Diary.Newest(20); time.Now().After(deadline) {
-			t.Fatalf("kept: %+v", entries)
-		}
-	}
+	h.Eventually("all reports are kept", func() bool { entries = h.Diary.Newest(20); return len(entries) == len(reports)+1 })
 	for _, e := range entries {
 		if own := strings.Contains(string(e.Payload), "my own words"); own == strings.Contains(string(e.Payload), `"by":"viewer"`) {
 			t.Errorf("%s %s", e.Type, e.Payload)

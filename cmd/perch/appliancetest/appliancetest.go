@@ -3,7 +3,6 @@
 package appliancetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,12 +18,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/door/doortest"
+	"perch/waittest"
 )
 
 // Processors gives the robots of a test processors of their own, unless
@@ -88,29 +87,11 @@ func Options(data string) appliance.Options {
 	return appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
 }
 
-// Buffer keeps what is written, also from several goroutines.
-type Buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *Buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *Buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // Appliance is one that runs in a test.
 type Appliance struct {
 	*appliance.Appliance
 	T      *testing.T
-	Logged *Buffer
+	Logged *waittest.Buffer
 	Stop   func()       // ends it, unless it has ended
 	Wait   func() error // until it has ended, and how
 
@@ -125,7 +106,7 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	if testing.Short() {
 		t.Skip("make quick starts no whole appliance; make test does")
 	}
-	h, o := &Appliance{T: t, Logged: &Buffer{}}, Options(data)
+	h, o := &Appliance{T: t, Logged: &waittest.Buffer{}}, Options(data)
 	o.Logs = appliance.NewLogs()
 	o.Log = slog.New(o.Logs.Beside(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, f := range change {
@@ -249,29 +230,7 @@ func (h *Appliance) Part(name string) (found admin.Part) {
 // Eventually waits for something that another goroutine does.
 func (h *Appliance) Eventually(what string, done func() bool) {
 	h.T.Helper()
-	Eventually(h.T, what, done)
-}
-
-// Eventually waits for something that another goroutine or process does.
-func Eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	Within(t, 30*time.Second, what, done)
-}
-
-// Within is Eventually with a time.
-func Within(t *testing.T, d time.Duration, what string, done func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(d)
-	defer deadline.Stop()
-	every := time.NewTicker(20 * time.Millisecond)
-	defer every.Stop()
-	for !done() {
-		select {
-		case <-every.C:
-		case <-deadline.C:
-			t.Fatalf("not within %s: %s", d, what)
-		}
-	}
+	waittest.For(h.T, what, done)
 }
 
 // FreeAddress is a loopback address that nobody listens at, and that the kernel

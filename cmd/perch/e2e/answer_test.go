@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/waittest"
 )
 
 // answers are the times from the end of each utterance, which is the robot's
@@ -91,7 +92,7 @@ func BenchmarkAnswer(b *testing.B) {
 			say[0].TapAfter = 500 * time.Millisecond // of the answer only the beginning counts
 			var added, whole []time.Duration
 			turn := func() {
-				f := &appliancetest.Buffer{}
+				f := &waittest.Buffer{}
 				robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
 					Say: say, Transcript: f})
 				if err != nil {

@@ -31,6 +31,7 @@ import (
 	"perch/gateway/door/doortest"
 	"perch/remote/supervisor/supervisortest"
 	"perch/socket"
+	"perch/waittest"
 )
 
 // app runs the program as the Supervisor does. options are those of Home Assistant's app; the
@@ -61,7 +62,7 @@ type partOf struct {
 func (p *process) eventually(name string, is func(partOf) bool) {
 	p.t.Helper()
 	var last partOf
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	if !waittest.Until(time.Minute, func() bool {
 		var ready struct{ Parts []partOf }
 		if err := p.ask(p.t.Context(), http.MethodGet, "/api/v1/status", nil, &ready); err != nil {
 			p.t.Fatal(err)
@@ -70,11 +71,11 @@ func (p *process) eventually(name string, is func(partOf) bool) {
 		if i < 0 {
 			p.t.Fatalf("there is no part %q in %+v", name, ready.Parts)
 		}
-		if last = ready.Parts[i]; is(last) {
-			return
-		}
+		last = ready.Parts[i]
+		return is(last)
+	}) {
+		p.t.Fatalf("%q stays %+v\n%s", name, last, &p.log)
 	}
-	p.t.Fatalf("%q stays %+v\n%s", name, last, &p.log)
 }
 
 // core is Home Assistant behind the Supervisor: its conversation, over both of its doors.

@@ -29,6 +29,7 @@ import (
 	"perch/store/archive"
 	"perch/store/archive/archivetest"
 	"perch/store/storetest"
+	"perch/waittest"
 )
 
 // brokerOf is the process of the embedded broker that a process has started; 0
@@ -164,7 +165,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	data, at := t.TempDir(), appliancetest.FreeAddress(t)
 	p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
 	child := 0
-	appliancetest.Eventually(t, "the broker runs", func() bool {
+	waittest.For(t, "the broker runs", func() bool {
 		child = brokerOf(t, p.cmd.Process.Pid)
 		return child != 0
 	})
@@ -196,7 +197,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 		t.Errorf("its limits are\n%s", limits)
 	}
 	p.cut()
-	appliancetest.Eventually(t, "the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
+	waittest.For(t, "the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
 }
 
 // published publishes sentences with QoS 1, one after the other, until the broker goes,
@@ -244,7 +245,7 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 		p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false",
 			"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9",
 			"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9")
-		appliancetest.Eventually(t, "the broker runs", func() bool { return brokerOf(t, p.cmd.Process.Pid) != 0 })
+		waittest.For(t, "the broker runs", func() bool { return brokerOf(t, p.cmd.Process.Pid) != 0 })
 		password := brokerPassword(t, data)
 		confirmed := make([][]string, len(robots))
 		var all sync.WaitGroup
@@ -259,7 +260,7 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 			accepted = published(at, password, "perch/bridge/request/notify", round,
 				func(text string) string { return fmt.Sprintf(`{"robot":%q,"text":%q}`, notified, text) }, &some)
 		})
-		appliancetest.Eventually(t, "some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
+		waittest.For(t, "some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
 		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power goes at any moment
 		p.cut()
 		all.Wait()
@@ -298,11 +299,11 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 			return word
 		}
 		p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address)
-		appliancetest.Eventually(t, "the bridge is online", func() bool { return last() == "online" })
+		waittest.For(t, "the bridge is online", func() bool { return last() == "online" })
 		if err := p.end(signal); (err == nil) != (signal == syscall.SIGTERM) {
 			t.Errorf("after %v it ends with %v", signal, err)
 		}
-		appliancetest.Eventually(t, "the bridge is offline", func() bool { return last() == "offline" })
+		waittest.For(t, "the bridge is offline", func() bool { return last() == "offline" })
 	}
 }
 
@@ -380,9 +381,9 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	for round := range 2 {
 		began := queued()
 		p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
-		appliancetest.Eventually(t, "what was said while it was away has come", func() bool { return queued() >= began+min(len(said), 1) })
+		waittest.For(t, "what was said while it was away has come", func() bool { return queued() >= began+min(len(said), 1) })
 		if round == 0 {
-			appliancetest.Eventually(t, "it takes commands", func() bool { say("are you there"); return queued() > 0 })
+			waittest.For(t, "it takes commands", func() bool { say("are you there"); return queued() > 0 })
 		}
 		for n := range 3 { // of which the last are under way when the power goes
 			said = append(said, fmt.Sprintf("sentence %d of round %d", n, round))
@@ -395,7 +396,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 	p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
 	say("the end")
 	say("\x07") // which cannot be spoken; a robot's commands are carried out one after the other
-	appliancetest.Eventually(t, "all have come", func() bool { return l.Has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
+	waittest.For(t, "all have come", func() bool { return l.Has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
 	p.stop()
 	missing(t, data, robotID, append(said, "the end"))
 }

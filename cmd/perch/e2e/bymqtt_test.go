@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/waittest"
 )
 
 // byMQTT is an appliance with a broker whose robots use MQTT, and a robot of that
@@ -108,7 +109,9 @@ func TestThirtyNotifications(t *testing.T) {
 		want = append(want, text)
 		h.Publish("perch/a0b1c2d3e4f5/notify/set", `{"text": "`+text+`"}`)
 	}
-	appliancetest.Within(t, 3*time.Minute, "all are spoken", func() bool { return overs(r) == 30 })
+	if !waittest.Until(3*time.Minute, func() bool { return overs(r) == 30 }) {
+		t.Fatalf("%d of 30 notifications were spoken", overs(r))
+	}
 	var shown []string
 	for _, s := range subtitles(r) {
 		shown = append(shown, s.Text)

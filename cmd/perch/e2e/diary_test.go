@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
@@ -13,12 +12,7 @@ func TestDiaryCommands(t *testing.T) {
 	h := open(t, appliancetest.Config(), data)
 	h.command("diary verify", 0, "the diary is whole and has no entries")
 	h.Bus.Publish("", "skin:1", event.LoadEnded{URI: "robot.glb"})
-	for deadline := time.Now().Add(20 * time.Second); len(h.Diary.Newest(1)) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is kept")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	h.Eventually("the entry is kept", func() bool { return len(h.Diary.Newest(1)) == 1 })
 	h.command("diary verify", 0, "the diary is whole: 1 entries, 1 to 1")
 	h.command("diary list", 0, "load-end  {")
 	h.command("diary list -n 0", 2, "-n is a number from 1 to 1000")
@@ -32,12 +26,7 @@ func TestARestoredDiary(t *testing.T) {
 	kept := func(data string, n int) (h *running) {
 		h = open(t, appliancetest.Config(), data)
 		h.Bus.Publish("", "skin:1", event.LoadEnded{URI: "robot.glb"})
-		for deadline := time.Now().Add(20 * time.Second); len(h.Diary.Newest(n)) < n; {
-			if time.Now().After(deadline) {
-				t.Fatal("nothing is kept")
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		h.Eventually("the entry is kept", func() bool { return len(h.Diary.Newest(n)) == n })
 		return h
 	}
 	before := kept(old, 1)

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
 	"perch/ota"
+	"perch/waittest"
 )
 
 // catalogue is the images that the program knows.
@@ -82,7 +82,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	if _, err := upload.Write(image[:len(image)/2]); err != nil {
 		t.Fatal(err)
 	}
-	appliancetest.Eventually(t, "half of it is on the disk", func() bool { return len(p.files()) == 1 })
+	waittest.For(t, "half of it is on the disk", func() bool { return len(p.files()) == 1 })
 	power()
 	if list, files := p.catalogue(), p.files(); len(list) > 0 || len(files) > 0 {
 		t.Fatalf("of half an upload there is %v, %v", list, files)
@@ -102,7 +102,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	}
 	broken, last := make(chan error, 1), robot()
 	go func() { broken <- last.Boot(t.Context()) }() // an image of 1 MB takes two seconds
-	appliancetest.Eventually(t, "half of it is downloaded", func() bool {
+	waittest.For(t, "half of it is downloaded", func() bool {
 		trial := p.catalogue()[0].Robots["a0b1c2d3e4f5"]
 		return trial.Bytes > 0 && trial.Bytes < int64(len(image))
 	})

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"perch/cmd/perch/appliancetest"
 	"perch/store/archive/archivetest"
+	"perch/waittest"
 )
 
 // startWithin is how long the program may take to serve.
@@ -31,8 +31,8 @@ type process struct {
 	t        testing.TB
 	data     string
 	cmd      *exec.Cmd
-	out      appliancetest.Buffer // what it prints
-	log      appliancetest.Buffer
+	out      waittest.Buffer // what it prints
+	log      waittest.Buffer
 	logged   sync.WaitGroup
 	ready    chan string
 	client   http.Client

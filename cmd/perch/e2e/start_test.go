@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/waittest"
 )
 
 // TestServeEndsWithWhatToDoNext, of the program itself.
 func TestServeEndsWithWhatToDoNext(t *testing.T) {
 	data := t.TempDir()
 	p := program(t, data, "PERCH_MDNS_ENABLED=false")
-	appliancetest.Eventually(t, "it says so", func() bool { return strings.Contains(p.out.String(), "doctor") })
+	waittest.For(t, "it says so", func() bool { return strings.Contains(p.out.String(), "doctor") })
 	p.stop()
 	want := regexp.MustCompile(`^No robot can come: only this machine reaches the addresses in listen\.
 In a browser of this machine:
