@@ -262,20 +262,3 @@ func TestPowerCutInACommit(t *testing.T) {
 		t.Error("the meta page is never torn, or always, or the file never grows")
 	}
 }
-
-// TestADiskThatLies keeps TestPowerCutInACommit able to fail: of an acknowledged transaction a page is missing, as where
-// one is not synced, and that is seen, whichever page it is.
-func TestADiskThatLies(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lie.db")
-	eachCommit(t, 7, 12, func(random *rand.Rand, c recorded, before, done model) {
-		lost := c.pages[random.IntN(len(c.pages))]
-		file := sectors(c.whole(), c.meta, always)
-		clear(file[lost.at : int(lost.at)+len(lost.data)])
-		if int(lost.at)+len(lost.data) <= len(c.before) {
-			copy(file[lost.at:int(lost.at)+len(lost.data)], c.before[lost.at:])
-		}
-		if _, err := after(path, file, false, done); err == nil {
-			t.Errorf("nobody sees that page %d is not on the disk", lost.at/pageSize)
-		}
-	})
-}

@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,72 +11,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"perch/store"
 	"perch/store/archive/archivetest"
 )
-
-// TestImagesComeAndGo while backups are made: every image that the database of
-// one knows is in it.
-func TestImagesComeAndGo(t *testing.T) {
-	data := t.TempDir()
-	db, err := store.Open(DatabasePath(data), store.Options{FlushAfter: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	table := store.NewTable[map[string]string](db, "firmware")
-	ctx, stop := context.WithCancel(t.Context())
-	var catalogue sync.WaitGroup
-	catalogue.Go(func() {
-		for n := 0; ctx.Err() == nil; n++ {
-			text := fmt.Appendf(nil, "image %d", n)
-			sha := fmt.Sprintf("%x", sha256.Sum256(text))
-			path := filepath.Join(data, filepath.FromSlash(imagePath(sha)))
-			half := filepath.Join(data, "firmware", ".upload-1")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(half, text, 0o600), os.Rename(half, path),
-				table.Put(sha, map[string]string{})); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(2 * time.Millisecond)
-			if n%3 != 0 {
-				if err := errors.Join(table.Delete(sha), os.Remove(path)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
-	seen := 0
-	for n := 0; n < 12 || seen < 12 && n < 1000; n++ { // the catalogue may be slower than backups are
-		var log bytes.Buffer
-		p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text bytes.Buffer
-		if err := p.Write(t.Context(), &text); err != nil || int64(text.Len()) != p.Size() {
-			t.Fatalf("%d bytes of %d, %v", text.Len(), p.Size(), err)
-		}
-		p.Close()
-		files := archivetest.Contents(t, text.Bytes())
-		for sha := range archivetest.Records(t, files["perch.db"], "firmware") {
-			if seen++; files[imagePath(sha)] == nil && log.Len() == 0 {
-				t.Errorf("the image %s is not in the backup", sha)
-			}
-		}
-		if log.Len() > 0 {
-			t.Errorf("%s", &log)
-		}
-	}
-	stop()
-	catalogue.Wait()
-	if seen < 12 {
-		t.Errorf("only %d images were seen", seen)
-	}
-}
 
 // TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
 func TestAnImageComesDuringABackup(t *testing.T) {

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,10 +20,6 @@ import (
 	"perch/store"
 	"perch/store/archive/archivetest"
 )
-
-// restoreInto names in the environment the data directory into which the test
-// binary, as a program of its own, restores the backup that is its argument.
-const restoreInto = "RESTORE_INTO"
 
 // at is the data directory of a program that knows no migrations.
 func at(data string, log *slog.Logger) Directory {
@@ -529,36 +523,4 @@ func FuzzManifest(f *testing.F) {
 		}
 		_ = m.String()
 	})
-}
-
-// TestKilledWhileRestoring kills a program that restores, at moments that nobody chose.
-func TestKilledWhileRestoring(t *testing.T) {
-	pack := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
-		entry{name: "firmware/assets/fonts", text: make([]byte, 4<<20)})
-	backup := filepath.Join(t.TempDir(), "b.tar")
-	archivetest.Write(t, backup, pack.tar(t))
-	random := rand.New(rand.NewPCG(9, 9))
-	seen := map[string]int{}
-	for range 10 {
-		data := lived(t)
-		cmd := exec.Command(os.Args[0], backup)
-		cmd.Env = append(os.Environ(), restoreInto+"="+data)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for begun := time.Now(); !store.Exists(filepath.Join(data, stageName)) &&
-			!store.Exists(filepath.Join(data, keptName)); time.Sleep(time.Millisecond) {
-			if time.Since(begun) > 30*time.Second {
-				t.Fatal("the command does not begin")
-			}
-		}
-		time.Sleep(time.Duration(random.IntN(40_000)) * time.Microsecond)
-		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // it was killed
-		finish(t, data)
-		seen[which(t, data)]++
-	}
-	t.Logf("after ten kills: %v", seen)
 }
