@@ -99,28 +99,6 @@ func TestTheCharacterOverMQTT(t *testing.T) {
 	shown("default")
 }
 
-// TestTheDiaryOverMQTT: the event is the entry that was written, with its number and hash.
-func TestTheDiaryOverMQTT(t *testing.T) {
-	t.Parallel()
-	h, l := appliancetest.StartWithBroker(t)
-	h.Bus.Publish("a0b1c2d3e4f5", "s1", event.LoadEnded{URI: "robot.glb"})
-	h.Bus.Publish("a0b1c2d3e4f5", "s1", event.Said{Text: "hello"})
-	h.Eventually("both are published", func() bool { return l.Has(appliancetest.RobotTopic+"diary", `"seq":2`) })
-	written := h.Diary.Newest(10)
-	if len(written) != 2 {
-		t.Fatalf("written are %+v", written)
-	}
-	for _, e := range written {
-		parts := []string{fmt.Sprintf(`"event_type":%q`, e.Type), fmt.Sprintf(`"seq":%d,"hash":%q`, e.Seq, e.Hash), `"session_id":"s1"`}
-		if !l.Has(appliancetest.RobotTopic+"diary", parts...) {
-			t.Errorf("%+v is not published", e)
-		}
-	}
-	if l.Has(appliancetest.RobotTopic+"diary", "hello") {
-		t.Error("the words are published")
-	}
-}
-
 // TestAnAutomation is what all of this is for: an automation sees a robot
 // listen, think, speak and turn to the person, each once and in this order; and
 // what it has to say meanwhile is said when the robot, which has hung up, next
@@ -306,19 +284,6 @@ func TestABusyMQTTPort(t *testing.T) {
 	}
 	h.Expect(200, "", "GET", "/ready", "")
 	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
-}
-
-// TestMQTTIsNoFaultAtTheStart: whoever runs perch doctor right after the start is
-// told that the broker is being connected to, and not that it fails.
-func TestMQTTIsNoFaultAtTheStart(t *testing.T) {
-	h := appliancetest.Start(t, appliancetest.WithBroker(t), t.TempDir())
-	h.Eventually("the broker is here", func() bool {
-		part := h.Part("mqtt")
-		if !part.OK {
-			t.Fatalf("%+v", part)
-		}
-		return strings.Contains(part.Note, "is the broker itself")
-	})
 }
 
 // TestRestartIsAsked: the appliance says that it goes, and ends so that it

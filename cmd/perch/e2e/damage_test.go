@@ -341,25 +341,6 @@ func TestAFirstStartCutOff(t *testing.T) {
 	}
 }
 
-// TestAFirstStartKilled at moments that nobody chose: the next one goes on.
-func TestAFirstStartKilled(t *testing.T) {
-	t.Parallel()
-	seen := map[string]int{}
-	for n := range 8 {
-		o := &outage{t: t, data: filepath.Join(t.TempDir(), "data")}
-		o.begin()
-		begun := time.Now()
-		for !store.Exists(archive.DatabasePath(o.data)) && time.Since(begun) < startWithin {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // and something of what follows
-		o.cut()
-		seen[fmt.Sprint(appliance.Traces(o.data))]++
-		open(t, appliancetest.Config(), o.data).Stop()
-	}
-	t.Logf("when it was killed there were %v", seen)
-}
-
 // TestBackupOnAFullDisk says the cause and the cure.
 func TestBackupOnAFullDisk(t *testing.T) {
 	data := storetest.SmallDisk(t, "8m")
