@@ -1,10 +1,10 @@
 package device
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/netip"
 	"time"
 )
@@ -29,12 +29,9 @@ const (
 )
 
 // Codes gives out the six digits that a robot shows for its adoption. A code is
-// good once, for a time, for one robot with one client. The key shuffles their
-// order; after a million comes another order. One goroutine at a time uses it; the
-// time is the caller's.
+// good once, for a time, for one robot with one client. One goroutine at a time uses
+// it; the time is the caller's.
 type Codes struct {
-	key   Key
-	given uint32 // how many
 	live  map[string]shown
 	of    map[asker]string
 	wrong []time.Time // the latest wrong tries
@@ -54,9 +51,9 @@ type shown struct {
 	until  time.Time
 }
 
-// NewCodes returns codes in the key's order, of which none has been given.
-func NewCodes(key Key) *Codes {
-	return &Codes{key: key, live: map[string]shown{}, of: map[asker]string{}}
+// NewCodes returns codes, of which none has been given.
+func NewCodes() *Codes {
+	return &Codes{live: map[string]shown{}, of: map[asker]string{}}
 }
 
 // Give returns the code that a robot is to show: the same for half of its life, and
@@ -82,21 +79,12 @@ func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (co
 	if len(c.live) >= mostCodes || same >= mostOfOneID {
 		return "", false
 	}
-	for taken := true; taken; _, taken = c.live[code] { // one of the round before may still be good
-		code = c.next()
+	for taken := true; taken; _, taken = c.live[code] {
+		n, _ := rand.Int(rand.Reader, big.NewInt(codes)) // it never fails
+		code = fmt.Sprintf("%06d", n)
 	}
 	c.live[code], c.of[who] = shown{who, client, now.Add(CodeLife)}, code
 	return code, true
-}
-
-// next is the code that comes next in the order of this round.
-func (c *Codes) next() string {
-	if c.given >= codes {
-		another := sha256.Sum256(c.key)
-		c.key, c.given = another[:], 0
-	}
-	c.given++
-	return fmt.Sprintf("%06d", c.shuffle(c.given-1))
 }
 
 // look returns whom a code was given to, which stays so until the code ends. A
@@ -147,26 +135,4 @@ func (c *Codes) expire(now time.Time) {
 			c.drop(code)
 		}
 	}
-}
-
-// shuffle maps the numbers below codes onto themselves: a Feistel network over
-// 20 bits, walked until it comes back below codes.
-func (c *Codes) shuffle(n uint32) uint32 {
-	const half, mask, rounds = 10, 1<<10 - 1, 8
-	for {
-		left, right := n>>half, n&mask
-		for round := range byte(rounds) {
-			left, right = right, left^c.round(round, right)&mask
-		}
-		if n = left<<half | right; n < codes {
-			return n
-		}
-	}
-}
-
-func (c *Codes) round(round byte, half uint32) uint32 {
-	h := sha256.New()
-	h.Write(c.key)
-	h.Write([]byte{round, byte(half), byte(half >> 8)})
-	return binary.LittleEndian.Uint32(h.Sum(nil))
 }

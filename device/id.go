@@ -21,27 +21,16 @@ func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
 	}
-	digits := make([]byte, 0, 12)
-	for i := range len(s) {
-		c := s[i] | 0x20 // lower case, where it is a letter
-		switch {
-		case s[i] >= '0' && s[i] <= '9':
-			digits = append(digits, s[i])
-		case c >= 'a' && c <= 'f':
-			digits = append(digits, c)
-		case s[i] == ':' || s[i] == '-' || s[i] == '.':
-		default:
-			return "", fmt.Errorf("%w: %q", ErrID, s)
-		}
-	}
-	if len(digits) != 12 {
+	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.ToLower(s))
+	switch {
+	case strings.Trim(digits, "0123456789abcdef") != "":
+		return "", fmt.Errorf("%w: %q", ErrID, s)
+	case len(digits) != 12:
 		return "", fmt.Errorf("%w: %q has %d hex digits, not 12", ErrID, s, len(digits))
-	}
-	id := ID(digits)
-	if id == "000000000000" || id == "ffffffffffff" {
+	case digits == "000000000000" || digits == "ffffffffffff":
 		return "", fmt.Errorf("%w: %q is nobody's address, or everybody's", ErrID, s)
 	}
-	return id, nil
+	return ID(digits), nil
 }
 
 // MAC is the id as the firmware writes it, with colons.

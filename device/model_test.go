@@ -145,9 +145,12 @@ func (m *model) shows(t *rapid.T, c device.CheckIn, code string, now time.Time) 
 	if delete(m.current, c.ID); code == "" {
 		return
 	}
-	if g, again := m.codes[code]; !again {
+	g, again := m.codes[code]
+	same, good := g.id == c.ID && g.client == c.Client, now.Sub(g.at) < device.CodeLife
+	switch {
+	case !again, !same && !good, !same && m.current[g.id] != code: // by chance, one that is over
 		m.codes[code] = given{holder{id: c.ID, client: c.Client}, now}
-	} else if g.id != c.ID || g.client != c.Client || now.Sub(g.at) >= device.CodeLife {
+	case !same || !good:
 		t.Fatalf("%s was given to %+v, and is given to %s %+v", code, g, c.ID, c.Client)
 	}
 	m.current[c.ID] = code

@@ -2,7 +2,6 @@ package device
 
 import (
 	"cmp"
-	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -72,9 +71,7 @@ type visits struct{ first, boot, last bool }
 // NewRegistry reads what is remembered. The codes that robots showed before are
 // not: they are given others when they ask again.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
-	run := make(Key, 32)
-	_, _ = rand.Read(run) // it never fails
-	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(run),
+	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
 		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // of a file that others wrote
@@ -82,11 +79,6 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 			kept.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
-		}
-		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the earlier client is not in the record
-			waits := *robot.Claim
-			waits.Contested = time.Time{}
-			robot.Claim, robot.Unlisted = &waits, true
 		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.lastHeard()
