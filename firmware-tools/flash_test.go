@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/md5" // the format requires it
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -43,9 +44,45 @@ func stackChan(t *testing.T) fakeRobot {
 	noError(t, os.WriteFile(filepath.Join(bin, "esptool"), fakeESPTool, 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("FAKE_ROBOT", r.dir)
-	r.put("flash", simrobot.Flash(simrobot.Image("1.2.3", 0)))
+	r.put("flash", factoryFlash(simrobot.Image("1.2.3", 0)))
 	r.put("chip", []byte("ESP32-S3"))
 	return r
+}
+
+// factoryFlash returns the factory's flash of a robot with 4 MB: a boot loader for
+// the ESP32-S3 (number 9) or another chip, a partition table as xiaozhi's are
+// but smaller, and an application in its first slot. Its partitions are nvs at
+// 0x9000, otadata at 0xD000, phy_init at 0xF000, ota_0 at 0x20000, ota_1 at
+// 0x120000 (1 MB each) and assets at 0x220000 (512 kB).
+func factoryFlash(app []byte) []byte {
+	out := bytes.Repeat([]byte{0xFF}, 4<<20)
+	copy(out, []byte{0xE9, 3, 2, 0x2F, 0x1C, 0x5A, 0x37, 0x40, 0xEE, 0, 0, 0, 9, 0, 0, 0, 0, 0xFF, 0xFF})
+	copy(out[0x8000:], partitionTable())
+	copy(out[0x20000:], app)
+	return out
+}
+
+// partitionTable returns the table of factoryFlash, as ESP-IDF's gen_esp32part.py does.
+func partitionTable() []byte {
+	var out []byte
+	for _, p := range []struct {
+		name          string
+		kind, subtype byte
+		at, size      uint32
+	}{
+		{"nvs", 1, 2, 0x9000, 0x4000}, {"otadata", 1, 0, 0xD000, 0x2000}, {"phy_init", 1, 1, 0xF000, 0x1000},
+		{"ota_0", 0, 0x10, 0x20000, 0x100000}, {"ota_1", 0, 0x11, 0x120000, 0x100000}, {"assets", 1, 0x82, 0x220000, 0x80000},
+	} {
+		entry := append(make([]byte, 0, 32), 0xAA, 0x50, p.kind, p.subtype)
+		entry = binary.LittleEndian.AppendUint32(entry, p.at)
+		entry = binary.LittleEndian.AppendUint32(entry, p.size)
+		entry = append(entry, p.name...)
+		out = append(out, entry[:32]...)
+	}
+	sum := md5.Sum(out)
+	out = append(append(out, 0xEB, 0xEB), bytes.Repeat([]byte{0xFF}, 14)...)
+	out = append(out, sum[:]...)
+	return append(out, bytes.Repeat([]byte{0xFF}, 0xC00-len(out))...)
 }
 
 func (r fakeRobot) put(name string, data []byte) {
@@ -431,7 +468,7 @@ func bigAssets() []byte {
 // one with a single slot.
 func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
 	t.Helper()
-	table := must(espimage.ParseTable(simrobot.PartitionTable()))(t)
+	table := must(espimage.ParseTable(partitionTable()))(t)
 	slot, _ := table.Named("ota_0")
 	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot
@@ -467,10 +504,10 @@ func TestFlashPlan(t *testing.T) {
 	robot, blank, foreign, big, single := plannedRobots(t)
 	app := simrobot.Image("1.3.0", 0)
 	large := simrobot.Image("1.3.0", 1<<20)
-	whole := simrobot.Flash(app)[:0x30000]
+	whole := factoryFlash(app)[:0x30000]
 	broken := bytes.Clone(whole)
 	broken[0x20000+100] ^= 1
-	loader := simrobot.Flash(nil)[:0x400]
+	loader := factoryFlash(nil)[:0x400]
 	assets := assetFile()
 	for _, c := range []struct {
 		name  string
@@ -511,9 +548,9 @@ func TestFlashPlan(t *testing.T) {
 		{"assets", big, assets, flashFlags{}, "assets 0xfff000"},
 		{"assets", big, bigAssets(), flashFlags{}, "beyond the first 16 MB"},
 		{"assets", single, assets, flashFlags{}, "no partition assets"},
-		{"table", robot, simrobot.PartitionTable(), flashFlags{}, "--all allows it"},
-		{"table", robot, simrobot.PartitionTable(), flashFlags{all: true}, "the partition table 0x8000"},
-		{"table", robot, simrobot.PartitionTable(), flashFlags{at: "ota_1"}, "belongs to 0x8000"},
+		{"table", robot, partitionTable(), flashFlags{}, "--all allows it"},
+		{"table", robot, partitionTable(), flashFlags{all: true}, "the partition table 0x8000"},
+		{"table", robot, partitionTable(), flashFlags{at: "ota_1"}, "belongs to 0x8000"},
 		{"loader", robot, loader, flashFlags{}, "--all allows it"},
 		{"loader", robot, loader, flashFlags{all: true}, "the boot loader 0x0"},
 		{"loader", robot, loader, flashFlags{at: "ota_1"}, "a boot loader belongs to 0x0"},

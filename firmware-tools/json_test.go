@@ -17,7 +17,7 @@ func TestJSON(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	a := newAppliance(t)
 	stackChan(t)
-	_, page := configuring(t, simrobot.PortalOptions{})
+	_, page := configuring(t, false)
 	_, url := newAdminAPI(t, adminAPI{})
 	image, partition := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "nvs.bin", robotSettings(t))
 	damaged := robotSettings(t)

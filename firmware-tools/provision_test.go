@@ -21,12 +21,11 @@ import (
 
 const lasting = "http://perch.local:8003/xiaozhi/ota/"
 
-// configuring returns a robot in configuration mode, and the address of its page.
-func configuring(t *testing.T, o simrobot.PortalOptions) (*simrobot.Portal, string) {
+// configuring returns a robot in configuration mode that knows these networks, and
+// the address of its page.
+func configuring(t *testing.T, old bool, saved ...string) (*robotPortal, string) {
 	t.Helper()
-	o.Networks = map[string]string{"Home": "correct horse", "Open": ""}
-	o.Crash = func(why string) { t.Errorf("a real robot would crash: %s", why) }
-	p := simrobot.NewPortal(o)
+	p := newRobotPortal(t, old, saved...)
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	return p, server.URL
@@ -37,17 +36,17 @@ func TestProvision(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := newAppliance(t)
 		ota := a.server.URL + "/xiaozhi/ota/"
-		p, page := configuring(t, simrobot.PortalOptions{Old: old})
+		p, page := configuring(t, old)
 		code, out, errs := tools("robot", "provision", "--portal", page, "--ota", ota, "--ssid", "Home", "--password-file",
 			writeFile(t, "password", []byte("correct horse\n")))
 		if code != 0 || errs != "" || !strings.Contains(out, "asks      the address it was built with") || !strings.Contains(out, "joins     Home") ||
 			strings.Contains(out, "horse") {
 			t.Fatalf("exit %d %s%s", code, out, errs)
 		}
-		if !p.Left() || !slices.Equal(p.Saved(), []string{"Home"}) {
-			t.Errorf("left %v, knows %q", p.Left(), p.Saved())
+		if !p.left || !slices.Equal(p.saved, []string{"Home"}) {
+			t.Errorf("left %v, knows %q", p.left, p.saved)
 		}
-		r := must(simrobot.New(simrobot.Options{OTA: p.OTA(), MAC: "a0:b1:c2:d3:e4:f5"}))(t)
+		r := must(simrobot.New(simrobot.Options{OTA: p.ota, MAC: "a0:b1:c2:d3:e4:f5"}))(t)
 		if err := r.Boot(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -56,9 +55,10 @@ func TestProvision(t *testing.T) {
 
 // TestProvisionAgain: a robot that knows a Wi-Fi gets only a URL.
 func TestProvisionAgain(t *testing.T) {
-	p, page := configuring(t, simrobot.PortalOptions{OTA: "http://192.0.2.1:8000/xiaozhi/ota/", Saved: []string{"Home"}})
+	p, page := configuring(t, false, "Home")
+	p.ota = "http://192.0.2.1:8000/xiaozhi/ota/"
 	code, out, errs := tools("robot", "provision", "--portal", page, "--ota", lasting)
-	if code != 0 || !strings.Contains(out, "asks      http://192.0.2.1:8000/xiaozhi/ota/") || p.OTA() != lasting || !p.Left() {
+	if code != 0 || !strings.Contains(out, "asks      http://192.0.2.1:8000/xiaozhi/ota/") || p.ota != lasting || !p.left {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 }
@@ -79,8 +79,8 @@ func TestProvisionRefused(t *testing.T) {
 		_, _ = w.Write([]byte(`{"max_tx_power":0,"success":true}`)) // it takes everything, and keeps nothing
 	}))
 	t.Cleanup(deaf.Close)
-	_, fresh := configuring(t, simrobot.PortalOptions{})
-	_, wrong := configuring(t, simrobot.PortalOptions{})
+	_, fresh := configuring(t, false)
+	_, wrong := configuring(t, false)
 	password := writeFile(t, "password", []byte("another one"))
 	calls := []call{
 		{[]string{"--portal", fresh}, 1, "knows no Wi-Fi"},
@@ -242,9 +242,9 @@ func reached(t *testing.T, state string, page http.Handler) string {
 
 func TestProvisionThroughWiFi(t *testing.T) {
 	state := air(t, "", "Home", "", "Xiaozhi-A1B2", "Xiaozhi-A1B2", "Xiaozhi-guest", "-e", "x:y")
-	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
+	p := newRobotPortal(t, false, "Home")
 	code, out, errs := tools("robot", "provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
-	if code != 0 || errs != "" || p.OTA() != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") ||
+	if code != 0 || errs != "" || p.ota != lasting || !strings.Contains(out, "joins Xiaozhi-A1B2") ||
 		!strings.HasSuffix(out, "this machine is back in its own network\n") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -300,7 +300,7 @@ func TestComesBackWhenStopped(t *testing.T) {
 // TestCannotComeBack: the error names the cure.
 func TestCannotComeBack(t *testing.T) {
 	state := air(t, "back", "Xiaozhi-A1B2")
-	p := simrobot.NewPortal(simrobot.PortalOptions{Saved: []string{"Home"}})
+	p := newRobotPortal(t, false, "Home")
 	code, _, errs := tools("robot", "provision", "--wifi", "--portal", reached(t, state, p), "--ota", lasting)
 	if code != 1 || !strings.Contains(errs, "Timeout 30 sec expired") || !strings.Contains(errs, "nmcli connection up uuid "+home) {
 		t.Errorf("exit %d %s", code, errs)

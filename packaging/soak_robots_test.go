@@ -45,10 +45,7 @@ func newSoakRobots(s *soak) ([]*soakRobot, error) {
 		case n%5 == 1:
 			r.shape.Mode = "manual"
 		case n%10 == 3:
-			r.shape.Mode = "realtime"
-			room := simrobot.UsualRoom()
-			room.Mute = true
-			r.shape.Room = &room
+			r.shape.AEC = simrobot.AECDevice
 		}
 		if n%3 > 0 {
 			r.shape.Framing++ // 1

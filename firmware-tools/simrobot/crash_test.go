@@ -2,7 +2,6 @@ package simrobot
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +72,6 @@ func TestOptions(t *testing.T) {
 	for _, o := range []Options{
 		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4}, {MAC: testMAC, AEC: "both"},
 		{MAC: testMAC, FlashFile: "/dev/null/x"},
-		{MAC: testMAC, Room: &Room{Gain: 1}}, {MAC: testMAC, Room: &Room{Gain: math.NaN()}}, {MAC: testMAC, Room: &Room{Delay: -1}},
-		{MAC: testMAC, Room: &Room{Delay: time.Second, Reverb: 1}},
 		{MAC: testMAC, Mode: xiaozhi.Realtime, Say: []Sentence{over}}, // over nothing
 		{MAC: testMAC, Say: []Sentence{second("one"), over}},          // in auto mode
 		{MAC: testMAC, Say: []Sentence{wake}},                         // without a wake word

@@ -1,7 +1,6 @@
 package simrobot
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -28,27 +27,16 @@ func (a AEC) mode() xiaozhi.Mode {
 	return xiaozhi.Realtime
 }
 
-// Room is the way of a sound from the robot's speaker to its microphone.
-type Room struct {
-	Gain   float64       // of the whole echo, in dB relative to the sound played; 0 or less
-	Delay  time.Duration // of the first echo, codec buffers included
-	Reverb time.Duration // from there until it has decayed by 30 dB
-	Mute   bool          // there is no echo
+// room is the way of a sound from the robot's speaker to its microphone.
+type room struct {
+	gain   float64       // of the whole echo, in dB relative to the sound played; 0 or less
+	delay  time.Duration // of the first echo, codec buffers included
+	reverb time.Duration // from there until it has decayed by 30 dB
 }
 
-// UsualRoom is a desk in a living room: -10 dB, 30 ms and 60 ms.
-func UsualRoom() Room {
-	return Room{Gain: -10, Delay: 30 * time.Millisecond, Reverb: 60 * time.Millisecond}
-}
-
-func (r Room) check() error {
-	switch {
-	case !(r.Gain <= 0): // nor NaN
-		return errors.New("the room's gain is in dB, 0 or less: a room does not amplify")
-	case r.Delay < 0 || r.Reverb < 0 || r.Delay+r.Reverb > time.Second:
-		return errors.New("the room's delay and reverb take 1 s at most together")
-	}
-	return nil
+// livingRoom is a desk in one.
+func livingRoom() room {
+	return room{gain: -10, delay: 30 * time.Millisecond, reverb: 60 * time.Millisecond}
 }
 
 // echo is the sound of the speaker as the microphone hears it.
@@ -68,20 +56,20 @@ type path struct {
 
 // newEcho makes the room's response: the direct sound, and reflections each
 // millisecond or so that decay. The seed says which room it is.
-func newEcho(r Room, seed uint64) *echo {
+func newEcho(r room, seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
-	end := samples(r.Delay + r.Reverb)
+	end := samples(r.delay + r.reverb)
 	power := 0.0
-	for at := samples(r.Delay); at <= end; at += 8 + random.IntN(16) {
+	for at := samples(r.delay); at <= end; at += 8 + random.IntN(16) {
 		gain := 1.0
 		if len(e.paths) > 0 {
-			gain = (random.Float64() - 0.5) * math.Pow(10, -1.5*float64(at-samples(r.Delay))/float64(end-samples(r.Delay)))
+			gain = (random.Float64() - 0.5) * math.Pow(10, -1.5*float64(at-samples(r.delay))/float64(end-samples(r.delay)))
 		}
 		power += gain * gain
 		e.paths = append(e.paths, path{at, float32(gain)})
 	}
-	scale := float32(math.Pow(10, r.Gain/20) / math.Sqrt(power))
+	scale := float32(math.Pow(10, r.gain/20) / math.Sqrt(power))
 	for i := range e.paths {
 		e.paths[i].gain *= scale
 	}

@@ -89,7 +89,7 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 		if !s.rebootAt.IsZero() && !now.Before(s.rebootAt) {
 			return nil, errRebooted
 		}
-		timer.Reset(time.Until(s.restDue()))
+		timer.Reset(time.Until(s.earliest(s.notification.due())))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -115,18 +115,4 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 			return nil, err
 		}
 	}
-}
-
-// restDue is when the main loop has something to do.
-func (s *session) restDue() time.Time {
-	due := time.Now().Add(time.Hour)
-	for _, t := range []time.Time{s.play.due(), s.r.body.due(), s.rebootAt, s.notification.due()} {
-		if !t.IsZero() && t.Before(due) {
-			due = t
-		}
-	}
-	if !s.stuck() && len(s.inbox) > 0 && s.inbox[0].at.Add(mainLoopLag).Before(due) {
-		due = s.inbox[0].at.Add(mainLoopLag)
-	}
-	return due
 }

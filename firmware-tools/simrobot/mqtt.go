@@ -255,26 +255,20 @@ func (c *talkChannel) Drop() {
 
 // openSound reads where a server's hello wants the robot's sound (ParseServerHello).
 func (c *talkChannel) openSound(o object) error {
-	server, hasServer := o.text("server")
-	port, hasPort := asNumber(o.get("port"))
-	key, _ := o.text("key")
-	nonce, _ := o.text("nonce")
-	secret := xiaozhi.UDP{Server: server, Port: port}
+	secret := xiaozhi.UDP{}
+	secret.Server, _ = o.text("server")
+	secret.Port, _ = asNumber(o.get("port"))
+	for name, to := range map[string][]byte{"key": secret.Key[:], "nonce": secret.Nonce[:]} {
+		text, _ := o.text(name)
+		bytes, err := hex.DecodeString(text)
+		if copy(to, bytes); err != nil || len(bytes) != len(to) {
+			return fmt.Errorf("hello with a %s that is not %d hexadecimal digits", name, 2*len(to))
+		}
+	}
+	if secret.Server == "" || secret.Port <= 0 || secret.Port > 65535 {
+		return errors.New("hello without a UDP server, or with a bad one")
+	}
 	var err error
-	for _, one := range []struct {
-		to   []byte
-		text string
-	}{{secret.Key[:], key}, {secret.Nonce[:], nonce}} {
-		if len(one.text) != 2*len(one.to) {
-			return fmt.Errorf("hello with a key or nonce of %d characters", len(one.text))
-		}
-		if _, e := hex.Decode(one.to, []byte(one.text)); e != nil {
-			err = e
-		}
-	}
-	if err != nil || !hasServer || !hasPort || port <= 0 || port > 65535 {
-		return errors.Join(errors.New("hello without a UDP server, or with a bad one"), err)
-	}
 	c.sound, err = openSound(secret, c.robot.o.Network, c.heard)
 	return err
 }

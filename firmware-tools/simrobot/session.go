@@ -92,8 +92,8 @@ func newSession(r *Robot, how opening) (*session, error) {
 	if r.o.AEC == AECServer {
 		out.stamps = &s.stamps
 	}
-	if s.usual == xiaozhi.Realtime && r.o.AEC != AECDevice && !r.o.Room.Mute {
-		out.echo = newEcho(*r.o.Room, r.seed())
+	if s.usual == xiaozhi.Realtime && r.o.AEC != AECDevice {
+		out.echo = newEcho(livingRoom(), r.seed())
 		m.echo = out.echo
 	}
 	r.person.overlap, r.person.cutIn = false, time.Time{}
@@ -153,17 +153,11 @@ func (s *session) leave(why error) {
 		return
 	}
 	s.r.talked = s.id
-	for {
-		select {
-		case a := <-s.in:
-			if a.isText && a.err == nil {
-				s.r.note(a.at, "server", true, a.data)
-				s.inbox = append(s.inbox, a)
-			}
-			continue
-		default:
+	for range len(s.in) { // its sender has ended
+		if a := <-s.in; a.isText && a.err == nil {
+			s.r.note(a.at, "server", true, a.data)
+			s.inbox = append(s.inbox, a)
 		}
-		break
 	}
 	s.r.left = append(s.r.left, s.inbox...)
 	if s.talk.lost {
@@ -279,18 +273,24 @@ func (s *session) maybeEnd(now time.Time) error {
 }
 
 func (s *session) due() time.Time {
-	due := time.Now().Add(time.Minute)
-	for _, t := range []time.Time{s.play.due(), s.mic.next, s.r.person.due(), s.rebootAt, s.r.body.due(), s.staleAt(), s.tickAt, s.idleAt,
-		s.deafAt} {
+	var end time.Time
+	if !s.stays && len(s.r.o.Say) == 0 {
+		end = s.lastText.Add(lastWords)
+	}
+	return s.earliest(s.mic.next, s.r.person.due(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)
+}
+
+// earliest returns the first of these times and of those that a robot has also
+// between two talks. Zero times do not count.
+func (s *session) earliest(times ...time.Time) time.Time {
+	due := time.Now().Add(time.Hour)
+	if !s.stuck() && len(s.inbox) > 0 {
+		times = append(times, s.inbox[0].at.Add(mainLoopLag))
+	}
+	for _, t := range append(times, s.play.due(), s.r.body.due(), s.rebootAt) {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}
-	}
-	if !s.stuck() && len(s.inbox) > 0 && s.inbox[0].at.Add(mainLoopLag).Before(due) {
-		due = s.inbox[0].at.Add(mainLoopLag)
-	}
-	if end := s.lastText.Add(lastWords); !s.stays && len(s.r.o.Say) == 0 && end.Before(due) {
-		due = end
 	}
 	return due
 }

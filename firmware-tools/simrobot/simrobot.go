@@ -56,8 +56,7 @@ type Options struct {
 	Framing  xiaozhi.Framing // 0 is the bootstrap's
 	// Transport is the one that the bootstrap has to tell it to use; "" is either.
 	Transport device.Transport
-	AEC       AEC   // where the echo is cancelled; "" is off
-	Room      *Room // where it stands; nil is UsualRoom
+	AEC       AEC // where the echo is cancelled; "" is off
 
 	Wake    string  // the wake word, which opens its channels in place of a tap
 	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
@@ -166,10 +165,6 @@ func (o *Options) complete() error {
 	if o.Framing != 0 && !o.Framing.Valid() {
 		return fmt.Errorf("framing %d: there are 1, 2 and 3", o.Framing)
 	}
-	if o.Room == nil {
-		usual := UsualRoom()
-		o.Room = &usual
-	}
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, 30*time.Second)
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
@@ -185,7 +180,7 @@ func (o *Options) complete() error {
 			return fmt.Errorf("sentence %q: its answer is cut short by a wake word, and there is none", s.Text)
 		}
 	}
-	return o.Room.check()
+	return nil
 }
 
 // ID returns the robot's id.
