@@ -11,8 +11,6 @@
 package espimage
 
 import (
-	"bufio"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -133,8 +131,11 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	if n := int(start[1]); n == 0 || n > mostSegments {
 		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
 	}
-	w := &walk{image: &i, in: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 64<<10), sum: 0xEF, hash: sha256.New(), file: sha256.New()}
-	return i, w.run(int(start[1]))
+	file := make([]byte, size)
+	if n, err := r.ReadAt(file, 0); n < len(file) {
+		return i, fmt.Errorf("read the image: %w", err)
+	}
+	return i, (&walk{image: &i, file: file}).run(int(start[1]))
 }
 
 // Target is the robot for an image. Unknown is NoChip, a negative revision, or 0.
