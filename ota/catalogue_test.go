@@ -392,7 +392,7 @@ func FuzzRollout(f *testing.F) {
 			}
 			return
 		}
-		again, err := ota.ParseHours(r.Hours.String())
+		again, err := device.ParseHours(r.Hours.String())
 		if r.Percent < 0 || r.Percent > 100 || err != nil || again != r.Hours {
 			t.Errorf("%s is %+v", body, r)
 		}

@@ -13,22 +13,6 @@ import (
 	"perch/event"
 )
 
-// TestInventedAddresses: pages invent a MAC address, half of them with the bit of
-// a group, and are robots like others.
-func TestInventedAddresses(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	for _, mac := range []string{"a1:b1:c2:d3:e4:f5", "01:00:5e:00:00:fb", "FF-00-00-00-00-00"} {
-		header := headers()
-		header.Set("Device-Id", mac)
-		if f := mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, "{}")); f.token == "" {
-			t.Errorf("%s: %+v", mac, f)
-		}
-	}
-	if n := len(h.robots.List()); n != 3 {
-		t.Errorf("%d robots", n)
-	}
-}
-
 // refuse has a check-in refused that came from an address.
 func refuse(h *fixture, from, device, host, body string) {
 	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", strings.NewReader(body))

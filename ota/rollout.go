@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"perch/device"
@@ -17,13 +16,13 @@ import (
 // Rollout is to which robots an image goes, and when. The zero value goes only to
 // robots on which it is installed by hand.
 type Rollout struct {
-	Boards  []string    `json:"boards"`           // of those the image was declared for; none is all of them
-	Robots  []device.ID `json:"robots,omitempty"` // none is all of those boards
-	Percent int         `json:"percent"`          // of the robots, 0 to 100: always the same ones, and more of them the higher it is
-	Hours   Hours       `json:"hours,omitzero"`   // in which it is offered
-	Auto    bool        `json:"auto"`             // else each robot waits for Install
-	Force   bool        `json:"force,omitempty"`  // even where it is older than what runs, to each robot once
-	Paused  bool        `json:"paused,omitempty"` // it is offered to nobody for now, and goes on where it was
+	Boards  []string     `json:"boards"`           // of those the image was declared for; none is all of them
+	Robots  []device.ID  `json:"robots,omitempty"` // none is all of those boards
+	Percent int          `json:"percent"`          // of the robots, 0 to 100: always the same ones, and more of them the higher it is
+	Hours   device.Hours `json:"hours,omitzero"`   // in which it is offered; zero is the whole day
+	Auto    bool         `json:"auto"`             // else each robot waits for Install
+	Force   bool         `json:"force,omitempty"`  // even where it is older than what runs, to each robot once
+	Paused  bool         `json:"paused,omitempty"` // it is offered to nobody for now, and goes on where it was
 }
 
 // Bounds of a rollout.
@@ -62,8 +61,8 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 		r.Robots = append(r.Robots, id)
 	}
 	var err error
-	if r.Hours, err = ParseHours(b.Hours); err != nil {
-		return Rollout{}, badRollout("%v", err)
+	if r.Hours, err = device.ParseHours(b.Hours); err != nil {
+		return Rollout{}, badRollout("hours are two times of the day, as in 02:00-05:00, not %q", clip(b.Hours))
 	}
 	return r, nil
 }
@@ -84,7 +83,7 @@ func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time
 		return "it is not among the robots of the rollout"
 	case share(sha, robot) >= r.Percent:
 		return "it is not in the rollout's share"
-	case !r.Hours.Contain(at):
+	case r.Hours != (device.Hours{}) && !r.Hours.Contains(at):
 		return "it is not the hour"
 	case !r.Auto:
 		return "it waits to be installed by hand"
@@ -104,51 +103,4 @@ func (r Rollout) onlyPaused(plan Rollout) bool {
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)
-}
-
-// Hours are minutes from midnight, and may go past it. Zero is the whole day.
-type Hours struct{ from, to int }
-
-// ParseHours reads "02:00-05:00"; nothing is the whole day.
-func ParseHours(text string) (Hours, error) {
-	if text == "" {
-		return Hours{}, nil
-	}
-	first, last, _ := strings.Cut(text, "-")
-	from, err := time.Parse("15:04", first)
-	to, err2 := time.Parse("15:04", last)
-	h := Hours{from.Hour()*60 + from.Minute(), to.Hour()*60 + to.Minute()}
-	if err != nil || err2 != nil || h.from == h.to {
-		return Hours{}, fmt.Errorf("hours are two times of the day, as in 02:00-05:00, not %q", clip(text))
-	}
-	return h, nil
-}
-
-// Contain reports whether a time is in these hours, without their end, in its zone.
-func (h Hours) Contain(t time.Time) bool {
-	at := t.Hour()*60 + t.Minute()
-	switch {
-	case h == Hours{}:
-		return true
-	case h.from < h.to:
-		return h.from <= at && at < h.to
-	}
-	return at >= h.from || at < h.to
-}
-
-// String is what ParseHours reads.
-func (h Hours) String() string {
-	if h == (Hours{}) {
-		return ""
-	}
-	return fmt.Sprintf("%02d:%02d-%02d:%02d", h.from/60, h.from%60, h.to/60, h.to%60)
-}
-
-// MarshalText writes what ParseHours reads.
-func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
-// UnmarshalText is ParseHours.
-func (h *Hours) UnmarshalText(text []byte) (err error) {
-	*h, err = ParseHours(string(text))
-	return err
 }

@@ -2,11 +2,8 @@ package ota_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,22 +44,6 @@ func TestHeadersAlone(t *testing.T) {
 		if r, err := h.robots.Get("a0b1c2d3e4f5"); err != nil || r.Firmware != "1.2.4" {
 			t.Errorf("%s: remembered %+v (%v)", c.name, r, err)
 		}
-	}
-}
-
-// torn is a body whose connection breaks.
-type torn struct{}
-
-func (torn) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
-
-func TestTornBody(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", io.MultiReader(strings.NewReader(whole[:100]), torn{}))
-	r.Host, r.Header = "perch:8003", headers()
-	w := httptest.NewRecorder()
-	h.handler.ServeHTTP(w, r)
-	if f := mustRead(t, w); f.token == "" {
-		t.Errorf("%+v", f)
 	}
 }
 
@@ -172,8 +153,8 @@ func TestAdoption(t *testing.T) {
 	h.adopt(t, f.code)
 	h.activate(t, "", headers(), http.StatusOK)
 	h.activate(t, "", other, http.StatusAccepted)
-	if f := h.boot(t, headers()); f.code != "" || f.token == "" {
-		t.Errorf("after adoption it got %+v, which does not let it go on", f)
+	if f := h.boot(t, headers()); f.code != "" || f.token == "" || strings.Contains(h.log.String(), f.token) {
+		t.Errorf("after adoption it got %+v, which does not let it go on, or is in the log: %s", f, h.log)
 	}
 	if n := strings.Count(h.log.String(), "perch robot adopt a0b1c2d3e4f5"); n != 1 {
 		t.Errorf("the log tells the cure %d times, not once: %s", n, h.log)
@@ -214,50 +195,5 @@ func TestACrowdWaits(t *testing.T) {
 	want := `"activation":{"message":"Adopt this robot: perch robot adopt a0b1c2d3e4f5","challenge":"a0b1c2d3e4f5"}`
 	if !strings.Contains(w.Body.String(), want) {
 		t.Errorf("it got %s", w.Body)
-	}
-}
-
-func TestForgottenTokenIsVoid(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	client := device.NewClient(headers().Get("Client-Id"))
-	old := h.boot(t, headers()).token
-	must(h.robots.Admit("a0b1c2d3e4f5", client, old))(t)
-	noError(t, h.robots.Forget("a0b1c2d3e4f5"))
-	fresh := h.boot(t, headers()).token
-	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, fresh); err != nil || fresh == old {
-		t.Errorf("the new token: %v, the same: %t", err, fresh == old)
-	}
-	if _, err := h.robots.Admit("a0b1c2d3e4f5", client, old); !errors.Is(err, device.ErrToken) {
-		t.Errorf("the old token: %v", err)
-	}
-	if log := h.log.String(); strings.Contains(log, old) || strings.Contains(log, fresh) {
-		t.Error("the log holds a token")
-	}
-}
-
-// TestNoCheckInIsTurnedAway however many were here before.
-func TestNoCheckInIsTurnedAway(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	header := headers()
-	for n := range 1001 {
-		header.Set("Device-Id", fmt.Sprintf("a00000%06x", n))
-		if w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", header, ""); w.Code != http.StatusOK {
-			t.Fatalf("robot %d: %d %s", n, w.Code, w.Body)
-		}
-	}
-	if n := len(h.robots.List()); n > 8 {
-		t.Errorf("%d strangers of one machine are remembered", n)
-	}
-}
-
-func TestOtherMethods(t *testing.T) {
-	h := newFixture(t, device.AdoptOpen)
-	for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
-		if w := h.ask(method, "/xiaozhi/ota/", "perch:8003", headers(), whole); w.Code < 400 {
-			t.Errorf("%s: %d", method, w.Code)
-		}
-	}
-	if len(h.robots.List()) != 0 {
-		t.Error("a robot is remembered")
 	}
 }

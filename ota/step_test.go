@@ -61,34 +61,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestVersionOrder: of two versions one is newer, or they are the same.
-func TestVersionOrder(t *testing.T) {
-	parts := rapid.SliceOfN(rapid.Int32Range(0, 3), 0, 4)
-	spell := func(parts []int32, tail string) string {
-		var words []string
-		for _, p := range parts {
-			words = append(words, fmt.Sprint(p, tail))
-		}
-		return strings.Join(words, ".")
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := parts.Draw(t, "a"), parts.Draw(t, "b"), parts.Draw(t, "c")
-		is := func(x, y []int32) bool {
-			n, err := newer(spell(x, "-rc1"), spell(y, ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		if is(a, b) != (slices.Compare(a, b) > 0) {
-			t.Fatalf("%v over %v: %v", a, b, is(a, b))
-		}
-		if is(a, b) && is(b, c) && !is(a, c) {
-			t.Fatalf("%v over %v over %v", a, b, c)
-		}
-	})
-}
-
 // FuzzVersion: no version makes it panic, and one that a robot survives is as
 // new as itself.
 func FuzzVersion(f *testing.F) {
@@ -134,36 +106,6 @@ func TestShare(t *testing.T) {
 	}
 	if other < robots/2 {
 		t.Error("it is the same robots that go first with every image")
-	}
-}
-
-func TestHours(t *testing.T) {
-	at := func(h, m int) time.Time { return time.Date(2026, 5, 1, h, m, 0, 0, time.UTC) }
-	for _, c := range []struct {
-		hours string
-		at    time.Time
-		in    bool
-	}{
-		{"", at(12, 0), true},
-		{"02:00-05:00", at(1, 59), false},
-		{"02:00-05:00", at(2, 0), true},
-		{"02:00-05:00", at(4, 59), true},
-		{"02:00-05:00", at(5, 0), false},
-		{"23:30-01:15", at(23, 30), true},
-		{"23:30-01:15", at(1, 14), true},
-		{"23:30-01:15", at(1, 15), false},
-		{"23:30-01:15", at(12, 0), false},
-		{"00:00-23:59", at(23, 59), false},
-	} {
-		h, err := ParseHours(c.hours)
-		if err != nil || h.Contain(c.at) != c.in || h.String() != c.hours {
-			t.Errorf("%q (%q) at %v: %v (%v)", c.hours, h, c.at, h.Contain(c.at), err)
-		}
-	}
-	for _, text := range []string{"2-5", "02:00", "02:00-02:00", "24:00-01:00", "02:00-05:00-06:00", "night", "-"} {
-		if h, err := ParseHours(text); err == nil {
-			t.Errorf("%q is %v", text, h)
-		}
 	}
 }
 
@@ -320,7 +262,9 @@ func TestWhoIsRefused(t *testing.T) {
 		{"no rollout", func(_ *Unit, r *Record, _ *sighting) { r.Rollout = Rollout{} }, "share"},
 		{"other boards", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Boards = []string{"c"} }, "board is not in"},
 		{"other robots", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Robots = []device.ID{"020000000001"} }, "among the robots"},
-		{"hours", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Hours = Hours{60, 120} }, "hour"},
+		{"hours", func(_ *Unit, r *Record, _ *sighting) {
+			r.Rollout.Hours = device.Hours{From: time.Hour, To: 2 * time.Hour}
+		}, "hour"},
 		{"by hand", func(_ *Unit, r *Record, _ *sighting) { r.Rollout.Auto = false }, "by hand"},
 		{"wanted", func(u *Unit, r *Record, _ *sighting) { u.Wanted, r.Rollout, r.Stopped = r.SHA256, Rollout{}, "x" }, ""},
 		{"wanted on another chip", func(u *Unit, r *Record, _ *sighting) { u.Wanted, u.Chip = r.SHA256, 5 }, "esp32c3"},

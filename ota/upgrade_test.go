@@ -370,21 +370,6 @@ func TestTheWrongBoard(t *testing.T) {
 	}
 }
 
-// TestARobotThatWaitsForItsOwner is offered nothing, and not remembered.
-func TestARobotThatWaitsForItsOwner(t *testing.T) {
-	s := newCatalogue(t)
-	l := &appliance{s, newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Firmware = s.Firmware }), s.bus.Read()}
-	l.rollOut(t, simrobot.Image("1.3.0", 0))
-	for range 3 {
-		if o := l.runs(t, mac, "1.2.4"); o.URL != "" {
-			t.Errorf("offered %+v", o)
-		}
-	}
-	if len(s.units.Kept) != 0 {
-		t.Errorf("remembered %+v", s.units.Kept)
-	}
-}
-
 // TestAVersionThatCannotBeCompared: a robot that runs one aborts at every
 // version it is sent, so it is sent none.
 func TestAVersionThatCannotBeCompared(t *testing.T) {

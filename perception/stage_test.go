@@ -65,7 +65,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start = noon.Add(ofDay(clock) - 12*time.Hour)
+		start = noon.Add(time.Duration(clock.Hour()-12)*time.Hour + time.Duration(clock.Minute())*time.Minute)
 	}
 	var done []string
 	keep := func(now time.Time, deeds []deed) {

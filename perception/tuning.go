@@ -10,6 +10,9 @@ import (
 	"perch/language"
 )
 
+// Hours are a part of every day, see device.Hours.
+type Hours = device.Hours
+
 // ErrTuning is wrapped by Tuning.Check.
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
@@ -191,8 +194,8 @@ func (c *checker) text(key, s string) {
 }
 
 func (c *checker) hours(key string, h Hours) {
-	if h.unread != nil {
-		c.fault(key, h.unread)
+	if err := h.Err(); err != nil {
+		c.fault(key, err)
 	}
 }
 

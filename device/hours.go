@@ -1,4 +1,4 @@
-package perception
+package device
 
 import (
 	"errors"
@@ -16,8 +16,13 @@ type Hours struct {
 	unread   error         // why a configuration's text is none
 }
 
-// UnmarshalText reads what ParseHours reads. It keeps why it could not, for
-// Tuning.Check and CheckRules to report with the key.
+// Err returns why UnmarshalText could not read its text, to be reported with the key.
+func (h Hours) Err() error { return h.unread }
+
+// MarshalText writes what ParseHours reads.
+func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads what ParseHours reads. What it could not read is zero, see Err.
 func (h *Hours) UnmarshalText(text []byte) error {
 	read, err := ParseHours(string(text))
 	*h = read
