@@ -68,24 +68,29 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	if assetsHeader+length > a.Size {
 		return a, refuse(Truncated, "the file has %d bytes, and tells of %d: it was cut short", a.Size, assetsHeader+length)
 	}
-	return a, a.read(io.NewSectionReader(r, 0, assetsHeader+length), int(count), sum)
+	file := make([]byte, assetsHeader+length)
+	if n, err := r.ReadAt(file, 0); n < len(file) {
+		return a, fmt.Errorf("read the assets: %w", err)
+	}
+	return a, a.read(file[assetsHeader:], int(count), sum)
 }
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index of a container.
-func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
-	if err := sumUp(io.NewSectionReader(r, assetsHeader, r.Size()-assetsHeader), sum); err != nil {
-		return err
+// read reads the table, the files' beginnings and the index of a container, which
+// is given without its header.
+func (a *Assets) read(b []byte, count int, want int64) error {
+	sum := uint32(0)
+	for _, c := range b {
+		sum += uint32(c)
 	}
-	table := make([]byte, count*assetsEntry)
-	if _, err := r.ReadAt(table, assetsHeader); err != nil {
-		return fmt.Errorf("read the assets: %w", err)
+	if int64(sum&0xFFFF) != want {
+		return refuse(BadChecksum, "the checksum is wrong: the file was damaged")
 	}
-	data := io.NewSectionReader(r, assetsHeader+int64(len(table)), r.Size()-assetsHeader-int64(len(table)))
-	var index *io.SectionReader
+	table, data := b[:count*assetsEntry], b[count*assetsEntry:]
+	var index []byte
 	for entry := range slices.Chunk(table, assetsEntry) {
-		f, at, err := readAsset(entry, data)
+		f, content, err := readAsset(entry, data)
 		if err != nil {
 			return err
 		}
@@ -94,7 +99,7 @@ func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 		}
 		a.Files = append(a.Files, f)
 		if f.Name == indexName {
-			index = io.NewSectionReader(data, at, f.Size)
+			index = content
 		}
 	}
 	if index == nil {
@@ -103,46 +108,23 @@ func (a *Assets) read(r *io.SectionReader, count int, sum int64) error {
 	return a.checkIndex(index)
 }
 
-func sumUp(r io.Reader, want int64) error {
-	var sum byteSum
-	if _, err := io.Copy(&sum, r); err != nil {
-		return fmt.Errorf("read the assets: %w", err)
-	}
-	if int64(sum&0xFFFF) != want {
-		return refuse(BadChecksum, "the checksum is wrong: the file was damaged")
-	}
-	return nil
-}
-
-type byteSum uint32
-
-func (s *byteSum) Write(piece []byte) (int, error) {
-	for _, b := range piece {
-		*s += byteSum(b)
-	}
-	return len(piece), nil
-}
-
-// readAsset reads an entry of the table, and where in the data its file is.
-func readAsset(entry []byte, data *io.SectionReader) (f Asset, at int64, err error) {
+// readAsset reads an entry of the table, and returns the content of its file.
+func readAsset(entry, data []byte) (f Asset, content []byte, err error) {
 	name, _, ended := bytes.Cut(entry[:assetsName], []byte{0})
 	plain := !bytes.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' })
 	if !ended || len(name) == 0 || !plain {
-		return f, 0, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
+		return f, nil, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
 	}
 	f = Asset{Name: string(name), Size: field(entry, 32)}
-	at = field(entry, 36)
-	if at+2+f.Size > data.Size() {
-		return f, 0, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)
+	at := field(entry, 36)
+	if at+2+f.Size > int64(len(data)) {
+		return f, nil, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)
 	}
-	var mark [2]byte
-	if _, err := data.ReadAt(mark[:], at); err != nil && err != io.EOF {
-		return f, 0, fmt.Errorf("read the assets: %w", err)
+	content, marked := bytes.CutPrefix(data[at:at+2+f.Size], []byte("ZZ"))
+	if !marked {
+		return f, nil, refuse(BadTable, "the file %s in it does not begin with ZZ", f.Name)
 	}
-	if mark != [2]byte{'Z', 'Z'} {
-		return f, 0, refuse(BadTable, "the file %s in it does not begin with ZZ", f.Name)
-	}
-	return f, at + 2, nil
+	return f, content, nil
 }
 
 func (a *Assets) has(name string) bool {
@@ -150,13 +132,9 @@ func (a *Assets) has(name string) bool {
 }
 
 // checkIndex reads index.json, and looks for the files that it names.
-func (a *Assets) checkIndex(r *io.SectionReader) error {
-	if r.Size() > mostIndex {
-		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, r.Size())
-	}
-	text := make([]byte, r.Size())
-	if _, err := r.ReadAt(text, 0); err != nil && err != io.EOF {
-		return fmt.Errorf("read the assets: %w", err)
+func (a *Assets) checkIndex(text []byte) error {
+	if len(text) > mostIndex {
+		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, len(text))
 	}
 	var index map[string]any
 	if json.Unmarshal(bytes.TrimRight(text, "\x00"), &index) != nil || index == nil {
