@@ -194,7 +194,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 		return
 	}
 	r.Failed = failures
-	r.Stopped = r.whyStopped()
+	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
 		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)
@@ -420,7 +420,10 @@ func (r Record) suits(u Unit) error {
 
 // Open returns an image's file, for a backup.
 func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
-	if !f.has(sha) {
+	f.mu.Lock()
+	_, there := f.images[sha]
+	f.mu.Unlock()
+	if !there {
 		return nil, errNoImage
 	}
 	file, err := os.Open(f.path(sha))
@@ -428,13 +431,6 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 		return nil, fmt.Errorf("open the image: %w", err)
 	}
 	return file, nil
-}
-
-func (f *Firmware) has(sha string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, there := f.images[sha]
-	return there
 }
 
 // progress publishes how much of an image a robot was sent, and stores the end.

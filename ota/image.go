@@ -41,11 +41,6 @@ type Record struct {
 	damage error // of the file, as far as it was read; it is not stored
 }
 
-// whyStopped describes why a rollout stopped itself.
-func (r Record) whyStopped() string {
-	return fmt.Sprintf("%d of the first %d robots did not come back with it", r.Failed, len(r.First))
-}
-
 // How a rollout stops itself: of so many robots, so many fail.
 const (
 	firstRobots   = 5

@@ -5,27 +5,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"perch/firmware-tools/simrobot"
 )
-
-// TestTheSimulatedRobotTakesAnUpgrade: it boots, is offered an image at its
-// next boot, downloads it, boots it and has it confirmed.
-func TestTheSimulatedRobotTakesAnUpgrade(t *testing.T) {
-	l := newAppliance(t)
-	l.rollOut(t, simrobot.Image("1.3.0", 100_000))
-	l.boots(t, 3, l.address(t), simrobot.Options{})
-	if got := l.since(t); !slices.Equal(got, []string{"offered", "sent 1.3.0", "installed"}) {
-		t.Errorf("the bus tells %q", got)
-	}
-	if u := l.Update("a0b1c2d3e4f5"); u.Installed != "1.3.0" {
-		t.Errorf("shown as %+v", u)
-	}
-}
 
 // TestTheSimulatedRobotTakesAssets from the address that it was given, once.
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
@@ -43,16 +27,6 @@ func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	}})
 	if len(fetched) != 1 || len(fetched[0].Assets.Files) != 2 {
 		t.Errorf("it fetched %+v", fetched)
-	}
-}
-
-// TestASimulatedRobotThatRollsBack is given up.
-func TestASimulatedRobotThatRollsBack(t *testing.T) {
-	l := newAppliance(t)
-	l.rollOut(t, simrobot.Image("1.3.0", 0))
-	l.boots(t, 5, l.address(t), simrobot.Options{Crashes: true})
-	if got := strings.Join(l.since(t), " "); strings.Count(got, "rolled_back") != 3 || !strings.HasSuffix(got, "rolled_back failed") {
-		t.Errorf("the bus tells %s", got)
 	}
 }
 
