@@ -141,11 +141,6 @@ func TestRemove(t *testing.T) {
 			t.Errorf("%s, a second time: %d %s", name, code, out)
 		}
 	}
-	old := writeFile(t, "settings.json",
-		[]byte(`{"hooks":{"Stop":[{"hooks":[{"type":"http","url":"http://127.0.0.1:8004/state?by=perch-tools","timeout":5}]}]}}`))
-	if code, _, errs := remove("claude", "--settings", old); code != 0 || strings.TrimSpace(content(t, old)) != "{}" {
-		t.Errorf("%d %s %s", code, errs, content(t, old))
-	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
 	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
 		t.Errorf("%d %s", code, out)

@@ -147,11 +147,10 @@ func others(list json.RawMessage) (groups []json.RawMessage, err error) {
 	return groups, nil
 }
 
-// isOurs reports whether this program installed a hook. Earlier versions installed
-// some by HTTP.
+// isOurs reports whether this program installed a hook.
 func isOurs(hook json.RawMessage) bool {
-	var h struct{ URL, Command string }
-	return json.Unmarshal(hook, &h) == nil && (strings.HasSuffix(h.URL, "?"+mark) || strings.HasSuffix(h.Command, " # "+mark))
+	var h struct{ Command string }
+	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
 // mostSettings limits the settings, in bytes.
