@@ -13,15 +13,6 @@ import (
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// TestBlankLines are passed over: they are no garbage.
-func TestBlankLines(t *testing.T) {
-	c := newConn(silentLog(), func(error) {})
-	c.read(strings.NewReader("\n  \r\n{\"id\":1,\"method\":\"x\"}\r\n\n"))
-	if len(c.out) != 1 || c.garbage != 0 {
-		t.Errorf("%d answers, %d lines of garbage", len(c.out), c.garbage)
-	}
-}
-
 func TestInboxIsBounded(t *testing.T) {
 	in := newInbox()
 	piece := text(strings.Repeat("a", 1000))
@@ -55,20 +46,6 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 	if in.put(piece) {
 		t.Error("a closed inbox takes more")
-	}
-}
-
-// TestTheEndReportsWhatWasLeftOut: an answer with a hole is not passed off as whole.
-func TestTheEndReportsWhatWasLeftOut(t *testing.T) {
-	in := newInbox()
-	in.put(text(strings.Repeat("a", mostText)))
-	in.put(text("b"))
-	in.put(ended{})
-	if _, over := in.take(); over {
-		t.Error("too early")
-	}
-	if _, over := in.take(); !over {
-		t.Error("it is not reported")
 	}
 }
 

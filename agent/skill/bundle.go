@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -171,13 +172,8 @@ func contentsOf(files fs.FS) (contents, error) {
 
 // digest is that of a bundle: of its files' names and digests, sorted by name.
 func digest(sums map[string]string) string {
-	names := make([]string, 0, len(sums))
-	for name := range sums {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	hash := sha256.New()
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		fmt.Fprintf(hash, "%q %s\n", name, sums[name])
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))

@@ -85,18 +85,13 @@ func (s *server) language(o voice.Options) string {
 
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }
 
-// named finds a model by its name, or by its name in another case.
+// named finds a model by its name, in any case.
 func named(models []Model, name string) (Model, bool) {
-	for _, same := range []func(string) bool{
-		func(s string) bool { return s == name },
-		func(s string) bool { return strings.EqualFold(s, name) },
-	} {
-		i := slices.IndexFunc(models, func(m Model) bool { return name != "" && same(m.Name) })
-		if i >= 0 {
-			return models[i], true
-		}
+	i := slices.IndexFunc(models, func(m Model) bool { return name != "" && strings.EqualFold(m.Name, name) })
+	if i < 0 {
+		return Model{}, false
 	}
-	return Model{}, false
+	return models[i], true
 }
 
 // spelled is a language as the server writes it: en-GB may be en_GB there, or
@@ -133,32 +128,25 @@ func plain(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "
 
 // names lists a few models, for a sentence.
 func names(models []Model) string {
-	var all []string
-	for _, m := range models {
-		all = append(all, m.Name)
-	}
-	return few(all)
+	return few(models, func(m Model) []string { return []string{m.Name} })
 }
 
 func languages(models []Model) string {
-	var all []string
-	for _, m := range models {
-		all = append(all, m.Languages...)
-	}
-	return few(all)
+	return few(models, func(m Model) []string { return m.Languages })
 }
 
-// few is the first of a list, each once.
-func few(all []string) string {
+// few is the first texts of models, each once.
+func few(models []Model, of func(Model) []string) string {
 	const most = 8
 	var kept []string
-	for _, s := range all {
-		s = printable(s)
-		switch {
-		case slices.Contains(kept, s):
-		case len(kept) == most:
-			return strings.Join(kept, ", ") + " and more"
-		default:
+	for _, m := range models {
+		for _, s := range of(m) {
+			if s = printable(s); slices.Contains(kept, s) {
+				continue
+			}
+			if len(kept) == most {
+				return strings.Join(kept, ", ") + " and more"
+			}
 			kept = append(kept, s)
 		}
 	}
