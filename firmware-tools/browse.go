@@ -20,21 +20,20 @@ const browseLimit = 5 * time.Second
 func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
-	found, instance := "", ""
-	err := mdns.Browse(ctx, func(f mdns.Found) bool {
-		found, instance = address(f), f.Instance
-		return found == ""
-	})
+	all, err := mdns.Search{Type: mdns.Service}.All(ctx)
 	switch {
 	case errors.Is(err, mdns.ErrNoMulticast):
 		return "", fmt.Errorf("%w, so the appliance cannot be found by browsing; name it with --ota http://HOST:8003/xiaozhi/ota/", err)
 	case err != nil:
 		return "", err
-	case found == "":
-		return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
 	}
-	out.line("robot", "finds", instance+" by browsing for "+mdns.Service)
-	return found, nil
+	for _, f := range all {
+		if at := address(f); at != "" {
+			out.line("robot", "finds", f.Instance+" by browsing for "+mdns.Service)
+			return at, nil
+		}
+	}
+	return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
 }
 
 // lastingURL returns otaURL for a robot to store: with the name in place of the

@@ -140,7 +140,7 @@ func TestKnownAnswers(t *testing.T) {
 
 func FuzzPacket(f *testing.F) {
 	l := newTestLink("eth0", "192.168.1.2", "fd00::2")
-	for _, msg := range []*dns.Msg{announcement(ours, l), goodbye(ours, l), probe(ours, l), legacyQuery("perch.local")} {
+	for _, msg := range []*dns.Msg{response(hostTTL, addressRecords(ours, l.addrs)...), goodbye(ours, l), probe(ours, l), legacyQuery("perch.local")} {
 		b, err := msg.Pack()
 		if err != nil {
 			f.Fatal(err)

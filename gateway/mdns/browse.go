@@ -1,12 +1,13 @@
 package mdns
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +18,8 @@ import (
 
 // Search is what to look for on the local link.
 type Search struct {
-	Type       string   // the DNS-SD type; empty means [Service]
-	Except     []string // instances that are passed over, whatever their case: an appliance's own, which is [Options.Instance]
+	Type       string   // the DNS-SD type, one of this package's constants
+	Except     string   // an instance that is passed over, in any case: an appliance's own, which is [Options.Instance]
 	Interfaces []string // to look on, as of [Options]
 }
 
@@ -26,7 +27,7 @@ type Search struct {
 type Found struct {
 	Instance string            // "perch-<id>"; other programs' may hold any character
 	Host     string            // "perch.local", without a trailing dot
-	Port     int               // TCP, or UDP for a type of UDP; never 0
+	Port     int               // TCP; never 0
 	Addrs    []netip.Addr      // IPv4 first; at least one. A link-local IPv6 one has its interface for a zone
 	TXT      map[string]string // of an appliance: ota, ws, version, id; keys in lower case
 }
@@ -35,245 +36,184 @@ const (
 	// more is how long All waits for the next to answer. A responder that answered all the link within the last second keeps
 	// silent (RFC 6762 section 6), and is asked again after one; then it answers within 20 to 120 ms.
 	more = 1200 * time.Millisecond
-	// chase is the pause before a question for what an answer left out.
-	chase = 100 * time.Millisecond
+	// chase is the pause before a question for what answers left out.
+	chase = 200 * time.Millisecond
 )
 
-// Browse looks for appliances on the local link: it is [Search.Each] of an empty Search.
-func Browse(ctx context.Context, found func(Found) bool) error { return Search{}.Each(ctx, found) }
-
-// Each hands each instance to found, once, until found returns false or ctx ends; neither is an error. Only instances
-// with a port and an address count. It asks at once and then after 1, 2, 4 and more seconds (RFC 6762 section 5.2), and
-// after each of these once for what an answer left out. It returns [ErrNoMulticast] where there is no link to look on.
+// All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits for
+// a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error. It asks at once,
+// after 1, 2, 4 and more seconds (RFC 6762 section 5.2), and after each of these once for what answers left out. It
+// returns [ErrNoMulticast] where there is no link to look on.
 //
 // zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
 // python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more once anybody answered.
-func (s Search) Each(ctx context.Context, found func(Found) bool) error {
-	kind := cmp.Or(s.Type, Service)
-	if !isType(kind) {
-		return fmt.Errorf("browse %q: that is no service type", kind)
-	}
+func (s Search) All(ctx context.Context) ([]Found, error) {
 	links, err := machineLinks(s.Interfaces)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sock, err := listen(links)
 	if err != nil {
-		return fmt.Errorf("browse %s: %w", kind, err)
+		return nil, err
 	}
 	defer sock.close()
-	h := newBrowsing(kind + ".local.")
-	ask := func() { sock.multicast(func(link) *dns.Msg { return h.question() }) }
-	ask()
-	wait, chased := time.Second, false
-	again, chasing := time.NewTimer(wait), make(<-chan time.Time)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-sock.failed:
-			return fmt.Errorf("browse %s: %w", kind, err)
-		case <-again.C:
-			ask()
-			wait, chased = min(2*wait, time.Hour), false
-			again.Reset(wait)
-		case <-chasing:
-			ask()
-		case p := <-sock.packets:
-			if !p.msg.Response || p.legacy() { // RFC 6762 section 6: a response from another port is ignored
-				continue
-			}
-			h.receive(p.msg, p.link.Name)
-			for _, f := range h.news() {
-				if !s.excepts(f.Instance) && !found(f) {
-					return nil
-				}
-			}
-			if !chased && len(h.missing()) > 0 {
-				chased, chasing = true, time.After(chase)
-			}
-		}
-	}
-}
-
-// All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits
-// for a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error.
-func (s Search) All(ctx context.Context) (all []Found, err error) {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
-	quiet := time.AfterFunc(time.Hour, enough)
-	quiet.Stop()
+	quiet := time.AfterFunc(math.MaxInt64, enough)
 	defer quiet.Stop()
-	err = s.Each(ctx, func(f Found) bool {
-		all = append(all, f)
-		quiet.Reset(more)
-		return true
-	})
-	slices.SortStableFunc(all, func(a, b Found) int { return strings.Compare(a.Instance, b.Instance) })
-	return all, err
+	b := browsing{Search: s}
+	receive := func(p packet) error {
+		had := len(b.found())
+		if p.msg.Response && !p.legacy() { // RFC 6762 section 6: a response from another port is ignored
+			b.receive(p.msg, p.link.Name)
+		}
+		if len(b.found()) > had {
+			quiet.Reset(more)
+		}
+		return nil
+	}
+	for wait := time.Second; err == nil; wait = min(2*wait, time.Hour) {
+		sock.multicast(func(link) *dns.Msg { return b.question() })
+		if err = sock.hear(ctx, chase, receive); err == nil && len(b.question().Question) > 1 {
+			sock.multicast(func(link) *dns.Msg { return b.question() })
+		}
+		if err == nil {
+			err = sock.hear(ctx, wait-chase, receive)
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return b.found(), err
 }
 
 // Targets is what [Search.All] found as "host:port" to dial, every address of an instance before those of the next.
 func (s Search) Targets(ctx context.Context) (targets []string, err error) {
 	all, err := s.All(ctx)
 	for _, f := range all {
-		targets = append(targets, f.Targets()...)
+		for _, a := range f.Addrs {
+			targets = append(targets, netip.AddrPortFrom(a, uint16(f.Port)).String())
+		}
 	}
 	return targets, err
-}
-
-// Targets lists the addresses as "host:port" to dial.
-func (f Found) Targets() (targets []string) {
-	for _, a := range f.Addrs {
-		targets = append(targets, net.JoinHostPort(a.String(), strconv.Itoa(f.Port)))
-	}
-	return targets
-}
-
-func (s Search) excepts(instance string) bool {
-	return slices.ContainsFunc(s.Except, func(name string) bool { return strings.EqualFold(name, instance) })
 }
 
 // Limits of what is stored of a hostile machine's answers.
 const (
 	maxFound     = 64 // instances
-	maxAddrs     = 8  // addresses of one host
-	maxStrings   = 64 // TXT strings of one instance
+	maxAddrs     = 8  // addresses of one
 	maxQuestions = 16 // in one message
 )
 
-// browsing is what answers have held so far about the instances of one service type. Keys are names in lower case.
+// browsing is what answers have held so far about the instances that are searched.
 type browsing struct {
-	kind      string // fully qualified
-	instances map[string]*candidate
-	hosts     map[string][]netip.Addr // of those that instances lead to
+	Search
+	instances []*candidate
 }
 
 // candidate is an instance as far as it is known.
 type candidate struct {
-	label    string // as it was spelled, without escapes
-	host     string // fully qualified; empty until SRV has come
-	port     uint16
-	txt      []string
-	reported bool
+	Found
+	name string // of its records, with the DNS library's escapes
+	host string // likewise, of the address records; empty until SRV has come
 }
 
-func newBrowsing(kind string) *browsing {
-	return &browsing{kind: kind, instances: map[string]*candidate{}, hosts: map[string][]netip.Addr{}}
-}
+func (b *browsing) kind() string { return b.Type + ".local." }
 
-// receive takes an answer that came by that interface. Addresses are read last, for only those of known hosts are stored.
-func (h *browsing) receive(msg *dns.Msg, iface string) {
+// receive reads an answer that came by that interface. Addresses come last, for only those of known hosts are stored.
+func (b *browsing) receive(msg *dns.Msg, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
 		switch rr := rr.(type) {
 		case *dns.PTR:
-			if strings.EqualFold(rr.Hdr.Name, h.kind) {
-				h.instance(rr.Ptr, rr.Hdr.Ttl)
+			if strings.EqualFold(rr.Hdr.Name, b.kind()) {
+				b.instance(rr.Ptr, rr.Hdr.Ttl)
 			}
 		case *dns.SRV:
-			if q := h.instance(rr.Hdr.Name, rr.Hdr.Ttl); q != nil {
-				q.host, q.port = rr.Target, rr.Port
-				host := dns.CanonicalName(q.host)
-				if _, known := h.hosts[host]; !known && len(h.hosts) < 2*maxFound {
-					h.hosts[host] = nil
-				}
+			c := b.instance(rr.Hdr.Name, rr.Hdr.Ttl)
+			if !strings.EqualFold(c.host, rr.Target) {
+				c.Addrs = nil
 			}
+			c.host, c.Host, c.Port = rr.Target, strings.TrimSuffix(unescape(rr.Target), "."), int(rr.Port)
 		case *dns.TXT:
-			if q := h.instance(rr.Hdr.Name, rr.Hdr.Ttl); q != nil {
-				q.txt = rr.Txt[:min(len(rr.Txt), maxStrings)]
-			}
+			b.instance(rr.Hdr.Name, rr.Hdr.Ttl).TXT = readTXT(rr.Txt)
 		}
 	}
 	for _, rr := range rrs {
-		name := dns.CanonicalName(rr.Header().Name)
-		addrs, wanted := h.hosts[name]
-		ip, ok := addressOf(rr, name)
-		if !ok || !wanted || rr.Header().Ttl == 0 || ip.IsUnspecified() || ip.IsMulticast() {
-			continue
-		}
-		if ip.Is6() && ip.IsLinkLocalUnicast() {
-			ip = ip.WithZone(iface)
-		}
-		if len(addrs) < maxAddrs && !slices.Contains(addrs, ip) {
-			h.hosts[name] = append(addrs, ip)
+		for _, c := range b.instances {
+			ip, ok := addressOf(rr, c.host)
+			if ip.Is6() && ip.IsLinkLocalUnicast() {
+				ip = ip.WithZone(iface)
+			}
+			if ok && rr.Header().Ttl > 0 && !ip.IsUnspecified() && !ip.IsMulticast() && !slices.Contains(c.Addrs, ip) && len(c.Addrs) < maxAddrs {
+				c.Addrs = append(c.Addrs, ip)
+				slices.SortStableFunc(c.Addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+			}
 		}
 	}
 }
 
-// instance is the one of that name, or nil where the name is not of the type, there are too many, or it is a goodbye.
-func (h *browsing) instance(name string, ttl uint32) *candidate {
+// instance is the one of that name, which is added. Where the name is not of the type, there are too many, or it is a
+// goodbye, it is one that nobody will see.
+func (b *browsing) instance(name string, ttl uint32) *candidate {
+	at, none := dns.Split(name), &candidate{}
 	// RFC 6763 section 4.1.1: the instance is one label, whatever is in it.
-	at := dns.Split(name)
-	if len(at) != 1+dns.CountLabel(h.kind) || !strings.EqualFold(name[at[1]:], h.kind) {
-		return nil
+	if len(at) != 1+dns.CountLabel(b.kind()) || !strings.EqualFold(name[at[1]:], b.kind()) {
+		return none
 	}
-	key := dns.CanonicalName(name)
-	q := h.instances[key]
+	i := slices.IndexFunc(b.instances, func(c *candidate) bool { return strings.EqualFold(c.name, name) })
 	switch {
-	case ttl == 0:
-		delete(h.instances, key)
-		return nil
-	case q == nil && len(h.instances) < maxFound:
-		q = &candidate{label: unescape(name[:at[1]-1])}
-		h.instances[key] = q
+	case ttl == 0 && i >= 0:
+		b.instances = slices.Delete(b.instances, i, i+1)
+	case i >= 0:
+		return b.instances[i]
+	case ttl > 0 && len(b.instances) < maxFound:
+		none = &candidate{Found: Found{Instance: unescape(name[:at[1]-1]), TXT: map[string]string{}}, name: name}
+		b.instances = append(b.instances, none)
 	}
-	return q
+	return none
 }
 
-// news are the instances that are known well enough, each once.
-func (h *browsing) news() (list []Found) {
-	for _, key := range slices.Sorted(maps.Keys(h.instances)) {
-		q := h.instances[key]
-		addrs := slices.Clone(h.hosts[dns.CanonicalName(q.host)])
-		if q.reported || q.host == "" || q.port == 0 || len(addrs) == 0 {
-			continue
+// found are the instances that are known well enough, ordered by name.
+func (b *browsing) found() (list []Found) {
+	for _, c := range b.instances {
+		if c.Port != 0 && len(c.Addrs) > 0 && !strings.EqualFold(c.Instance, b.Except) {
+			list = append(list, c.Found)
 		}
-		q.reported = true
-		slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
-		host := strings.TrimSuffix(unescape(q.host), ".")
-		list = append(list, Found{Instance: q.label, Host: host, Port: int(q.port), Addrs: addrs, TXT: readTXT(q.txt)})
 	}
+	slices.SortStableFunc(list, func(a, b Found) int { return strings.Compare(a.Instance, b.Instance) })
 	return list
 }
 
-// missing are the questions for what the answers left out.
-func (h *browsing) missing() (list []dns.Question) {
+// question asks for instances, and for what answers left out. It asks for replies to the group, as a probe does.
+func (b *browsing) question() *dns.Msg {
+	msg := &dns.Msg{Compress: true}
 	ask := func(name string, types ...uint16) {
 		for _, t := range types {
-			list = append(list, dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET})
+			q := dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET}
+			if !slices.Contains(msg.Question, q) && len(msg.Question) <= maxQuestions {
+				msg.Question = append(msg.Question, q)
+			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(h.instances)) {
-		if h.instances[key].host == "" {
-			ask(key, dns.TypeSRV, dns.TypeTXT)
+	ask(b.kind(), dns.TypePTR)
+	for _, c := range b.instances {
+		switch {
+		case c.host == "":
+			ask(c.name, dns.TypeSRV, dns.TypeTXT)
+		case len(c.Addrs) == 0:
+			ask(c.host, dns.TypeA, dns.TypeAAAA)
 		}
 	}
-	for _, host := range slices.Sorted(maps.Keys(h.hosts)) {
-		if len(h.hosts[host]) == 0 {
-			ask(host, dns.TypeA, dns.TypeAAAA)
-		}
-	}
-	return list[:min(len(list), maxQuestions)]
-}
-
-// question asks for instances, and for what is missing of them. It asks for replies to the group, as a probe does.
-func (h *browsing) question() *dns.Msg {
-	msg := &dns.Msg{Question: []dns.Question{{Name: h.kind, Qtype: dns.TypePTR, Qclass: dns.ClassINET}}}
-	msg.Question = append(msg.Question, h.missing()...)
-	msg.Compress = true
 	return msg
 }
 
 // readTXT makes pairs of TXT strings. RFC 6763 section 6.4: keys have no case, and the first of equal ones counts.
 func readTXT(list []string) map[string]string {
 	pairs := map[string]string{}
-	for _, s := range list {
-		key, value, _ := strings.Cut(unescape(s), "=")
-		key = strings.ToLower(key)
-		if _, again := pairs[key]; key != "" && !again {
-			pairs[key] = value
+	for _, s := range slices.Backward(list) {
+		if key, value, _ := strings.Cut(unescape(s), "="); key != "" {
+			pairs[strings.ToLower(key)] = value
 		}
 	}
 	return pairs
@@ -282,17 +222,66 @@ func readTXT(list []string) map[string]string {
 // unescape takes back what the DNS library does to a name or text: \. and \032 stand for the byte itself (RFC 1035
 // section 5.1).
 func unescape(s string) string {
-	var b strings.Builder
-	for ; s != ""; s = s[1:] {
-		if s[0] == '\\' && len(s) > 1 {
-			if n, err := strconv.ParseUint(s[1:min(4, len(s))], 10, 8); err == nil && len(s) >= 4 {
-				b.WriteByte(byte(n))
-				s = s[3:]
-				continue
-			}
-			s = s[1:]
+	return regexp.MustCompile(`(?s)\\(\d\d\d|.)`).ReplaceAllStringFunc(s, func(escaped string) string {
+		if n, err := strconv.ParseUint(escaped[1:], 10, 8); err == nil && len(escaped) > 2 {
+			return string([]byte{byte(n)})
 		}
-		b.WriteByte(s[0])
+		return escaped[1:]
+	})
+}
+
+// ErrNoAnswer is returned when no machine answered for a name before the context ended.
+var ErrNoAnswer = errors.New("no answer")
+
+// Resolve asks for the IPv4 address of host ("perch.local") as a robot does: lwIP sends one legacy query from an
+// ephemeral port and takes only what answers it as a DNS server would. It asks again each second, which is lwIP's pause,
+// until ctx ends, and then returns [ErrNoAnswer]. [ErrNoMulticast] where there is no link to ask on.
+func Resolve(ctx context.Context, host string) (netip.Addr, error) {
+	links, err := machineLinks(nil)
+	if err != nil {
+		return netip.Addr{}, err
 	}
-	return b.String()
+	udp, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("ask for %q: %w", host, err)
+	}
+	defer udp.Close()
+	defer context.AfterFunc(ctx, func() { _ = udp.Close() })()
+	query, buf, fault := legacyQuery(host), make([]byte, maxPacket), ErrNoAnswer
+	for ctx.Err() == nil {
+		for _, l := range links {
+			packet{link: l, via: udpConn{udp, "udp4"}}.reply(query, nil)
+		}
+		_ = udp.SetReadDeadline(time.Now().Add(time.Second))
+		for n, err := udp.Read(buf); err == nil; n, err = udp.Read(buf) {
+			if ip, ok := asRobot(buf[:n], query); ok {
+				return ip, nil
+			}
+			fault = fmt.Errorf("%w but one a robot would not take", ErrNoAnswer)
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("ask for %q: %w", host, fault)
+}
+
+// legacyQuery is the message lwIP sends, recursion desired and all.
+func legacyQuery(host string) *dns.Msg {
+	return new(dns.Msg).SetQuestion(dns.CanonicalName(host), dns.TypeA)
+}
+
+// asRobot reads an answer with lwIP's eyes (dns_recv): same id, exactly one question and that the one asked, and an A
+// record of the plain class IN, without the flush bit.
+func asRobot(raw []byte, query *dns.Msg) (ip netip.Addr, ok bool) {
+	msg := parse(raw)
+	if msg == nil || !msg.Response || msg.Id != query.Id || len(msg.Question) != 1 {
+		return ip, false
+	}
+	if msg.Question[0].Name = dns.CanonicalName(msg.Question[0].Name); msg.Question[0] != query.Question[0] {
+		return ip, false
+	}
+	for _, rr := range msg.Answer {
+		if ip, ok = addressOf(rr, rr.Header().Name); ok && ip.Is4() && rr.Header().Class == dns.ClassINET {
+			return ip, true
+		}
+	}
+	return ip, false
 }

@@ -10,10 +10,10 @@ import (
 func TestJudge(t *testing.T) {
 	me := newTestLink("eth0", "192.168.1.5")
 	own := ownAddresses([]link{me, newTestLink("wlan0", "192.168.1.6")})
-	says := func(ips ...string) *dns.Msg { return response(addressRecords(ours, addrs(ips...))...) }
+	says := func(ips ...string) *dns.Msg { return response(hostTTL, addressRecords(ours, addrs(ips...))...) }
 	extra := says("192.168.1.9")
 	extra.Answer, extra.Extra = nil, extra.Answer
-	other := response(addressRecords("other.local.", addrs("192.168.1.9"))...)
+	other := response(hostTTL, addressRecords("other.local.", addrs("192.168.1.9"))...)
 	tests := map[string]struct {
 		msg  *dns.Msg
 		want verdict
@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		"a probe for another name":          {probe("other.local.", newTestLink("eth0", "192.168.1.9")), free},
 		"a plain question":                  {legacyQuery("perch.local"), free},
 		"a known answer is no claim":        {&dns.Msg{Answer: addressRecords(ours, addrs("192.168.1.9"))}, free},
-		"a claim in other capitals as well": {response(addressRecords("PERCH.Local.", addrs("192.168.1.9"))...), occupied},
+		"a claim in other capitals as well": {response(hostTTL, addressRecords("PERCH.Local.", addrs("192.168.1.9"))...), occupied},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

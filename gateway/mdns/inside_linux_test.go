@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/ipv6"
 )
 
 // runAs is what the test binary does inside a namespace; its return value is the exit code.
@@ -28,7 +27,11 @@ func runAs(as string) int {
 	case "browser":
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		return say(Browse(ctx, func(f Found) bool { print1(f); return false }))
+		found, err := Search{Type: Service}.All(ctx)
+		for _, f := range found {
+			print1(f)
+		}
+		return say(err)
 	case "finder":
 		return findWyoming(ctx, 10*time.Second)
 	case "finder of none":
@@ -47,11 +50,14 @@ func runAs(as string) int {
 	return 2
 }
 
-// findWyoming looks as an appliance does for a recognizer; its arguments are instances to pass over.
+// findWyoming looks as an appliance does for a recognizer; its argument is an instance to pass over.
 func findWyoming(ctx context.Context, within time.Duration) int {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	s := Search{Type: Wyoming, Except: os.Args[1:]}
+	s := Search{Type: Wyoming}
+	if len(os.Args) > 1 {
+		s.Except = os.Args[1]
+	}
 	had, err := count()
 	if err != nil {
 		return say(err)
@@ -90,7 +96,7 @@ func askOverIPv6(ctx context.Context, host string) error {
 	defer udp.Close()
 	buf := make([]byte, maxPacket)
 	for ctx.Err() == nil {
-		if err := (conn6{ipv6.NewPacketConn(udp)}).write(raw, links[0].Index, nil); err != nil {
+		if err := (udpConn{udp, "udp6"}).write(raw, links[0].Index, nil); err != nil {
 			return err
 		}
 		if err := udp.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
@@ -119,34 +125,21 @@ func say(err error) int {
 }
 
 // newImpatient is an announcer that looks at its surroundings more often than in real life.
-func newImpatient(log *slog.Logger) (*Announcer, error) {
-	a, err := New(Options{
-		Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: log,
-		Also: []Offer{{Type: Wyoming, Port: 10300, TXT: []string{"version=1.2.3"}}, {Type: "_silent._udp", Port: 9}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.poll, a.retry, a.check = 100*time.Millisecond, time.Second, time.Second
-	return a, nil
+func newImpatient(log *slog.Logger) *Announcer {
+	a := New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Wyoming: 10300, Log: log})
+	a.poll, a.retry = 150*time.Millisecond, time.Second
+	return a
 }
 
 // runAppliance announces until it is to end; the log goes to stdout for the test to read.
 func runAppliance(ctx context.Context) int {
-	a, err := newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
-	if err != nil {
-		return say(err)
-	}
-	return say(a.Run(ctx))
+	return say(newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil))).Run(ctx))
 }
 
 // lookForLeaks changes the machine's address six times under an announcer and counts what it left behind.
 func lookForLeaks(ctx context.Context) error {
 	lines := make(chan string, 100)
-	a, err := newImpatient(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
-	if err != nil {
-		return err
-	}
+	a := newImpatient(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	had, err := count()
 	if err != nil {
 		return err

@@ -68,8 +68,8 @@ func TestNewLinkChoosesAddresses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := newTestLink("eth0", tt.have...)
-			if !slices.Equal(l.v4, addrs(tt.v4...)) || !slices.Equal(l.v6, addrs(tt.v6...)) {
-				t.Errorf("%v %v, want %v %v", l.v4, l.v6, tt.v4, tt.v6)
+			if want := addrs(slices.Concat(tt.v4, tt.v6)...); !slices.Equal(l.addrs, want) {
+				t.Errorf("%v, want %v", l.addrs, want)
 			}
 		})
 	}

@@ -46,11 +46,9 @@ func (w *wire) plug(ip string) *plug {
 	return p
 }
 
-func (p *plug) join(*net.Interface) error { return nil }
-
 func (p *plug) Close() error { p.once.Do(func() { close(p.done) }); return nil }
 
-func (p *plug) read(buf []byte) (int, int, net.Addr, error) {
+func (p *plug) read(buf []byte) (int, int, *net.UDPAddr, error) {
 	select {
 	case h := <-p.in:
 		return copy(buf, h.b), 1, &net.UDPAddr{IP: h.from, Port: port}, nil
@@ -81,12 +79,8 @@ type machine struct {
 func (w *wire) machine(t *testing.T, ip string) *machine {
 	t.Helper()
 	m := &machine{}
-	var err error
-	m.Announcer, err = New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: slog.New(slog.NewTextHandler(&m.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.poll, m.check = 1000*time.Hour, time.Minute // the machine's real interfaces are none of this test
+	m.Announcer = New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: slog.New(slog.NewTextHandler(&m.log, nil))})
+	m.poll = 1000 * time.Hour // the machine's real interfaces are none of this test
 	m.socket = newSocket([]link{newTestLink("eth0", ip)}, w.plug(ip))
 	t.Cleanup(m.socket.close)
 	return m
@@ -101,11 +95,21 @@ func (m *machine) claim(t *testing.T) string {
 	return hostName("perch", m.suffix)
 }
 
+// now is the status where a program answers for the machine's name.
+func (m *machine) now(by string) Status {
+	m.set(by, nil)
+	return m.Status()
+}
+
 // hold answers for the machine's name until ctx ends or the name is lost.
 func (m *machine) hold(ctx context.Context) error {
-	h := &host{name: hostName("perch", m.suffix) + ".", socket: m.socket}
-	h.announce()
-	return m.watch(ctx, m.socket, h, m.socket.links)
+	m.announce(hostName("perch", m.suffix) + ".")
+	return m.Announcer.hold(ctx, m.socket, ByPerch)
+}
+
+// announce says what zeroconf does beside a service.
+func (m *machine) announce(name string) {
+	m.socket.multicast(func(l link) *dns.Msg { return response(hostTTL, addressRecords(name, l.addrs)...) })
 }
 
 // holding is hold beside the test, which waits for its end.
@@ -124,7 +128,7 @@ func TestAsksBeforeItClaims(t *testing.T) {
 		w := &wire{}
 		m := w.machine(t, "192.0.2.5")
 		began := time.Now()
-		if host := m.claim(t); host != "perch.local" || m.known().Renamed() {
+		if host := m.claim(t); host != "perch.local" || m.now(ByPerch).Renamed() {
 			t.Errorf("it goes by %s", host)
 		}
 		if took := time.Since(began); took < 750*time.Millisecond || took > time.Second {
@@ -156,7 +160,7 @@ func TestANameThatIsTaken(t *testing.T) {
 			t.Errorf("the third goes by %s", host)
 		}
 		for _, m := range []*machine{two, three} {
-			s := m.announced(hostName("perch", m.suffix), ByPerch, nil)
+			s := m.now(ByPerch)
 			if !s.Renamed() || s.Wanted != "perch.local" || s.Rival != netip.MustParseAddr("192.0.2.5") {
 				t.Errorf("its status is %+v", s)
 			}
@@ -164,7 +168,7 @@ func TestANameThatIsTaken(t *testing.T) {
 				t.Errorf("it logged %s", log)
 			}
 		}
-		if s := one.announced("perch.local", ByPerch, nil); s.Renamed() || s.Rival.IsValid() {
+		if s := one.now(ByPerch); s.Renamed() || s.Rival.IsValid() {
 			t.Errorf("the first says %+v", s)
 		}
 	})
@@ -218,8 +222,8 @@ func TestANameThatIsTakenLater(t *testing.T) {
 		if err := <-lost; !errors.Is(err, errTaken) {
 			t.Fatalf("it ended with %v", err)
 		}
-		if host := m.claim(t); host != "perch-2.local" || m.known().Rival != netip.MustParseAddr("192.0.2.9") {
-			t.Errorf("it goes by %s, for %s", host, m.known().Rival)
+		if host := m.claim(t); host != "perch-2.local" || m.now(ByPerch).Rival != netip.MustParseAddr("192.0.2.9") {
+			t.Errorf("it goes by %s, for %s", host, m.Status().Rival)
 		}
 	})
 }
@@ -232,7 +236,7 @@ func TestAConflictThatIsGone(t *testing.T) {
 		m.claim(t)
 		lost := m.holding(t)
 		stranger := w.machine(t, "192.0.2.9")
-		stranger.socket.multicast(func(l link) *dns.Msg { return announcement(ours, l) })
+		stranger.announce(ours)
 		if err := <-lost; !errors.Is(err, errTaken) {
 			t.Fatalf("it ended with %v", err)
 		}

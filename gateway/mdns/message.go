@@ -1,7 +1,6 @@
 package mdns
 
 import (
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"slices"
@@ -25,45 +24,34 @@ const (
 // server that is looked for. Other operations and response codes are silently ignored (RFC 6762 sections 18.3 and 18.11).
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
-	if msg.Unpack(b) != nil && (!msg.Response || !parseRecords(b, msg)) || msg.Opcode != 0 || msg.Rcode != 0 {
+	err := msg.Unpack(b)
+	if err != nil && !msg.Response || msg.Opcode != 0 || msg.Rcode != 0 {
 		return nil
+	}
+	if err != nil {
+		msg.Answer = readableRecords(b, len(msg.Question))
 	}
 	return msg
 }
 
-// parseRecords reads the records of a message one by one into msg.Answer, whatever their section, and reports whether one
-// can be read. The questions of a response are of no use.
-func parseRecords(b []byte, msg *dns.Msg) bool {
-	const header = 12
-	if len(b) < header {
-		return false
+// readableRecords are those records of a message, whatever their section, that can be read.
+func readableRecords(b []byte, questions int) (rrs []dns.RR) {
+	off := 12 // behind the header
+	for range questions {
+		_, off, _ = dns.UnpackDomainName(b, off) // it was read once
+		off += 4
 	}
-	count := func(at int) int { return int(binary.BigEndian.Uint16(b[at:])) }
-	msg.Answer, msg.Ns, msg.Extra = nil, nil, nil
-	off := header
-	for range count(4) {
-		_, next, err := dns.UnpackDomainName(b, off)
-		if err != nil {
-			return false
-		}
-		off = next + 4
-	}
-	for range count(6) + count(8) + count(10) {
-		if off >= len(b) {
-			break
-		}
+	for off < len(b) {
 		rr, next, err := dns.UnpackRR(b, off) // next is behind a record it cannot read; where the length is wrong too, at the end
-		if err == nil {
-			msg.Answer = append(msg.Answer, rr)
+		if off = next; err == nil {
+			rrs = append(rrs, rr)
 		}
-		off = next
 	}
-	return len(msg.Answer) > 0
+	return rrs
 }
 
 // addressRecords are the A and AAAA records of name, a fully qualified one, without the flush bit.
-func addressRecords(name string, addrs []netip.Addr) []dns.RR {
-	rrs := make([]dns.RR, 0, len(addrs))
+func addressRecords(name string, addrs []netip.Addr) (rrs []dns.RR) {
 	for _, ip := range addrs {
 		hdr := dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: hostTTL}
 		if ip.Is4() {
@@ -103,55 +91,35 @@ func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 // it need not wait for its timeout.
 func nothingElse(name string, l link) *dns.NSEC {
 	rr := &dns.NSEC{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: hostTTL}, NextDomain: name}
-	if len(l.v4) > 0 {
-		rr.TypeBitMap = append(rr.TypeBitMap, dns.TypeA)
+	for _, address := range addressRecords(name, l.addrs) {
+		rr.TypeBitMap = append(rr.TypeBitMap, address.Header().Rrtype)
 	}
-	if len(l.v6) > 0 {
-		rr.TypeBitMap = append(rr.TypeBitMap, dns.TypeAAAA)
-	}
+	rr.TypeBitMap = slices.Compact(rr.TypeBitMap)
 	return rr
 }
 
-// response wraps answers; each is marked as the whole truth about its name, type and class.
-func response(answers ...dns.RR) *dns.Msg {
-	msg := &dns.Msg{Answer: answers}
-	msg.Response, msg.Authoritative, msg.Compress = true, true, true
+// response wraps answers that live for ttl seconds; each is marked as the whole truth about its name, type and class.
+func response(ttl uint32, answers ...dns.RR) *dns.Msg {
+	msg := &dns.Msg{MsgHdr: dns.MsgHdr{Response: true, Authoritative: true}, Compress: true, Answer: answers}
 	for _, rr := range answers {
 		rr.Header().Class |= topBit
+		rr.Header().Ttl = ttl
 	}
 	return msg
 }
 
-// announcement is a link's addresses for name.
-func announcement(name string, l link) *dns.Msg {
-	msg := response(addressRecords(name, l.addrs())...)
-	msg.Extra = response(nothingElse(name, l)).Answer
-	return msg
-}
-
-// goodbye takes an announcement back (RFC 6762 section 10.1).
-func goodbye(name string, l link) *dns.Msg {
-	msg := response(addressRecords(name, l.addrs())...)
-	for _, rr := range msg.Answer {
-		rr.Header().Ttl = 0
-	}
-	return msg
-}
+// goodbye takes back a link's addresses for name (RFC 6762 section 10.1).
+func goodbye(name string, l link) *dns.Msg { return response(0, addressRecords(name, l.addrs)...) }
 
 // probe asks whether name is in use and holds what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
 // RFC; an address is asked for besides, because python-zeroconf gives none to ANY. It is one type only: to a type it
 // lacks, python-zeroconf replies what [parse] has to mend. No unicast reply is asked for: one to a shared port reaches
 // only one of the programs that share it.
 func probe(name string, l link) *dns.Msg {
-	address := dns.TypeA
-	if len(l.v4) == 0 {
-		address = dns.TypeAAAA
-	}
-	msg := &dns.Msg{Ns: addressRecords(name, l.addrs())}
-	for _, t := range [...]uint16{dns.TypeANY, address} {
+	msg := &dns.Msg{Ns: addressRecords(name, l.addrs), Compress: true}
+	for _, t := range [...]uint16{dns.TypeANY, msg.Ns[0].Header().Rrtype} {
 		msg.Question = append(msg.Question, dns.Question{Name: name, Qtype: t, Qclass: dns.ClassINET})
 	}
-	msg.Compress = true
 	return msg
 }
 
@@ -159,30 +127,29 @@ func probe(name string, l link) *dns.Msg {
 // is nil where there is nothing to say.
 func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	var rrs []dns.RR
-	var asked []dns.Question
 	for _, q := range p.msg.Question {
 		if class := q.Qclass &^ topBit; !strings.EqualFold(q.Name, name) || class != dns.ClassINET && class != dns.ClassANY {
 			continue
 		}
-		asked = append(asked, q)
-		addrs := map[uint16][]netip.Addr{dns.TypeA: p.link.v4, dns.TypeAAAA: p.link.v6, dns.TypeANY: p.link.addrs()}[q.Qtype]
-		if len(addrs) > 0 {
-			rrs = append(rrs, addressRecords(name, addrs)...)
-		} else {
-			rrs = append(rrs, nothingElse(name, p.link))
+		fitting := slices.DeleteFunc(addressRecords(name, p.link.addrs), func(rr dns.RR) bool {
+			return q.Qtype != dns.TypeANY && q.Qtype != rr.Header().Rrtype
+		})
+		if len(fitting) == 0 {
+			fitting = []dns.RR{nothingElse(name, p.link)}
 		}
+		rrs = append(rrs, fitting...)
 		if q.Qclass&topBit != 0 {
 			to = p.from
 		}
 	}
 	rrs = slices.DeleteFunc(dns.Dedup(rrs, nil), func(rr dns.RR) bool { return isKnown(rr, p.msg.Answer) })
-	if len(rrs) == 0 {
+	switch {
+	case len(rrs) == 0:
 		return nil, nil
+	case p.legacy():
+		return legacyResponse(p.msg, rrs), p.from
 	}
-	if p.legacy() {
-		return legacyResponse(p.msg.Id, asked, rrs), p.from
-	}
-	return response(rrs...), to
+	return response(hostTTL, rrs...), to
 }
 
 // isKnown reports whether the querier knows a record already, for at least half of its life (RFC 6762 section 7.1).
@@ -196,11 +163,11 @@ func isKnown(rr dns.RR, known []dns.RR) bool {
 
 // legacyResponse is a reply as an ordinary DNS server gives it (RFC 6762 section 6.7): the querier's id and questions, a
 // short life, no flush bit.
-func legacyResponse(id uint16, asked []dns.Question, rrs []dns.RR) *dns.Msg {
-	msg := &dns.Msg{Question: asked, Answer: rrs}
-	msg.Id, msg.Response, msg.Authoritative, msg.Compress = id, true, true, true
+func legacyResponse(query *dns.Msg, rrs []dns.RR) *dns.Msg {
+	msg := response(legacyTTL, rrs...)
+	msg.Id, msg.Question = query.Id, slices.Clone(query.Question)
 	for _, rr := range rrs {
-		rr.Header().Ttl = min(rr.Header().Ttl, legacyTTL)
+		rr.Header().Class &^= topBit
 	}
 	return msg
 }

@@ -63,23 +63,15 @@ func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
 // withdrawn at the end.
 func TestFurtherServicesComeAndGo(t *testing.T) {
 	l := newLab(t)
-	browser, silent := l.python(l.client, "browse.py", clientAddr, Wyoming), l.python(l.client, "browse.py", clientAddr, "_silent._udp")
+	browser := l.python(l.client, "browse.py", clientAddr, Wyoming)
 	browser.await("event", "browsing")
-	silent.await("event", "browsing")
 	appliance := l.self(l.server, "appliance")
 	want := map[string]any{
 		"event": "added", "name": "perch-c0ffee._wyoming._tcp.local.", "server": "perch.local.", "port": 10300.0,
-		"addresses": []any{serverAddr}, "txt": map[string]any{"version": "1.2.3"},
+		"addresses": []any{serverAddr}, "txt": map[string]any{},
 	}
 	if got := browser.await("event", "added"); !reflect.DeepEqual(got, want) {
 		t.Errorf("python resolved\n%v, want\n%v", got, want)
-	}
-	if got := silent.await("event", "added"); got["name"] != "perch-c0ffee._silent._udp.local." || got["port"] != 9.0 ||
-		!reflect.DeepEqual(got["txt"], map[string]any{}) {
-		t.Errorf("a service with nothing to say: %v", got)
-	}
-	if line := appliance.await("msg", "mdns announced"); !reflect.DeepEqual(line["services"], []any{Service, Wyoming, "_silent._udp"}) {
-		t.Errorf("announced %v", line)
 	}
 	l.ip(l.server, "addr flush dev eth0")
 	browser.await("event", "removed")
@@ -91,7 +83,6 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 		t.Errorf("appliance ended with %d", code)
 	}
 	browser.await("event", "removed")
-	silent.await("event", "removed")
 }
 
 // TestFindingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
@@ -118,7 +109,7 @@ func TestFindingServers(t *testing.T) {
 	t.Logf("found within %v ms", line["ms"])
 	stranger := l.self(l.client, "finder")
 	if own := stranger.await("Instance", "perch-c0ffee"); own["Port"] != 10300.0 ||
-		!reflect.DeepEqual(own["TXT"], map[string]any{"version": "1.2.3"}) {
+		!reflect.DeepEqual(own["TXT"], map[string]any{}) {
 		t.Errorf("a stranger found %v", own)
 	}
 }

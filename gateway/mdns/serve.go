@@ -2,8 +2,11 @@ package mdns
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -12,20 +15,47 @@ import (
 )
 
 const (
-	// announceAgain is the pause before the second announcement (RFC 6762 section 8.3).
-	announceAgain = time.Second
+	// checkEach is how many looks at the machine's addresses pass between two questions whether the system's responder
+	// still answers: about a minute.
+	checkEach = 7
 	// settle is how long a zeroconf server lives at least. Its Shutdown waits for read loops that count themselves in only
-	// once they run, so one right after Register would race with them.
+	// once they run, so one right after RegisterProxy would race with them.
 	settle = 250 * time.Millisecond
 )
 
-// serve announces on these links until they change or ctx ends, which it returns as nil, and takes everything back.
-func (a *Announcer) serve(ctx context.Context, links []link) (err error) {
-	defer func() {
-		if ctx.Err() != nil {
-			err = nil
+// errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
+var errTaken = errors.New("another machine answers for the name")
+
+// Run probes, announces, follows the machine's addresses, and withdraws everything when ctx ends, which is the only way
+// it returns, with nil. Without a network it waits for one. Run once. A goroutine of zeroconf's announcer may outlive the
+// call by at most 3.5 s; its sockets are closed by then.
+func (a *Announcer) Run(ctx context.Context) error {
+	logged := "" // a cause is logged when it is new, not each time it recurs
+	for ctx.Err() == nil {
+		links, err := machineLinks(a.opts.Interfaces)
+		if err == nil {
+			err = a.serve(ctx, links)
 		}
-	}()
+		if err == nil || ctx.Err() != nil {
+			logged = ""
+			continue
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			a.opts.Log.Warn("mdns is not announcing; will try again", "err", err)
+		}
+		a.set("", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(a.retry):
+		}
+	}
+	a.set("", errors.New("stopped"))
+	return nil
+}
+
+// serve probes and announces on these links until they change, ctx ends or the name is lost, and takes everything back.
+func (a *Announcer) serve(ctx context.Context, links []link) error {
 	s, err := listen(links)
 	if err != nil {
 		return err
@@ -35,118 +65,188 @@ func (a *Announcer) serve(ctx context.Context, links []link) (err error) {
 	if err != nil {
 		return err
 	}
-	name := hostName(a.opts.Name, a.suffix)
-	var h *host
+	host := hostName(a.opts.Name, a.suffix)
 	if by == ByPerch {
-		h = &host{name + ".", s}
-		h.announce()
-		defer h.withdraw()
+		defer s.multicast(func(l link) *dns.Msg { return goodbye(host+".", l) })
 	}
-	withdraw, err := register(a.opts, name, links)
+	servers, err := register(a.opts, host, links)
+	for _, server := range servers {
+		defer server.Shutdown()
+	}
 	if err != nil {
 		return err
 	}
-	defer withdraw()
-	now := a.announced(name, by, links)
-	a.set(now)
-	a.log.Info("mdns announced", "host", now.Host, "instance", now.Instance, "services", now.Services, "by", now.By, "addresses", now.Addresses)
-	return a.watch(ctx, s, h, links)
+	a.set(by, nil)
+	var addresses []netip.Addr
+	for _, l := range links {
+		addresses = append(addresses, l.addrs...)
+	}
+	a.opts.Log.Info("mdns announced", "host", host, "instance", a.opts.Instance(), "by", by, "addresses", addresses)
+	if err = a.hold(ctx, s, by); errors.Is(err, errTaken) {
+		return nil
+	}
+	return err
 }
 
-// register announces all services on the links, leading to host, a name without its trailing dot, until withdraw is
-// called. One zeroconf server knows one service. Where one of them cannot be announced, none is.
+// register announces the services on the links, leading to host, a name without its trailing dot. One zeroconf server
+// knows one service.
 //
 // zeroconf is given no addresses on purpose. It then adds to each answer those the interface has at that moment, so one
 // network does not get the addresses of another; and its goodbye, which carries the addresses it was given, does not
 // withdraw those of a host name that the system's responder goes on answering for.
-func register(o Options, host string, links []link) (withdraw func(), err error) {
-	var servers []*zeroconf.Server
+func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
 	var ifaces []net.Interface
 	for _, l := range links {
 		ifaces = append(ifaces, l.Interface)
 	}
-	since := time.Now()
-	withdraw = func() {
-		time.Sleep(time.Until(since.Add(settle)))
-		for _, server := range servers {
-			server.Shutdown()
-		}
-	}
-	for _, offer := range o.offers() {
+	offer := func(kind string, port int, txt ...string) {
 		// The host must end in a dot and the domain must not: else the domain is appended a second time, or never packed.
-		server, err := zeroconf.RegisterProxy(o.Instance(), offer.Type, "local", offer.Port, host+".", nil, offer.txt(), ifaces)
-		if err != nil {
-			withdraw()
-			return nil, fmt.Errorf("announce %s: %w", offer.Type, err)
+		server, failed := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
+		if failed == nil {
+			servers = append(servers, server)
+		} else {
+			err = fmt.Errorf("announce %s: %w", kind, failed)
 		}
-		servers, since = append(servers, server), time.Now()
 	}
-	return withdraw, nil
+	offer(Service, o.Port, "ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version="+o.Version, "id="+o.ID)
+	if o.Wyoming != 0 {
+		offer(Wyoming, o.Wyoming, "") // a record without text holds one empty string (RFC 6763 section 6.1)
+	}
+	time.Sleep(settle)
+	return servers, err
 }
 
-// watch answers what is asked and returns nil when it is time to announce again. h is nil where the system's responder
-// answers for the host name.
-func (a *Announcer) watch(ctx context.Context, s *socket, h *host, links []link) error {
-	// A machine that idles is woken up seldom: one that is announced seldom has other addresses.
-	poll, check := time.NewTicker(3*a.poll), time.NewTicker(a.check)
-	defer poll.Stop()
-	defer check.Stop()
-	again := time.NewTimer(announceAgain)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-s.failed:
+// hold answers for the host name, where the system's responder does not. It returns nil when the links or the responder
+// have changed, and errTaken when a packet shows that another machine has the name.
+func (a *Announcer) hold(ctx context.Context, s *socket, by string) error {
+	name := hostName(a.opts.Name, a.suffix) + "."
+	receive := func(p packet) error {
+		switch {
+		case by == BySystem:
+		case !p.msg.Response:
+			if msg, to := answer(p, name); msg != nil {
+				p.reply(msg, to)
+			}
+		case len(addressesFor(p.msg.Answer, name)) > 0 && judge(p, name, ownAddresses(s.links)).verdict == occupied:
+			return fmt.Errorf("%s: %w", name, errTaken)
+		}
+		return nil
+	}
+	for n := 1; ; n++ {
+		if err := s.hear(ctx, a.poll, receive); err != nil {
 			return err
-		case <-poll.C:
-			if now, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(now, links, link.equal) {
-				return nil // where there is no link left, Run finds the same error and rests
-			}
-		case <-again.C:
-			h.announce()
-		case <-check.C: // the system's responder may have been stopped
-			if h != nil {
-				continue
-			}
-			if w, err := s.ask(ctx, hostName(a.opts.Name, a.suffix)+"."); err != nil || w.verdict != system {
-				return nil
-			}
-		case p := <-s.packets:
-			if err := h.receive(p); err != nil {
+		}
+		// Where there is no link left, Run finds the same error and rests.
+		if now, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(now, s.links, link.equal) {
+			return nil
+		}
+		if by == BySystem && n%checkEach == 0 { // the responder may have been stopped
+			if found, err := s.ask(ctx, name); err != nil || found.verdict != system {
 				return err
 			}
 		}
 	}
 }
 
-// host is the host name while this package answers for it; a nil one does nothing.
-type host struct {
-	name   string // fully qualified
-	socket *socket
+// Probing: three questions, 250 ms apart, after a random delay that keeps machines apart which a power cut started at
+// the same moment; one second of waiting after losing to another prober (RFC 6762 sections 8.1 and 8.2). "perch-15" is
+// the last name tried: the RFC asks to slow down after fifteen conflicts.
+const (
+	probes     = 3
+	probeGap   = 250 * time.Millisecond
+	probeYield = time.Second
+	maxBids    = 4
+	maxSuffix  = 15
+)
+
+// verdict is what packets show about a name; the greater counts more.
+type verdict int
+
+const (
+	free     verdict = iota // no machine answers for it
+	system                  // this machine's own responder does
+	outbid                  // another prober wants it too, and goes first
+	occupied                // another machine has it
+)
+
+// finding is the verdict on a name, and the address that answered for it where that is another machine's.
+type finding struct {
+	verdict
+	by netip.Addr
 }
 
-func (h *host) announce() {
-	if h != nil {
-		h.socket.multicast(func(l link) *dns.Msg { return announcement(h.name, l) })
-	}
-}
-
-// receive answers a question, and returns errTaken where a packet shows that another machine has the name.
-func (h *host) receive(p packet) error {
-	switch {
-	case h == nil:
-	case !p.msg.Response:
-		if msg, to := answer(p, h.name); msg != nil {
-			p.reply(msg, to)
+// claim finds the name to use, in Announcer.suffix, and which program answers for it.
+func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error) {
+	for ; a.suffix <= maxSuffix; a.suffix++ {
+		host := hostName(a.opts.Name, a.suffix)
+		found, err := s.ask(ctx, host+".")
+		switch {
+		case err != nil:
+			return "", err
+		case found.verdict == free:
+			return ByPerch, nil
+		case found.verdict == system:
+			return BySystem, nil
+		case a.suffix == 1:
+			a.rival = found.by
 		}
-	case len(addressesFor(p.msg.Answer, h.name)) == 0: // spares most packets the look at the machine's addresses
-	case judge(p, h.name, ownAddresses(h.socket.links)).verdict == occupied:
-		return fmt.Errorf("%s: %w", h.name, errTaken)
+		a.opts.Log.Warn("another machine has the name on the network; give one of the two another name", "host", host, "address", found.by,
+			"next", hostName(a.opts.Name, a.suffix+1))
 	}
-	return nil
+	a.suffix = 1
+	return "", fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-func (h *host) withdraw() {
-	h.socket.multicast(func(l link) *dns.Msg { return goodbye(h.name, l) })
+// ask probes for name until it is known to be free, occupied or the system's. Where it loses the tie-break again and
+// again, the other machine probes and never announces; the name is left to it.
+func (s *socket) ask(ctx context.Context, name string) (found finding, err error) {
+	own := ownAddresses(s.links)
+	weigh := func(p packet) error {
+		if now := judge(p, name, own); now.verdict > found.verdict {
+			found = now
+		}
+		return nil
+	}
+	for range maxBids {
+		found = finding{}
+		err = s.hear(ctx, rand.N(probeGap), weigh)
+		for n := 0; n < probes && err == nil && found.verdict < outbid; n++ {
+			s.multicast(func(l link) *dns.Msg { return probe(name, l) })
+			err = s.hear(ctx, probeGap, weigh)
+		}
+		if err != nil || found.verdict != outbid {
+			return found, err
+		}
+		if err = s.hear(ctx, probeYield, weigh); err != nil {
+			return found, err
+		}
+	}
+	return finding{occupied, found.by}, nil
+}
+
+// judge returns what one packet shows about name. A record with one of the machine's own addresses is no conflict: it
+// came from the system's responder, from another interface of ours, or from a repeater in the router.
+func judge(p packet, name string, own []netip.Addr) (found finding) {
+	if p.msg.Response {
+		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
+			ip, ok := addressOf(rr, name)
+			switch {
+			case !ok || rr.Header().Ttl == 0 || found.verdict == occupied: // a goodbye claims nothing
+			case slices.Contains(own, ip):
+				found.verdict = system
+			default:
+				found = finding{occupied, ip}
+			}
+		}
+		return found
+	}
+	// RFC 6762 section 8.2 orders address records by type, A before AAAA, then by their bytes. This is the order of netip,
+	// which compares lengths first.
+	theirs := addressesFor(p.msg.Ns, name)
+	ours := slices.SortedFunc(slices.Values(p.link.addrs), netip.Addr.Compare)
+	mine := slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return slices.Contains(own, ip) })
+	if !mine && slices.CompareFunc(theirs, ours, netip.Addr.Compare) > 0 {
+		return finding{outbid, theirs[0]}
+	}
+	return found
 }

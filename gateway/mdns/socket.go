@@ -2,11 +2,15 @@ package mdns
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/miekg/dns"
 	"golang.org/x/net/ipv4"
@@ -18,72 +22,70 @@ const (
 	maxPacket = 9000 // bytes of the longest message (section 17)
 )
 
-func group4() *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: port} }
-func group6() *net.UDPAddr { return &net.UDPAddr{IP: net.ParseIP("ff02::fb"), Port: port} }
-
 // conn is a multicast socket of one address family.
 type conn interface {
 	// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
 	// what is not from the local link is ignored; a packet to the group cannot have passed a router.
-	read(buf []byte) (n, ifIndex int, from net.Addr, err error)
-	// write sends to the group where to is nil.
-	write(b []byte, ifIndex int, to *net.UDPAddr) error
-	join(*net.Interface) error
+	read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error)
+	write(b []byte, ifIndex int, to *net.UDPAddr) error // to the group where to is nil
 	Close() error
 }
 
-type (
-	conn4 struct{ *ipv4.PacketConn }
-	conn6 struct{ *ipv6.PacketConn }
-)
-
-// open4 opens the mDNS port for IPv4. Go binds a multicast address to the wildcard and shares the port, so the system's
-// responder is not disturbed. RFC 6762 section 11: hop limit 255, which shows an old receiver that no router was passed.
-func open4() (conn, error) {
-	udp, err := net.ListenUDP("udp4", group4())
-	if err != nil {
-		return nil, err
-	}
-	c := ipv4.NewPacketConn(udp)
-	return conn4{c}, errors.Join(c.SetMulticastTTL(255), c.SetTTL(255), c.SetControlMessage(ipv4.FlagInterface|ipv4.FlagDst, true))
+// udpConn is a conn of the network "udp4" or "udp6".
+type udpConn struct {
+	*net.UDPConn
+	network string
 }
 
-// open6 is open4 for IPv6.
-func open6() (conn, error) {
-	udp, err := net.ListenUDP("udp6", group6())
-	if err != nil {
-		return nil, err
-	}
-	c := ipv6.NewPacketConn(udp)
-	return conn6{c}, errors.Join(c.SetMulticastHopLimit(255), c.SetHopLimit(255), c.SetControlMessage(ipv6.FlagInterface|ipv6.FlagDst, true))
+func (c udpConn) group() *net.UDPAddr {
+	return &net.UDPAddr{IP: net.ParseIP(map[string]string{"udp4": "224.0.0.251", "udp6": "ff02::fb"}[c.network]), Port: port}
 }
 
-func (c conn4) join(ifi *net.Interface) error { return c.JoinGroup(ifi, group4()) }
-func (c conn6) join(ifi *net.Interface) error { return c.JoinGroup(ifi, group6()) }
+// open joins the group on the links, and fails where it can on none. Go binds a multicast address to the wildcard and
+// shares the port, so the system's responder is not disturbed. RFC 6762 section 11: hop limit 255, which shows an old
+// receiver that no router was passed.
+func (c udpConn) open(links []link) (_ conn, err error) {
+	if c.UDPConn, err = net.ListenUDP(c.network, c.group()); err != nil {
+		return nil, err
+	}
+	p4, p6 := ipv4.NewPacketConn(c), ipv6.NewPacketConn(c)
+	join := p4.JoinGroup
+	if c.network == "udp4" {
+		err = errors.Join(p4.SetMulticastTTL(255), p4.SetTTL(255), p4.SetControlMessage(ipv4.FlagInterface|ipv4.FlagDst, true))
+	} else {
+		join = p6.JoinGroup
+		err = errors.Join(p6.SetMulticastHopLimit(255), p6.SetHopLimit(255), p6.SetControlMessage(ipv6.FlagInterface|ipv6.FlagDst, true))
+	}
+	joined := len(links)
+	for _, l := range links {
+		if failed := join(&l.Interface, c.group()); failed != nil {
+			err, joined = errors.Join(err, failed), joined-1
+		}
+	}
+	if joined == 0 {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
 
-func (c conn4) read(buf []byte) (n, ifIndex int, from net.Addr, err error) {
-	n, cm, from, err := c.ReadFrom(buf)
-	if cm != nil && cm.Dst.Equal(group4().IP) {
-		ifIndex = cm.IfIndex
+func (c udpConn) read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error) {
+	var cm4 ipv4.ControlMessage
+	var cm6 ipv6.ControlMessage
+	oob := make([]byte, 128)
+	n, oobn, _, from, err := c.ReadMsgUDP(buf, oob)
+	_, _ = cm4.Parse(oob[:oobn]), cm6.Parse(oob[:oobn]) // each reads what is of its own family
+	if cm4.Dst.Equal(c.group().IP) || cm6.Dst.Equal(c.group().IP) {
+		ifIndex = cm4.IfIndex + cm6.IfIndex
 	}
 	return n, ifIndex, from, err
 }
 
-func (c conn6) read(buf []byte) (n, ifIndex int, from net.Addr, err error) {
-	n, cm, from, err := c.ReadFrom(buf)
-	if cm != nil && cm.Dst.Equal(group6().IP) {
-		ifIndex = cm.IfIndex
+func (c udpConn) write(b []byte, ifIndex int, to *net.UDPAddr) error {
+	control := (&ipv4.ControlMessage{IfIndex: ifIndex}).Marshal
+	if c.network == "udp6" {
+		control = (&ipv6.ControlMessage{IfIndex: ifIndex}).Marshal
 	}
-	return n, ifIndex, from, err
-}
-
-func (c conn4) write(b []byte, ifIndex int, to *net.UDPAddr) error {
-	_, err := c.WriteTo(b, &ipv4.ControlMessage{IfIndex: ifIndex}, cmp.Or(to, group4()))
-	return err
-}
-
-func (c conn6) write(b []byte, ifIndex int, to *net.UDPAddr) error {
-	_, err := c.WriteTo(b, &ipv6.ControlMessage{IfIndex: ifIndex}, cmp.Or(to, group6()))
+	_, _, err := c.WriteMsgUDP(b, control(), cmp.Or(to, c.group()))
 	return err
 }
 
@@ -98,7 +100,8 @@ type packet struct {
 // legacy reports whether the querier is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
 func (p packet) legacy() bool { return p.from.Port != port }
 
-// reply sends to the group where to is nil.
+// reply sends to the group where to is nil. What cannot be sent is lost, as any packet may be: the link may be on its way
+// down, and the next look at the interfaces will show it.
 func (p packet) reply(msg *dns.Msg, to *net.UDPAddr) {
 	if b, err := msg.Pack(); err == nil {
 		_ = p.via.write(b, p.link.Index, to)
@@ -108,75 +111,66 @@ func (p packet) reply(msg *dns.Msg, to *net.UDPAddr) {
 // socket receives and sends mDNS on some links. Its reader goroutines end with close, which waits for them.
 type socket struct {
 	links   []link
+	conns   []conn
 	packets chan packet
 	failed  chan error // a reader that gave up; there is one slot for each
-
-	conns   []conn
-	done    chan struct{}
 	readers sync.WaitGroup
 }
 
 // listen joins the mDNS groups on the links, in both families where both are there.
 func listen(links []link) (*socket, error) {
-	var conns []conn
-	var failed error
-	for _, open := range []func() (conn, error){open4, open6} {
-		c, err := open()
-		if c == nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		joined := 0
-		for _, l := range links {
-			if err = c.join(&l.Interface); err == nil {
-				joined++
-			}
-		}
-		if joined == 0 {
-			failed = errors.Join(failed, err, c.Close())
-			continue
-		}
-		conns = append(conns, c)
+	c4, err4 := udpConn{network: "udp4"}.open(links)
+	c6, err6 := udpConn{network: "udp6"}.open(links)
+	if err4 != nil && err6 != nil {
+		return nil, fmt.Errorf("listen for multicast: %w", errors.Join(err4, err6))
 	}
-	if len(conns) == 0 {
-		return nil, fmt.Errorf("listen for multicast: %w", failed)
-	}
-	return newSocket(links, conns...), nil
+	return newSocket(links, slices.DeleteFunc([]conn{c4, c6}, func(c conn) bool { return c == nil })...), nil
 }
 
 func newSocket(links []link, conns ...conn) *socket {
-	s := &socket{links: links, packets: make(chan packet, 32), failed: make(chan error, len(conns)), conns: conns, done: make(chan struct{})}
+	s := &socket{links: links, conns: conns, packets: make(chan packet, 128), failed: make(chan error, len(conns))}
 	for _, c := range conns {
-		s.readers.Go(func() { s.read(c) })
+		s.readers.Go(func() { s.failed <- fmt.Errorf("hear multicast: %w", s.read(c)) })
 	}
 	return s
 }
 
-func (s *socket) read(c conn) {
-	buf := make([]byte, maxPacket)
-	for {
+func (s *socket) read(c conn) error {
+	for buf := make([]byte, maxPacket); ; {
 		n, ifIndex, from, err := c.read(buf)
 		if err != nil {
-			s.failed <- fmt.Errorf("hear multicast: %w", err)
-			return
+			return err
 		}
-		i := slices.IndexFunc(s.links, func(l link) bool { return l.Index == ifIndex })
-		udp, ok := from.(*net.UDPAddr)
-		if i < 0 || !ok {
-			continue // a shared port also receives from the links that other programs joined
-		}
-		if msg := parse(buf[:n]); msg != nil {
+		// A shared port also receives from the links that other programs joined.
+		i, msg := slices.IndexFunc(s.links, func(l link) bool { return l.Index == ifIndex }), parse(buf[:n])
+		if i >= 0 && msg != nil {
 			select {
-			case s.packets <- packet{msg, udp, s.links[i], c}:
-			case <-s.done:
-				return
+			case s.packets <- packet{msg, from, s.links[i], c}:
+			default: // nobody hears
 			}
 		}
 	}
 }
 
-// multicast sends on every link the message made for it. What cannot be sent is lost, as any packet may be: the link may
-// be on its way down, and the next look at the interfaces will show it.
+// hear hands packets to receive for d. It returns early with receive's error, ctx's, or that of a reader that gave up.
+func (s *socket) hear(ctx context.Context, d time.Duration, receive func(packet) error) error {
+	for over := time.After(d); ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.failed:
+			return err
+		case <-over:
+			return nil
+		case p := <-s.packets:
+			if err := receive(p); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// multicast sends on every link the message made for it.
 func (s *socket) multicast(build func(link) *dns.Msg) {
 	for _, l := range s.links {
 		for _, c := range s.conns {
@@ -186,9 +180,99 @@ func (s *socket) multicast(build func(link) *dns.Msg) {
 }
 
 func (s *socket) close() {
-	close(s.done)
 	for _, c := range s.conns {
 		_ = c.Close()
 	}
 	s.readers.Wait()
+}
+
+// ErrNoMulticast is returned where no interface of the machine is up, has an address and carries multicast: nothing can
+// be found or announced by name there, and an address must be given instead.
+var ErrNoMulticast = errors.New("no network interface carries multicast")
+
+// link is one interface and the addresses announced on it, and only on it: an address of one network is of no use to
+// the other.
+type link struct {
+	net.Interface
+	addrs []netip.Addr // IPv4 first; link-local IPv6 ones where there are no routable ones
+}
+
+func (l link) equal(o link) bool {
+	return l.Index == o.Index && l.Name == o.Name && slices.Equal(l.addrs, o.addrs)
+}
+
+// machineLinks lists the links to announce on: those named, or all fitting ones. It is never empty without an error.
+func machineLinks(names []string) ([]link, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list network interfaces: %w", err)
+	}
+	var links []link
+	for _, ifi := range chooseInterfaces(all, names) {
+		addrs, _ := ifi.Addrs() // none where it went away between the two calls
+		if l := newLink(ifi, addrs); len(l.addrs) > 0 {
+			links = append(links, l)
+		}
+	}
+	switch {
+	case len(links) > 0:
+		return links, nil
+	case len(names) > 0:
+		return nil, fmt.Errorf("%w: none of %s is up with an address; see mdns.interfaces", ErrNoMulticast, strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
+}
+
+// chooseInterfaces returns the interfaces that are up and are named; without names, those that carry multicast and belong
+// to the home network rather than to a container, a virtual machine or a tunnel.
+func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
+	const usable = net.FlagUp | net.FlagMulticast
+	return slices.DeleteFunc(slices.Clone(all), func(i net.Interface) bool {
+		if len(names) > 0 {
+			return i.Flags&net.FlagUp == 0 || !slices.Contains(names, i.Name)
+		}
+		return i.Flags&usable != usable || i.Flags&(net.FlagLoopback|net.FlagPointToPoint) != 0 || isVirtual(i.Name)
+	})
+}
+
+// isVirtual knows interfaces by the names their makers give them. A bridge made by hand (br0) is not among them: it may
+// be the machine's only interface. Docker's are br-<hex>.
+func isVirtual(name string) bool {
+	prefixes := [...]string{
+		"docker", "br-", "veth", "hassio", "podman", "cni", "flannel", "cali", "kube", "weave", // containers
+		"virbr", "vnet", "vmnet", "vboxnet", "lxc", "lxd", "incus", "tap", // virtual machines
+		"tailscale", "zt", "wg", "tun", "utun", "dummy", "awdl", "llw", // tunnels, and Apple's peer-to-peer radios
+	}
+	return slices.ContainsFunc(prefixes[:], func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// newLink chooses of an interface's addresses. zeroconf and avahi choose by the same rule, so all three announce the same.
+func newLink(ifi net.Interface, addrs []net.Addr) link {
+	local := func(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
+	ips := slices.DeleteFunc(parseAddrs(addrs), func(ip netip.Addr) bool { return !ip.IsGlobalUnicast() && !ip.IsLinkLocalUnicast() })
+	if slices.ContainsFunc(ips, func(ip netip.Addr) bool { return ip.Is6() && !local(ip) }) {
+		ips = slices.DeleteFunc(ips, local)
+	}
+	slices.SortStableFunc(ips, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	return link{ifi, ips}
+}
+
+// ownAddresses are all of the machine's, on any interface: a record that leads to one of them is no stranger's.
+func ownAddresses(links []link) []netip.Addr {
+	addrs, _ := net.InterfaceAddrs() // none where they cannot be had
+	own := parseAddrs(addrs)
+	for _, l := range links {
+		own = append(own, l.addrs...)
+	}
+	return own
+}
+
+// parseAddrs returns the addresses of interfaces without their masks.
+func parseAddrs(addrs []net.Addr) (ips []netip.Addr) {
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			ips = append(ips, p.Addr().Unmap().WithZone(""))
+		}
+	}
+	return ips
 }

@@ -12,20 +12,18 @@ import (
 )
 
 // openAnnouncer makes the announcer, where there is something to announce.
-func (a *Appliance) openAnnouncer() (err error) {
+func (a *Appliance) openAnnouncer() error {
 	port, reachable := a.Doors.announced()
 	switch {
 	case !a.Config.MDNS.Enabled:
 		a.silent = "not announced: turned off by mdns.enabled"
-		return nil
 	case !reachable:
 		a.silent = "not announced: only this machine can reach the addresses in listen"
-		return nil
+	default:
+		a.announcer = mdns.New(mdns.Options{Name: a.Config.Name, ID: a.ID, Version: a.Version, Port: port, Wyoming: a.wyomingPort,
+			Interfaces: a.Config.MDNS.Interfaces, Log: a.Log})
 	}
-	a.announcer, err = mdns.New(mdns.Options{
-		Name: a.Config.Name, ID: a.ID, Version: a.Version, Port: port, Also: a.also, Interfaces: a.Config.MDNS.Interfaces, Log: a.Log,
-	})
-	return err
+	return nil
 }
 
 // announce publishes the appliance on the network until ctx ends.
@@ -39,7 +37,7 @@ func (a *Appliance) announce(ctx context.Context) error {
 // findWyoming looks for Wyoming servers on the network that are not this one.
 func (a *Appliance) findWyoming(ctx context.Context) ([]string, error) {
 	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
-	return mdns.Search{Type: mdns.Wyoming, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
+	return mdns.Search{Type: mdns.Wyoming, Except: own, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
 }
 
 // host is the name the appliance goes by on the network, and the one it was to
@@ -49,7 +47,7 @@ func (a *Appliance) host() (host, taken string) {
 		return "", ""
 	}
 	s := a.announcer.Status()
-	if s.By != mdns.ByNobody {
+	if s.By != "" {
 		host = s.Host
 	}
 	if s.Renamed() {
@@ -91,7 +89,7 @@ func (a *Appliance) announced() admin.Part {
 func nameOf(s mdns.Status) admin.Part {
 	part := admin.Part{Name: "mdns"}
 	switch {
-	case s.By == mdns.ByNobody:
+	case s.By == "":
 		return part.Saying(s.Reason.Error())
 	case s.Renamed():
 		return part.Saying(fmt.Sprintf("%s, answered by %s: %v", s.Host, s.By, TakenBy(s.Wanted, s.Rival)))

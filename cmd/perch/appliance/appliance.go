@@ -96,9 +96,9 @@ type gateways struct {
 	wyoming       *wyoming.Server // nil where it is off
 	At            net.Addr        // of the Wyoming server
 
-	announcer *mdns.Announcer // nil where nothing is announced
-	silent    string          // why not
-	also      []mdns.Offer    // is announced besides the robots' door
+	announcer   *mdns.Announcer // nil where nothing is announced
+	silent      string          // why not
+	wyomingPort int             // 0 where the network does not reach it
 }
 
 // Options are what a start is given besides the configuration.
@@ -231,7 +231,7 @@ func (a *Appliance) openWyoming() error {
 	}
 	a.At = l.Addr()
 	if port, ok := reachable(a.At); ok {
-		a.also = append(a.also, mdns.Offer{Type: mdns.Wyoming, Port: port})
+		a.wyomingPort = port
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (a *Appliance) newFinder() finder {
 	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
 	return finder{networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: a.Log,
 		search: func(ctx context.Context, kind string) ([]mdns.Found, error) {
-			return mdns.Search{Type: kind, Except: []string{own}, Interfaces: a.Config.MDNS.Interfaces}.All(ctx)
+			return mdns.Search{Type: kind, Except: own, Interfaces: a.Config.MDNS.Interfaces}.All(ctx)
 		}}
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"perch/gateway/mdns"
 	"perch/remote"
 )
 
@@ -60,7 +59,7 @@ type Next struct {
 func (a *Appliance) printNext(ctx context.Context) {
 	wait, cancel := context.WithTimeout(ctx, namedWithin)
 	defer cancel()
-	for a.announcer != nil && a.announcer.Status().By == mdns.ByNobody {
+	for a.announcer != nil && a.announcer.Status().By == "" {
 		if remote.Sleep(wait, 100*time.Millisecond) != nil {
 			break
 		}
