@@ -28,47 +28,92 @@ type shownState struct {
 // mostReaders bounds the readers of the events.
 const mostReaders = 64
 
-// stream sends events until the client goes.
-func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string) error {
+// stream sends events until the client goes, with the states they lead to if those are wanted.
+func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > mostReaders {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	return door.Stream(ctx, w, d.feed(lastID))
+	return door.Stream(ctx, w, d.feed(lastID, withStates).next)
 }
 
-// feed returns what a stream of events sends next: a snapshot of the board and
-// all that came after it, or, for a client that sends the last id it saw in
-// this run of the appliance, what came after that.
-func (d *Door) feed(lastID string) func(context.Context) (door.Message, error) {
-	if seq, ok := d.o.Bus.Resumes(lastID); ok {
-		return d.follow(d.o.Bus.ReadFrom(seq + 1))
-	}
-	states, seq := d.o.Board.Snapshot()
-	next := d.follow(d.o.Bus.ReadFrom(seq + 1))
-	first := true
-	return func(ctx context.Context) (door.Message, error) {
-		if !first {
-			return next(ctx)
-		}
-		first = false
-		shown, now := snapshot{States: []shownState{}}, time.Now()
-		for _, s := range states {
-			shown.States = append(shown.States, shownState{s, d.o.Robots.Settings(s.Robot).Name, s.At(now)})
-		}
-		return door.Message{ID: d.o.Bus.ID(seq), Event: "snapshot", Data: shown}, nil
-	}
+// feed is what one stream of events sends.
+type feed struct {
+	door       *Door
+	states     *agent.Follower
+	events     *event.Reader
+	sent       uint64 // Seq of the latest event the client has
+	withStates bool
+	waiting    []door.Message
 }
 
-func (d *Door) follow(r *event.Reader) func(context.Context) (door.Message, error) {
-	return func(ctx context.Context) (door.Message, error) {
-		e, err := r.Next(ctx)
-		if err != nil {
+// feed returns a stream that begins with a snapshot of the board and goes on with all that came after it. For a client
+// that sends the last id it saw in this run of the appliance it begins with what came after that.
+func (d *Door) feed(lastID string, withStates bool) *feed {
+	f := &feed{door: d, states: d.o.Board.Follow(time.Now()), withStates: withStates}
+	seq, resumes := d.o.Bus.Resumes(lastID)
+	kind, from := "states", seq
+	if !resumes {
+		kind, seq, from = "snapshot", f.states.Seq(), f.states.Seq()
+	} else if withStates {
+		from = min(seq, f.states.Seq()) // the board may be behind the client
+	}
+	f.sent, f.events = seq, d.o.Bus.ReadFrom(from+1)
+	if withStates || !resumes {
+		f.send(kind, f.states.States(), time.Now())
+	}
+	return f
+}
+
+// send adds a message of states as they show at a time.
+func (f *feed) send(kind string, states []agent.State, at time.Time) {
+	shown := snapshot{States: []shownState{}}
+	for _, s := range states {
+		shown.States = append(shown.States, shownState{s, f.door.o.Robots.Settings(s.Robot).Name, s.At(at)})
+	}
+	f.waiting = append(f.waiting, door.Message{ID: f.door.o.Bus.ID(f.sent), Event: kind, Data: shown})
+}
+
+// next returns the message that is to be sent next.
+func (f *feed) next(ctx context.Context) (m door.Message, err error) {
+	for len(f.waiting) == 0 {
+		if err := f.read(ctx); err != nil {
 			return door.Message{}, err
 		}
-		return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: shownEvent{e, d.o.Robots.Settings(e.Robot).Name}}, nil
 	}
+	m, f.waiting = f.waiting[0], f.waiting[1:]
+	return m, nil
+}
+
+// read waits for an event, or for a state that ends by itself.
+func (f *feed) read(ctx context.Context) error {
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if due := f.states.Due(); f.withStates && !due.IsZero() {
+		wait, cancel = context.WithDeadline(ctx, due)
+	}
+	defer cancel()
+	e, err := f.events.Next(wait)
+	var changes []agent.Change
+	switch {
+	case err == nil:
+		changes = f.states.Take(e)
+		if _, missed := e.Event.(event.Missed); missed || e.Seq > f.sent {
+			f.sent = e.Seq
+			f.waiting = append(f.waiting, door.Message{ID: f.door.o.Bus.ID(e.Seq), Event: event.Kind(e.Event),
+				Data: shownEvent{e, f.door.o.Robots.Settings(e.Robot).Name}})
+		}
+	case ctx.Err() == nil && wait.Err() != nil:
+		changes = f.states.Pass(time.Now())
+	default:
+		return err
+	}
+	for _, c := range changes {
+		if f.withStates && !c.Gone {
+			f.send("states", []agent.State{c.State}, c.At)
+		}
+	}
+	return nil
 }
 
 // shownEvent is an event with what its robot is called.

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"perch/event"
 	"perch/gateway/door/doortest"
@@ -148,6 +151,60 @@ func TestEventsMissed(t *testing.T) {
 	if m := l.next(); m.id != h.id(5000-4096+1) {
 		t.Errorf("then comes %+v", m)
 	}
+}
+
+// TestEventsWithStates: a client that asks for states is told each as soon as it changes, by
+// an event or by itself, and all of them when it goes on after an interruption.
+func TestEventsWithStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newAppliance(t)
+		h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
+		listen := func(lastID string) *listener {
+			client := doortest.Serve(t, h.engine)
+			go fmt.Fprintf(client, "GET /api/v1/events?states=true HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: %s\r\n\r\n", lastID)
+			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Fatal(answer, err)
+			}
+			return &listener{t: t, Reader: &doortest.Reader{Lines: bufio.NewScanner(answer.Body)}}
+		}
+		l := listen("")
+		want := func(id int, kind, state string) {
+			t.Helper()
+			m := l.next()
+			if m.event != kind || m.id != h.id(id) || state != "" && (len(m.data.States) != 1 || m.data.States[0].State != state) {
+				t.Errorf("got %+v, want %s %d %s", m, kind, id, state)
+			}
+		}
+		want(1, "snapshot", "idle")
+		h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
+		want(2, "heard", "")
+		want(2, "states", "thinking")
+		h.publish(t, "", "", event.Changed{What: "timers"}) // changes no state
+		want(3, "changed", "")
+		h.publish(t, robotA, "s1", event.TurnEnded{End: event.EndDone})
+		want(4, "turn_ended", "")
+		want(4, "states", "attention")
+		began := time.Now()
+		want(4, "states", "idle")
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("attention ended after %v", took)
+		}
+		h.publish(t, robotA, "s1", event.ListeningStarted{Mode: "auto"})
+		l = listen(h.id(4))
+		want(4, "states", "listening")
+		want(5, "listening_started", "")
+		h.publish(t, robotA, "s1", event.Heard{Text: "bye"})
+		want(6, "heard", "")
+		want(6, "states", "thinking")
+		for range 5000 {
+			h.bus.Publish(robotA, "s1", event.Misheard{})
+		}
+		h.publish(t, robotA, "s1", event.ThinkingStarted{})
+		for m := l.next(); m.id != h.id(5007); m = l.next() {
+		}
+		want(5007, "states", "thinking")
+	})
 }
 
 // TestEventsEndWithTheAppliance, and that is no failure.

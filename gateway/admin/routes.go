@@ -108,7 +108,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	}))
 	api.GET("/diary/verify", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Verify() }))
 	api.GET("/events", func(c *gin.Context) {
-		err := d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"))
+		err := d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("states") == "true")
 		if !streamEnded(err) {
 			_ = c.Error(err) // the headers are out; it is for the log
 		}

@@ -1,8 +1,7 @@
 // What the robots do now, as the feed tells it. It lives as long as the page, so
 // that a view that is opened in the middle of a talk knows the talk's beginning.
-//
-// `fold` follows agent.Fold of the server: an event carries what happened, and not
-// the state that comes of it.
+// The server folds the states and sends them; what was heard, said, used and sensed
+// is read from the events.
 
 import type { ReactiveControllerHost } from "lit";
 import { moodOf, type Mood } from "../face/mood.js";
@@ -55,16 +54,6 @@ export interface Now {
   sensed: Sensed[]; // newest first
 }
 
-interface Folded extends Now {
-  base: string;
-  asked: string[];
-  running: { id: string; agent: boolean }[];
-  reports: boolean; // the agent reports its state itself
-  passing: ReturnType<typeof setTimeout> | undefined;
-}
-
-const attentionFor = 4000;
-const failedFor = 5000;
 const mostTurns = 50;
 const mostSensed = 30;
 
@@ -72,22 +61,19 @@ function text(v: unknown): string {
   return typeof v === "string" ? v : "";
 }
 
-function fresh(robot: string): Folded {
-  return {
-    robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", mood: null, status: undefined, turns: [], sensed: [],
-    base: "idle", asked: [], running: [], reports: false, passing: undefined,
-  };
+function fresh(robot: string): Now {
+  return { robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", mood: null, status: undefined, turns: [], sensed: [] };
 }
 
 export class Board extends EventTarget {
   // known is true once the feed has said what is now.
   known = false;
-  private robots = new Map<string, Folded>();
+  private robots = new Map<string, Now>();
   private told = new Set<string>();
 
   constructor() {
     super();
-    feed.onSnapshot((s) => this.begin(s.states));
+    feed.onStates((states, anew) => this.show(states, anew));
     feed.on("*", (e) => this.take(e));
   }
 
@@ -103,7 +89,8 @@ export class Board extends EventTarget {
     f.status ??= d.status;
     if (this.known && f.session !== "") return;
     f.emotion = d.emotion || "neutral";
-    this.show(f, d.state || "idle");
+    f.state = d.state || "idle";
+    this.tell(robot);
   }
 
   // report takes what a robot has answered to a question about itself.
@@ -112,59 +99,27 @@ export class Board extends EventTarget {
     this.tell(robot);
   }
 
-  private of(robot: string): Folded {
+  private of(robot: string): Now {
     let f = this.robots.get(robot);
     if (!f) this.robots.set(robot, (f = fresh(robot)));
     return f;
   }
 
-  private begin(states: State[]): void {
+  private show(states: State[], anew: boolean): void {
     this.known = true;
     // What happened in between is not known: a turn that was open may have ended.
-    for (const f of this.robots.values()) f.turns = f.turns.filter((t) => t.end !== "");
+    if (anew) for (const f of this.robots.values()) f.turns = f.turns.filter((t) => t.end !== "");
     for (const s of states) {
       if (!s.robot) continue;
       const f = this.of(s.robot);
       f.session = s.session ?? "";
       f.online = s["online"] === true;
       f.talking = s["talking"] === true;
+      f.state = s.state;
       f.emotion = text((s["emotion"] as { name?: unknown } | undefined)?.name) || "neutral";
       f.mood = moodOf((s["mood"] as Record<string, unknown> | undefined) ?? {});
-      f.asked = s.state === "notification" ? ["?"] : [];
-      f.running = [];
-      this.show(f, s.state);
+      this.tell(s.robot);
     }
-  }
-
-  // show sets a state that the server has folded itself.
-  private show(f: Folded, state: string): void {
-    clearTimeout(f.passing);
-    f.passing = undefined;
-    if (state === "attention" || state === "error") {
-      f.base = "idle";
-      this.pass(f, state, state === "error" ? failedFor : attentionFor);
-    } else {
-      f.base = state === "notification" ? "idle" : state;
-    }
-    f.state = state;
-    this.tell(f.robot);
-  }
-
-  private pass(f: Folded, state: string, ms: number): void {
-    clearTimeout(f.passing);
-    if (f.base === "idle" || f.base === "sleeping") f.state = state;
-    f.passing = setTimeout(() => {
-      f.passing = undefined;
-      f.state = f.asked.length > 0 ? "notification" : f.base;
-      this.tell(f.robot);
-    }, ms);
-  }
-
-  private become(f: Folded, base: string): void {
-    clearTimeout(f.passing);
-    f.passing = undefined;
-    f.base = base;
-    f.state = base;
   }
 
   private tell(robot: string): void {
@@ -184,103 +139,12 @@ export class Board extends EventTarget {
       this.robots.delete(e.robot);
       return;
     }
-    const f = this.of(e.robot);
-    this.keep(f, e);
-    this.fold(f, e);
-    if (f.asked.length > 0) f.state = "notification";
+    this.keep(this.of(e.robot), e);
     this.tell(e.robot);
   }
 
-  private fold(f: Folded, e: Event_): void {
-    const d = e.data;
-    switch (e.kind) {
-      case "mood":
-        f.mood = moodOf(d);
-        return;
-      case "robot_online":
-        f.session = e.session ?? "";
-        f.online = f.talking = true;
-        f.emotion = "neutral";
-        f.reports = false;
-        this.quiet(f);
-        return this.become(f, "idle");
-      case "robot_connected":
-        f.online = true;
-        return;
-      case "robot_disconnected":
-        f.online = f.talking;
-        return;
-      case "robot_status":
-        f.status = d as unknown as Status;
-        return;
-      case "robot_offline":
-        f.online = f.talking = false; // one that is connected by MQTT is read again by the views
-        this.quiet(f);
-        if (f.base !== "sleeping") this.become(f, "idle");
-        return;
-    }
-    f.session ||= e.session ?? "";
-    if ((e.session ?? "") !== f.session) return; // of a session that another has replaced
-    switch (e.kind) {
-      case "listening_started":
-      case "misheard":
-        return this.become(f, "listening");
-      case "heard":
-      case "thinking_started":
-        return this.become(f, "thinking");
-      case "speaking_started":
-      case "said":
-      case "sound_started":
-        return this.become(f, "speaking");
-      case "state_told":
-        f.reports = true;
-        return this.become(f, text(d["state"]) || "idle");
-      case "tool_status":
-        return this.tool(f, d);
-      case "emotion":
-        f.emotion = text(d["name"]) || "neutral";
-        return;
-      case "asked":
-        f.asked.push(text(d["id"]));
-        return;
-      case "answered":
-        f.asked = f.asked.filter((id) => id !== "?" && id !== d["id"]);
-        f.state = f.base;
-        return;
-      case "sound_ended":
-        this.become(f, "idle");
-        if (d["end"] === "failed") this.pass(f, "error", failedFor);
-        return;
-      case "turn_ended":
-        return this.ended(f, text(d["end"]));
-      case "fault":
-        return this.pass(f, "error", failedFor);
-    }
-  }
-
-  private quiet(f: Folded): void {
-    f.running = [];
-    f.asked = [];
-  }
-
-  private tool(f: Folded, d: Record<string, unknown>): void {
-    f.running = f.running.filter((r) => r.id !== d["id"]);
-    if (d["status"] === "running") f.running.push({ id: text(d["id"]), agent: d["sub_agent"] === true });
-    if (f.reports) return;
-    const n = f.running.length;
-    this.become(f, n === 0 ? "thinking" : n > 1 || f.running.some((r) => r.agent) ? "juggling" : "working");
-  }
-
-  private ended(f: Folded, end: string): void {
-    this.quiet(f);
-    this.become(f, end === "sleep" ? "sleeping" : "idle");
-    if (end === "cancelled") return;
-    if (end === "failed") this.pass(f, "error", failedFor);
-    else this.pass(f, "attention", attentionFor);
-  }
-
   // keep notes what was heard, said, used and sensed.
-  private keep(f: Folded, e: Event_): void {
+  private keep(f: Now, e: Event_): void {
     const d = e.data;
     const session = e.session ?? "";
     const open = f.turns.filter((t) => t.end === "" && t.session === session).at(-1);
@@ -321,6 +185,12 @@ export class Board extends EventTarget {
         open.tools = open.tools.map((u) => (u.status === "running" ? { ...u, status: "" } : u));
         return;
       }
+      case "mood":
+        f.mood = moodOf(d);
+        return;
+      case "robot_status":
+        f.status = d as unknown as Status;
+        return;
       case "robot_offline": {
         f.turns.forEach((t) => {
           if (t.end === "") t.end = "hang_up";

@@ -25,10 +25,6 @@ export interface State {
   [field: string]: unknown;
 }
 
-export interface Snapshot {
-  states: State[];
-}
-
 // silence is how long the stream may be without a byte: the server sends a
 // comment each 15 seconds, so that a broken connection is noticed.
 const silence = 45_000;
@@ -43,7 +39,7 @@ export class Feed extends EventTarget {
   private last = "";
   private heard = new Map<string, Set<(e: Event_) => void>>();
   private everything = new Set<(e: Event_) => void>();
-  private snapshots = new Set<(s: Snapshot) => void>();
+  private shown = new Set<(states: State[], anew: boolean) => void>();
   private running: AbortController | undefined;
   private wake: (() => void) | undefined;
   private cut: AbortController | undefined; // of the request that is open
@@ -64,10 +60,11 @@ export class Feed extends EventTarget {
     return () => kinds.forEach((kind) => this.heard.get(kind)?.delete(f));
   }
 
-  // onSnapshot calls f when the stream begins anew: what was known before may be old.
-  onSnapshot(f: (s: Snapshot) => void): () => void {
-    this.snapshots.add(f);
-    return () => this.snapshots.delete(f);
+  // onStates calls f with what robots show from now on. anew is true when the stream
+  // begins anew: what was known before may be old.
+  onStates(f: (states: State[], anew: boolean) => void): () => void {
+    this.shown.add(f);
+    return () => this.shown.delete(f);
   }
 
   // start reads the stream until stop. "connected" and "lost" are published as events.
@@ -157,7 +154,7 @@ export class Feed extends EventTarget {
     signal.addEventListener("abort", end);
     let timer = setTimeout(end, silence);
     try {
-      const answer = await fetchOwned("api/v1/events", { headers, signal: cut.signal });
+      const answer = await fetchOwned("api/v1/events?states=true", { headers, signal: cut.signal });
       if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
       if (!answer.ok || !answer.body) throw new Error(`HTTP ${answer.status}`);
       open();
@@ -188,8 +185,8 @@ export class Feed extends EventTarget {
     } catch {
       return;
     }
-    if (m.event === "snapshot") {
-      call(this.snapshots, data as Snapshot);
+    if (m.event === "snapshot" || m.event === "states") {
+      call(this.shown, (data as { states: State[] }).states, m.event === "snapshot");
       return;
     }
     const e = data as Event_;
@@ -201,10 +198,10 @@ export class Feed extends EventTarget {
 }
 
 // call lets each listener have it; one that throws does not keep it from the next.
-function call<T>(listeners: Set<(t: T) => void> | undefined, value: T): void {
+function call<T extends unknown[]>(listeners: Set<(...t: T) => void> | undefined, ...value: T): void {
   for (const f of [...(listeners ?? [])]) {
     try {
-      f(value);
+      f(...value);
     } catch (e) {
       reportError(e);
     }

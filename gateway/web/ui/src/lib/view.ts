@@ -136,7 +136,7 @@ export class View extends Spoken {
 
   #subscribe(w: { kinds: string[]; what: string[] }): void {
     this.#ends.push(feed.on([...w.kinds, "missed"], () => this.reload()));
-    this.#ends.push(feed.onSnapshot(() => this.reload()));
+    this.#ends.push(feed.onStates((_, anew) => anew && this.reload()));
     if (w.what.length > 0) {
       this.#ends.push(
         feed.on(["changed"], (e) => {

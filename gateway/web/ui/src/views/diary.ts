@@ -60,7 +60,7 @@ export class Diary extends Spoken {
       clearTimeout(this.timer);
       this.timer = window.setTimeout(() => void this.read(), settles);
     };
-    this.stops = [feed.on(["recorded", "missed"], soon), feed.onSnapshot(soon)];
+    this.stops = [feed.on(["recorded", "missed"], soon), feed.onStates((_, anew) => anew && soon())];
   }
 
   disconnectedCallback(): void {
