@@ -26,11 +26,8 @@ const (
 	profiles     = "bin/profiles"
 	baselineFile = "firmware-tools/bench/baseline.json"
 	pageFile     = "docs/performance.md"
-	chartFile    = "docs/performance.svg"
 	program      = "bin/perch"
 )
-
-const picture = "\n![Gaps between packets, and processors in use, over the number of robots that talk](performance.svg)\n"
 
 // settings are the flags.
 type settings struct {
@@ -192,17 +189,17 @@ func keep(was baseline, now *conditions, results []result) error {
 	return os.WriteFile(baselineFile, append(text, '\n'), 0o644)
 }
 
-// write writes the page and its chart.
+// write writes the page.
 func write(now *conditions, results []result, seen figures) error {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
 		return err
 	}
-	text, err := replaced(string(page), now.String()+"\n\n"+markdown(results)+picture)
+	text, err := replaced(string(page), now.String()+"\n\n"+markdown(results)+"\n"+seen.crowded())
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(pageFile, []byte(text), 0o644), os.WriteFile(chartFile, []byte(chart(seen.panels())), 0o644))
+	return os.WriteFile(pageFile, []byte(text), 0o644)
 }
 
 // commit is that of the repository, with a plus where files were changed since.

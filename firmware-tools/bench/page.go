@@ -71,20 +71,16 @@ func replaced(page, figures string) (string, error) {
 	return before + start + figures + end + after, nil
 }
 
-// panels are what the chart shows of how many robots may talk at once.
-func (f figures) panels() []panel {
-	gaps, cpu, bare := series{}, series{name: "Perch"}, series{name: "libopus alone, at the same pace"}
+// crowded is a table of what robots that talk at once take.
+func (f figures) crowded() string {
+	out := "| robots that talk at once | gap between packets, p99 | processors in use | of libopus alone |\n|---|---|---|---|\n"
 	for _, robots := range crowds() {
-		name := fmt.Sprint("BenchmarkTalk/", robots)
-		if v, there := f.median(name, "ms-gap-p99"); there {
-			gaps.points = append(gaps.points, point{float64(robots), v})
+		out += fmt.Sprint("| ", robots)
+		for _, m := range [][2]string{{"ms-gap-p99", "ms"}, {"cores", ""}, {"cores-bare", ""}} {
+			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // that it failed is in the other table
+			out += " | " + text(v, m[1])
 		}
-		if v, there := f.median(name, "cores"); there {
-			cpu.points = append(cpu.points, point{float64(robots), v})
-		}
-		if v, there := f.median(name, "cores-bare"); there {
-			bare.points = append(bare.points, point{float64(robots), v})
-		}
+		out += " |\n"
 	}
-	return []panel{{"Gap between packets, p99, ms", []series{gaps}}, {"Processors in use", []series{cpu, bare}}}
+	return out
 }
