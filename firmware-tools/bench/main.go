@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,6 +27,9 @@ const (
 	pageFile     = "docs/performance.md"
 	program      = "bin/perch"
 )
+
+// quiet is the most that may run beside, in programs that want a processor.
+const quiet = 2
 
 // settings are the flags.
 type settings struct {
@@ -89,9 +91,9 @@ func bench(ctx context.Context, s settings) error {
 		return errors.New("no row has such a name")
 	}
 	was := baseline{Figures: map[string]float64{}}
-	text, err := os.ReadFile(baselineFile)
+	kept, err := os.ReadFile(baselineFile)
 	if err == nil {
-		err = json.Unmarshal(text, &was)
+		err = json.Unmarshal(kept, &was)
 	}
 	if err != nil {
 		return fmt.Errorf("the baseline: %w", err)
@@ -101,11 +103,16 @@ func bench(ctx context.Context, s settings) error {
 		return err
 	}
 	defer b.remove()
-	now := &conditions{machine: machine(), at: time.Now().UTC(), commit: commit(ctx), rounds: s.count}
-	if err := now.before(ctx, s.any); err != nil {
+	load, err := others(ctx, 5*time.Second)
+	if err != nil {
 		return err
 	}
-	fmt.Println(now.beside())
+	beside := fmt.Sprintf("Before, %s other programs wanted a processor on average.", text(load, ""))
+	if load > quiet && !s.any {
+		return fmt.Errorf("%s\nFigures beside that mean little; end it, or ask for them: make bench LOAD=any", beside)
+	}
+	fmt.Println(beside)
+	began, machine, commit := time.Now().UTC(), machine(), commit(ctx)
 	out, err := os.Create(outputFile)
 	if err != nil {
 		return err
@@ -119,7 +126,7 @@ func bench(ctx context.Context, s settings) error {
 	// What seems to have fallen back is measured twice more, for something may have run beside.
 	var doubtful []run
 	for _, r := range runs {
-		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, now.machine).back }) {
+		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, machine).back }) {
 			doubtful = append(doubtful, r)
 		}
 	}
@@ -130,28 +137,27 @@ func bench(ctx context.Context, s settings) error {
 		}
 		failed = append(failed, again...)
 	}
-	if err := now.after(); err != nil {
-		return err
-	}
 
 	var results []result
 	for _, run := range runs {
 		for _, r := range run.rows {
-			results = append(results, seen.judge(r, was, now.machine))
+			results = append(results, seen.judge(r, was, machine))
 		}
 	}
-	fmt.Printf("\n%s\n%s\n", table(results), now.beside())
+	fmt.Printf("\n%s\n%s\n", table(results), beside)
 	switch {
 	case s.profile:
 		fmt.Println("The profiles are in " + profiles + "; go tool pprof reads them. Figures beside profiles count for nothing.")
 		return nil
 	case s.only == nil:
-		if err := write(now, results, seen); err != nil {
+		how := fmt.Sprintf("Measured on %s at commit %s, on %s, in %d round(s). %s", began.Format("2 January 2006, 15:04 MST"), commit, machine,
+			s.count, beside)
+		if err := write(how + "\n\n" + markdown(results) + "\n" + seen.crowded()); err != nil {
 			return err
 		}
 	}
 	if s.keep {
-		return errors.Join(keep(was, now, results), verdict(nil, failed))
+		return errors.Join(keep(baseline{machine, commit, was.Figures}, results), verdict(nil, failed))
 	}
 	return verdict(results, failed)
 }
@@ -175,8 +181,7 @@ func verdict(results []result, failed []string) error {
 }
 
 // keep makes the figures the baseline, beside those of rows that were not measured now.
-func keep(was baseline, now *conditions, results []result) error {
-	kept := baseline{now.machine, now.commit, maps.Clone(was.Figures)}
+func keep(kept baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {
 			kept.Figures[r.name] = r.seen
@@ -190,12 +195,12 @@ func keep(was baseline, now *conditions, results []result) error {
 }
 
 // write writes the page.
-func write(now *conditions, results []result, seen figures) error {
+func write(figures string) error {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
 		return err
 	}
-	text, err := replaced(string(page), now.String()+"\n\n"+markdown(results)+"\n"+seen.crowded())
+	text, err := replaced(string(page), figures)
 	if err != nil {
 		return err
 	}
