@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,8 +26,6 @@ const (
 	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
 	nmcliWithin = 45 * time.Second
 	joinSeconds = "30"
-	// mostOutput limits the output that is kept, in bytes.
-	mostOutput = 256 << 10
 )
 
 // nmcli runs nmcli once. Its language is C, because its output is parsed.
@@ -38,28 +35,18 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "nmcli", args...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "LANGUAGE=C")
 	command.WaitDelay = 2 * time.Second
-	out, errs := &capped{}, &capped{}
-	command.Stdout, command.Stderr = out, errs
-	err := command.Run()
+	out, err := command.Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "",
 			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
+	if failed, is := errors.AsType[*exec.ExitError](err); is && len(failed.Stderr) > 0 {
+		return "", fmt.Errorf("nmcli: %s", plainText(strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "Error: ")))
+	}
 	if err != nil {
-		message := strings.TrimPrefix(strings.TrimSpace(errs.String()), "Error: ")
-		return "", fmt.Errorf("nmcli: %s", plainText(cmp.Or(message, err.Error())))
+		return "", fmt.Errorf("nmcli: %s", plainText(err.Error()))
 	}
-	return out.String(), nil
-}
-
-// capped keeps the beginning of what is written to it.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	if room := mostOutput - c.Len(); room > 0 {
-		c.Buffer.Write(p[:min(len(p), room)])
-	}
-	return len(p), nil
+	return string(out), nil
 }
 
 // findManager finds the machine's Wi-Fi device and its connection.

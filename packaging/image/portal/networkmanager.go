@@ -35,21 +35,12 @@ const (
 	apAddress = "10.42.0.1"
 )
 
-// How long nmcli may take, and what is read of its answer.
+// How long nmcli may take.
 const (
 	answersWithin = 20 * time.Second
 	raisesWithin  = 30 * time.Second
 	joinsWithin   = 60 * time.Second
-	mostAnswer    = 256 << 10
 )
-
-// bounded keeps the beginning of what is written to it.
-type bounded struct{ kept []byte }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.kept = append(b.kept, p[:min(len(p), mostAnswer-len(b.kept))]...)
-	return len(p), nil
-}
 
 // ask runs nmcli, whose words are English, and returns what it prints.
 func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...string) (string, error) {
@@ -57,13 +48,15 @@ func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...
 	defer cancel()
 	c := exec.CommandContext(ctx, n.program, append([]string{"--terse", "--colors", "no", "--wait", strconv.Itoa(int(within.Seconds()))}, args...)...)
 	c.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	var out, wrong bounded
-	c.Stdout, c.Stderr = &out, &wrong
 	c.WaitDelay = time.Second
-	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("nmcli %s: %w: %s", args[0], errors.Join(err, ctx.Err()), bytes.TrimSpace(wrong.kept))
+	out, err := c.Output()
+	if failed, is := errors.AsType[*exec.ExitError](err); is {
+		err = fmt.Errorf("%w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(failed.Stderr))
 	}
-	return string(out.kept), nil
+	if err != nil {
+		return "", fmt.Errorf("nmcli %s: %w", args[0], err)
+	}
+	return string(out), nil
 }
 
 // cut are the fields of a line of nmcli --terse, in which a backslash begins an escape.

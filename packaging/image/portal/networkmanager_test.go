@@ -214,7 +214,7 @@ func TestPowerFailed(t *testing.T) {
 	}
 }
 
-// TestNmcliHangs no longer than it may, and its words are bounded.
+// TestNmcliHangs no longer than it may.
 func TestNmcliHangs(t *testing.T) {
 	n := newNmcli(t)
 	n.put("nmcli", "#!/bin/sh\nexec sleep 60\n")
@@ -222,10 +222,6 @@ func TestNmcliHangs(t *testing.T) {
 	defer stop()
 	if _, err := n.ask(ctx, time.Minute, "device"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it hangs: %v", err)
-	}
-	n.put("nmcli", "#!/bin/sh\nyes | head -c 3000000\n")
-	if out, err := n.ask(t.Context(), time.Minute, "device"); len(out) != mostAnswer || err != nil {
-		t.Errorf("%d bytes, %v", len(out), err)
 	}
 }
 
