@@ -99,30 +99,6 @@ func TestByteForByte(t *testing.T) {
 	}
 }
 
-// TestTheFirstPage compares it with the format's description.
-func TestTheFirstPage(t *testing.T) {
-	p := &nvs.Partition{}
-	set(t, p, "wifi/ssid=string:home", "wifi/sleep_mode=u8:1")
-	image := encode(t, p, nvs.MinSize)
-	for at, want := range map[int]string{
-		0:    "feffffff00000000fe" + strings.Repeat("ff", 19),
-		32:   "aaff",     // four entries written: the namespace, the string in two, the number
-		64:   "000101ff", // namespace 0, u8, one entry
-		72:   "77696669000000000000000000000000" + "01ffffffffffffff",
-		96:   "012102ff",
-		104:  "73736964000000000000000000000000" + "0500ffff",
-		128:  "686f6d6500" + strings.Repeat("ff", 27),
-		160:  "010101ff",
-		168:  "736c6565705f6d6f6465000000000000" + "01ffffffffffffff",
-		192:  strings.Repeat("ff", 100),
-		4096: strings.Repeat("ff", 8192),
-	} {
-		if got := hex.EncodeToString(image[at:][:len(want)/2]); got != want {
-			t.Errorf("at %d: %.100s, want %.100s", at, got, want)
-		}
-	}
-}
-
 // TestOtherKeysStay: a robot's Wi-Fi and its Client-Id are not changed.
 func TestOtherKeysStay(t *testing.T) {
 	p := decode(t, encode(t, whole(t), 0x6000))

@@ -60,7 +60,10 @@ func (s *session) obey(now time.Time, c command) error {
 	case doRelease:
 		return s.release(now)
 	case doSense:
-		return s.sense(now, c)
+		if s.stale && s.r.firmware.events {
+			return &opening{command: c}
+		}
+		return s.sendEvents(now, c.events)
 	}
 	return s.tap(now)
 }
@@ -150,13 +153,6 @@ func (s *session) release(now time.Time) error {
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err
-}
-
-func (s *session) sense(now time.Time, c command) error {
-	if s.stale && s.r.firmware.events {
-		return &opening{command: c}
-	}
-	return s.sendEvents(now, c.events)
 }
 
 // opens reports whether a command opens a channel.

@@ -27,17 +27,12 @@ func (a AEC) mode() xiaozhi.Mode {
 	return xiaozhi.Realtime
 }
 
-// room is the way of a sound from the robot's speaker to its microphone.
-type room struct {
-	gain   float64       // of the whole echo, in dB relative to the sound played; 0 or less
-	delay  time.Duration // of the first echo, codec buffers included
-	reverb time.Duration // from there until it has decayed by 30 dB
-}
-
-// livingRoom is a desk in one.
-func livingRoom() room {
-	return room{gain: -10, delay: 30 * time.Millisecond, reverb: 60 * time.Millisecond}
-}
+// The way of a sound from the robot's speaker to its microphone, on a desk.
+const (
+	echoGain   = -10                   // of the whole echo, in dB relative to the sound played
+	echoDelay  = 30 * time.Millisecond // of the first echo, codec buffers included
+	echoReverb = 60 * time.Millisecond // from there until it has decayed by 30 dB
+)
 
 // echo is the sound of the speaker as the microphone hears it.
 type echo struct {
@@ -56,20 +51,20 @@ type path struct {
 
 // newEcho makes the room's response: the direct sound, and reflections each
 // millisecond or so that decay. The seed says which room it is.
-func newEcho(r room, seed uint64) *echo {
+func newEcho(seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
-	end := samples(r.delay + r.reverb)
+	begin, end := samples(echoDelay), samples(echoDelay+echoReverb)
 	power := 0.0
-	for at := samples(r.delay); at <= end; at += 8 + random.IntN(16) {
+	for at := begin; at <= end; at += 8 + random.IntN(16) {
 		gain := 1.0
 		if len(e.paths) > 0 {
-			gain = (random.Float64() - 0.5) * math.Pow(10, -1.5*float64(at-samples(r.delay))/float64(end-samples(r.delay)))
+			gain = (random.Float64() - 0.5) * math.Pow(10, -1.5*float64(at-begin)/float64(end-begin))
 		}
 		power += gain * gain
 		e.paths = append(e.paths, path{at, float32(gain)})
 	}
-	scale := float32(math.Pow(10, r.gain/20) / math.Sqrt(power))
+	scale := float32(math.Pow(10, echoGain/20.0) / math.Sqrt(power))
 	for i := range e.paths {
 		e.paths[i].gain *= scale
 	}

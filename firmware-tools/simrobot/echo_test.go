@@ -23,41 +23,38 @@ func decibels(pcm []int16) float64 {
 // noise in rooms of several seeds.
 func TestEchoOfTheRoom(t *testing.T) {
 	quiet := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
-	for _, room := range []room{livingRoom(), {-30, 20 * time.Millisecond, 80 * time.Millisecond}, {},
-		{-3, 40 * time.Millisecond, 30 * time.Millisecond}} {
-		for seed := range uint64(5) {
-			e := newEcho(room, seed)
-			start := time.Now()
-			var played, heard []int16
-			m := must(newMic(seed))(t)
-			for n := range 50 {
-				at := start.Add(time.Duration(n) * voice.FrameDuration)
-				if n < 30 {
-					pcm := make([]int16, voice.SpeakerFrame)
-					for i := range pcm {
-						pcm[i] = int16(m.rand.NormFloat64() * 2000)
-					}
-					e.play(at, voice.SpeakerRate, pcm)
-					played = append(played, quiet.Resample(pcm)...)
+	for seed := range uint64(5) {
+		e := newEcho(seed)
+		start := time.Now()
+		var played, heard []int16
+		m := must(newMic(seed))(t)
+		for n := range 50 {
+			at := start.Add(time.Duration(n) * voice.FrameDuration)
+			if n < 30 {
+				pcm := make([]int16, voice.SpeakerFrame)
+				for i := range pcm {
+					pcm[i] = int16(m.rand.NormFloat64() * 2000)
 				}
-				frame := make([]int16, voice.MicFrame)
-				e.mix(frame, at)
-				heard = append(heard, frame...)
+				e.play(at, voice.SpeakerRate, pcm)
+				played = append(played, quiet.Resample(pcm)...)
 			}
-			quiet = voice.NewResampler(voice.SpeakerRate, voice.MicRate)
-			if got := decibels(heard[3200:28800]) - decibels(played[3200:28800]); math.Abs(got-room.gain) > 2 {
-				t.Errorf("%+v, seed %d: the echo is %.1f dB of what was played", room, seed, got)
-			}
-			early, late := samples(room.delay), 30*voice.MicFrame+samples(room.delay+room.reverb)
-			if n := loudest(heard[:early]); n > 0 {
-				t.Errorf("%+v: %d loud before the delay", room, n)
-			}
-			if n := loudest(heard[early : early+200]); n < 20 {
-				t.Errorf("%+v: only %d loud right after the delay", room, n)
-			}
-			if n := loudest(heard[late+100:]); n > 0 || len(e.line) > 2*voice.MicRate {
-				t.Errorf("%+v: %d loud after all has decayed; %d samples kept", room, n, len(e.line))
-			}
+			frame := make([]int16, voice.MicFrame)
+			e.mix(frame, at)
+			heard = append(heard, frame...)
+		}
+		quiet = voice.NewResampler(voice.SpeakerRate, voice.MicRate)
+		if got := decibels(heard[3200:28800]) - decibels(played[3200:28800]); math.Abs(got-echoGain) > 2 {
+			t.Errorf("seed %d: the echo is %.1f dB of what was played", seed, got)
+		}
+		early, late := samples(echoDelay), 30*voice.MicFrame+samples(echoDelay+echoReverb)
+		if n := loudest(heard[:early]); n > 0 {
+			t.Errorf("seed %d: %d loud before the delay", seed, n)
+		}
+		if n := loudest(heard[early : early+200]); n < 20 {
+			t.Errorf("seed %d: only %d loud right after the delay", seed, n)
+		}
+		if n := loudest(heard[late+100:]); n > 0 || len(e.line) > 2*voice.MicRate {
+			t.Errorf("seed %d: %d loud after all has decayed; %d samples kept", seed, n, len(e.line))
 		}
 	}
 }
@@ -197,5 +194,41 @@ func (s *server) try() (sent, bool) {
 		return m, true
 	default:
 		return sent{}, false
+	}
+}
+
+// TestStampQueue holds three; a fourth drops the oldest.
+func TestStampQueue(t *testing.T) {
+	var s stamps
+	s.played(0)
+	if got := s.next(); got != 0 || len(s) != 0 {
+		t.Errorf("a packet without a stamp gives %d", got)
+	}
+	for n := range uint32(5) {
+		s.played(n + 1)
+	}
+	for i, want := range []uint32{0, 0, 3, 4, 5, 0} {
+		if got := s.next(); got != want {
+			t.Errorf("number %d: %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestStampsGoWithTheQueue: packets played before the queue is emptied are not
+// named after it.
+func TestStampsGoWithTheQueue(t *testing.T) {
+	var stats Stats
+	var s stamps
+	p := newPlayer(&stats)
+	p.out.stamps = &s
+	now := time.Now()
+	for n := range uint32(5) {
+		p.push(now, xiaozhi.Audio{Timestamp: n + 1, Opus: []byte{1}})
+	}
+	if len(s) != 1 || s[0] != 1 {
+		t.Errorf("stamps %d while the first is played", s)
+	}
+	if n := p.reset(); n != 4 || len(s) != 0 {
+		t.Errorf("%d lost, stamps %d left", n, s)
 	}
 }

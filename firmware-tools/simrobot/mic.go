@@ -54,9 +54,6 @@ func (m *mic) say(pcm []int16, lead, tail time.Duration) {
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// saying reports whether the person is still speaking.
-func (m *mic) saying() bool { return m.at < len(m.speech) }
-
 // hush stops the person.
 func (m *mic) hush(now time.Time) {
 	m.speech, m.at = nil, 0

@@ -46,7 +46,7 @@ func (s *session) personActs(now time.Time) error {
 	case resting:
 		return s.maybeSpeak(now)
 	case speaking:
-		if s.mic.saying() {
+		if s.mic.at < len(s.mic.speech) { // the person is still speaking
 			return nil
 		}
 		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)

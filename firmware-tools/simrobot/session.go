@@ -93,7 +93,7 @@ func newSession(r *Robot, how opening) (*session, error) {
 		out.stamps = &s.stamps
 	}
 	if s.usual == xiaozhi.Realtime && r.o.AEC != AECDevice {
-		out.echo = newEcho(livingRoom(), r.seed())
+		out.echo = newEcho(r.seed())
 		m.echo = out.echo
 	}
 	r.person.overlap, r.person.cutIn = false, time.Time{}

@@ -17,9 +17,6 @@ type speaker struct {
 // mostRecorded bounds a recording: half an hour at 24 kHz.
 const mostRecorded = 30 * 60 * 24000
 
-// listened reports whether the sound itself is needed.
-func (s *speaker) listened() bool { return s.on || s.heard != nil || s.echo != nil }
-
 // play plays sound that begins at a time. Before that time the speaker was silent.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.heard != nil {
