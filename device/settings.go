@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -109,7 +110,7 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 			if text, err = CheckName(**one.to); err != nil {
 				return s, err
 			}
-		case one.key == "transport" && !Transport(text).valid():
+		case one.key == "transport" && !slices.Contains([]Transport{"", WebSocket, MQTT}, Transport(text)):
 			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
 		case len(text) > mostSetting || Plain(text) != text:
 			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
@@ -118,9 +119,6 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 	}
 	return s, nil
 }
-
-// valid reports whether it is one of the transports, or none.
-func (t Transport) valid() bool { return t == "" || t == WebSocket || t == MQTT }
 
 // over is these settings, and those of another where these are empty.
 func (s Settings) over(other Settings) Settings {

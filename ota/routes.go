@@ -65,7 +65,9 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 			errors.New("the check-in is larger than 64 kB; no robot sends that")}
 	}
 	// A body that did not arrive whole cannot be read: the headers are enough.
-	if id != c.GetHeader("Device-Id") && isTag(c.Request) {
+	// A browser asks without an Origin, which the script of an allowed page sends, for an
+	// image or script tag, and any page of the internet could fill the registry through it.
+	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
 		return Reply{}, errTag
 	}
 	return s.CheckIn(Request{
@@ -83,13 +85,6 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 func identity(r *http.Request) (id, client string) {
 	query := r.URL.Query()
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
-}
-
-// isTag reports whether a browser asks without an Origin, which the script of an
-// allowed page sends. An image or script tag sends none, and any page of the internet
-// could fill the registry through it.
-func isTag(r *http.Request) bool {
-	return r.Header.Get("Origin") == "" && isBrowser(r.UserAgent())
 }
 
 var errTag = &fault{"no_origin", http.StatusForbidden,

@@ -49,13 +49,6 @@ func lightsUp(tool string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return w == "led" || w == "light" || w == "lights" || w == "lamp" })
 }
 
-// litAt gives the lights to a client that lit them then; the zero time is none.
-func (c *creature) litAt(at time.Time) {
-	if at.After(c.lit) {
-		c.lit = at
-	}
-}
-
 // movedAt gives the head to a client that moved it then; the zero time is none.
 func (c *creature) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {

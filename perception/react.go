@@ -156,7 +156,9 @@ func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
 	moved, lit := b.moved[id], b.lit[id]
 	b.mu.Unlock()
 	c.movedAt(now, moved)
-	c.litAt(lit)
+	if lit.After(c.lit) {
+		c.lit = lit
+	}
 }
 
 // makeRoom gives up a robot that has sensed nothing yet.

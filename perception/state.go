@@ -412,7 +412,8 @@ func (s State) Senses(now time.Time) (words []string) {
 	}
 	recent := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < time.Minute }
 	if recent(s.Sound.At) {
-		words = append(words, fmt.Sprintf("a sound %s %s ago", whence(s.Sound.Direction), rough(now.Sub(s.Sound.At))))
+		whence := strings.ReplaceAll("on the "+s.Sound.Direction, "on the "+centre, "ahead")
+		words = append(words, fmt.Sprintf("a sound %s %s ago", whence, rough(now.Sub(s.Sound.At))))
 	}
 	switch {
 	case s.Touch.Petting:
@@ -427,11 +428,4 @@ func (s State) Senses(now time.Time) (words []string) {
 		words = append(words, "sleeps")
 	}
 	return words
-}
-
-func whence(direction string) string {
-	if direction == centre {
-		return "ahead"
-	}
-	return "on the " + direction
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"perch/agent"
@@ -144,13 +145,13 @@ func (c *conn) odd(why string) {
 
 // answered is a response of the agent.
 func (c *conn) answered(m message) {
-	id, ok := m.number()
+	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents turn it into a string
 	c.mu.Lock()
 	then := c.pending[id]
 	delete(c.pending, id)
 	c.mu.Unlock()
 	switch {
-	case !ok || then == nil:
+	case err != nil || then == nil:
 		c.odd("it answers what was not asked")
 	case m.Error != nil:
 		then(nil, m.Error)

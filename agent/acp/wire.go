@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"perch/remote"
 )
@@ -46,10 +45,4 @@ const (
 // identified reports whether there is an id that can be answered.
 func (m *message) identified() bool {
 	return len(m.ID) > 0 && len(m.ID) <= mostID && !bytes.Equal(m.ID, []byte("null"))
-}
-
-// number is the id as we gave it. Some peers turn it into a string.
-func (m *message) number() (int64, bool) {
-	n, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64)
-	return n, err == nil
 }
