@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/ota/espimage"
+	"perch/store"
 )
 
 // Asset is an asset file that robots can download. Its folder is the list.
@@ -120,7 +121,7 @@ func (f *Firmware) RemoveAsset(name string) error {
 		return errNoAsset
 	}
 	if err == nil {
-		err = syncFolder(f.assetPath(""))
+		err = store.SyncDirectory(f.assetPath(""))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the asset file: %w", err)

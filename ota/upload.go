@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"perch/ota/espimage"
+	"perch/store"
 )
 
 // Upload is what an owner declares of an image.
@@ -93,7 +94,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 		err = os.Rename(file.Name(), name)
 	}
 	if err == nil {
-		err = syncFolder(dir)
+		err = store.SyncDirectory(dir)
 	}
 	if err != nil {
 		return diskFault(fmt.Errorf("keep the file: %w", err))
@@ -213,19 +214,6 @@ func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	return f.show(r), nil
 }
 
-// syncFolder makes the names in a folder last.
-func syncFolder(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // this file system has no such thing
-		return err
-	}
-	return nil
-}
-
 // sweep makes folder and store agree. A file without a record is left from an upload
 // or a removal, or its record was lost: it is put aside.
 func (f *Firmware) sweep() error {
@@ -268,7 +256,7 @@ func (f *Firmware) putAside(name string) {
 		err = os.Rename(filepath.Join(f.o.Dir, name), to)
 	}
 	if err == nil {
-		err = errors.Join(syncFolder(filepath.Dir(to)), syncFolder(f.o.Dir))
+		err = errors.Join(store.SyncDirectory(filepath.Dir(to)), store.SyncDirectory(f.o.Dir))
 	}
 	f.o.Log.Warn("an image that the catalogue does not know was put aside; publish it again, or remove it", "file", to, "err", err)
 }
