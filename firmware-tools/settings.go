@@ -184,7 +184,7 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 	}
 	if before != nil {
 		backup = file + "." + time.Now().Format("20060102-150405.000") + ".bak"
-		if err := writeNew(backup, before, mode); err != nil {
+		if err := os.WriteFile(backup, before, mode); err != nil {
 			return "", false, notes, fmt.Errorf("keep a backup: %w; nothing is written", err)
 		}
 	}
@@ -215,16 +215,6 @@ func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
-}
-
-// writeNew writes a file that does not exist yet.
-func writeNew(file string, text []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // replace replaces a file at once: a reader sees the old text or the new one.
