@@ -5,75 +5,34 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 
 	"perch/agent"
 	"perch/agent/anthropic"
 	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 	"perch/device"
 )
 
-// canary is a key that must never come back.
-const canary = "canary0123456789abcdef"
-
-// roundTrip is a transport without a network.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// streamed is an answer to a request.
-func streamed(r *http.Request, body io.Reader) *http.Response {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}
-}
-
-// server is a fake one that keeps what it was asked.
-type server struct {
-	*httptest.Server
-	mu    sync.Mutex
-	asked []asked
-}
-
-type asked struct {
-	path, key string
-	body      map[string]any
-}
-
-func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *server {
+func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *thinkertest.Server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := asked{path: r.Method + " " + r.URL.RequestURI(), key: r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")}
-		data, _ := io.ReadAll(r.Body)
-		_ = json.Unmarshal(data, &a.body)
-		s.mu.Lock()
-		s.asked = append(s.asked, a)
-		s.mu.Unlock()
-		if a.path == "POST /v1/messages" {
-			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		} else {
-			w.Header().Set("Content-Type", "application/json")
+	return thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
+		kind := "application/json"
+		if path == "POST /v1/messages" {
+			kind = "text/event-stream; charset=utf-8"
 		}
-		answer(w, a.path, a.body)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *server) requests() []asked {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]asked(nil), s.asked...)
+		w.Header().Set("Content-Type", kind)
+		answer(w, path, body)
+	})
 }
 
 func options(url string) anthropic.Options {
-	return anthropic.Options{URL: url, Key: canary, Model: "claude-haiku-5-5"}
+	return anthropic.Options{URL: url, Key: thinkertest.Canary, Model: "claude-haiku-5-5"}
 }
 
 func engine(t testing.TB, o anthropic.Options) *anthropic.Engine {
@@ -86,12 +45,8 @@ func engine(t testing.TB, o anthropic.Options) *anthropic.Engine {
 	return e
 }
 
-func hello() thinker.Prompt {
-	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
-}
-
 func withTools() thinker.Prompt {
-	p := hello()
+	p := thinkertest.Hello()
 	p.Tools = []thinker.Tool{{Name: "get_weather", Description: "The weather.",
 		Schema: json.RawMessage(
 			`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false,"anyOf":[]}`)}}
@@ -134,8 +89,8 @@ func record(t testing.TB, name string) []byte {
 func read(t testing.TB, body io.Reader) received {
 	t.Helper()
 	o := options("http://proxy.example/anthropic/v1/")
-	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { return streamed(r, body), nil })
-	return listen(t, engine(t, o), hello())
+	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) { return thinkertest.Streamed(r, body), nil })
+	return listen(t, engine(t, o), thinkertest.Hello())
 }
 
 var toolCalls = []thinker.ToolCall{
@@ -206,8 +161,8 @@ func TestSettingsOfACharacter(t *testing.T) {
 		if got := listen(t, engine(t, o), p); got.Err != "" {
 			t.Fatal(got)
 		}
-		all := s.requests()
-		if got := all[len(all)-1].body; got["model"] != o.Model || got["temperature"] != c.temperature || got["max_tokens"] != c.tokens {
+		all := s.Requests()
+		if got := all[len(all)-1].Body; got["model"] != o.Model || got["temperature"] != c.temperature || got["max_tokens"] != c.tokens {
 			t.Errorf("%+v: %v", c.brain, got)
 		}
 	}
@@ -245,10 +200,10 @@ func TestRequest(t *testing.T) {
 			{"type":"tool_result","tool_use_id":"c2","is_error":true,"content":[{"type":"text","text":"no JSON"}]}]}]}`), &want); err != nil {
 		t.Fatal(err)
 	}
-	got := s.requests()[0]
-	if got.path != "POST /v1/messages" || got.key != canary || !reflect.DeepEqual(got.body, want) {
-		text, _ := json.Marshal(got.body)
-		t.Errorf("%s %s %s", got.path, got.key, text)
+	got := s.Requests()[0]
+	if got.Path != "POST /v1/messages" || got.Key != thinkertest.Canary || !reflect.DeepEqual(got.Body, want) {
+		text, _ := json.Marshal(got.Body)
+		t.Errorf("%s %s %s", got.Path, got.Key, text)
 	}
 }
 
@@ -282,7 +237,7 @@ func TestThinkingGoesBack(t *testing.T) {
 	})
 	e := engine(t, options(s.URL))
 	content := func(request int) string {
-		text, _ := json.Marshal(s.requests()[request].body["messages"].([]any)[1].(map[string]any)["content"])
+		text, _ := json.Marshal(s.Requests()[request].Body["messages"].([]any)[1].(map[string]any)["content"])
 		return string(text)
 	}
 	listen(t, e, withTools())
@@ -294,8 +249,8 @@ func TestThinkingGoesBack(t *testing.T) {
 	last := rounds()
 	last.Tools = nil // the round after which there are no more
 	listen(t, e, last)
-	body := s.requests()[2].body
-	if !reflect.DeepEqual(body["tools"], s.requests()[0].body["tools"]) || !reflect.DeepEqual(body["tool_choice"], map[string]any{"type": "none"}) {
+	body := s.Requests()[2].Body
+	if !reflect.DeepEqual(body["tools"], s.Requests()[0].Body["tools"]) || !reflect.DeepEqual(body["tool_choice"], map[string]any{"type": "none"}) {
 		t.Error(body["tools"], body["tool_choice"])
 	}
 	refuse = true
@@ -304,7 +259,7 @@ func TestThinkingGoesBack(t *testing.T) {
 	}
 	// With nothing kept, the calls' names are all there is to offer.
 	listen(t, e, last)
-	if tools := s.requests()[5].body["tools"].([]any); len(tools) != 2 {
+	if tools := s.Requests()[5].Body["tools"].([]any); len(tools) != 2 {
 		t.Error(tools)
 	}
 }
@@ -333,7 +288,7 @@ func TestCallsThatAreNoJSONGoBack(t *testing.T) {
 	if got := listen(t, e, p); got.Err != "" || got.Text == "" {
 		t.Fatalf("%+v", got)
 	}
-	text, _ := json.Marshal(s.requests()[1].body["messages"].([]any)[1])
+	text, _ := json.Marshal(s.Requests()[1].Body["messages"].([]any)[1])
 	if !bytes.Contains(text, []byte(`"input":{},"name":"get_weather"`)) || !bytes.Contains(text, []byte(`"thinking":"Weather, then."`)) {
 		t.Errorf("%s", text)
 	}

@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/agent/anthropic"
 	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 	"perch/device"
 )
 
@@ -33,7 +34,7 @@ func TestErrors(t *testing.T) {
 		tries  int
 		want   string
 	}{
-		"wrong key": {status: 401, body: apiError("authentication_error", "invalid x-api-key "+canary), tries: 1,
+		"wrong key": {status: 401, body: apiError("authentication_error", "invalid x-api-key "+thinkertest.Canary), tries: 1,
 			want: "refuses the key (HTTP 401: invalid x-api-key [key]); check brains[..].key"},
 		"no model": {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1,
 			want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
@@ -70,7 +71,7 @@ func TestErrors(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})
-			_, err := engine(t, options(s.URL)).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
+			_, err := engine(t, options(s.URL)).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { return nil })
 			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
 				t.Error(err)
 			}
@@ -78,8 +79,8 @@ func TestErrors(t *testing.T) {
 				t.Error("a key, or more than a sentence:", text)
 			}
 			tries := 0
-			for _, a := range s.requests() {
-				if a.path == "POST /v1/messages" {
+			for _, a := range s.Requests() {
+				if a.Path == "POST /v1/messages" {
 					tries++
 				}
 			}
@@ -94,7 +95,7 @@ func TestErrors(t *testing.T) {
 func TestListenersError(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	mine := errors.New("mine")
-	if _, err := engine(t, options(s.URL)).Continue(t.Context(), hello(), func(thinker.Piece) error { return mine }); err != mine {
+	if _, err := engine(t, options(s.URL)).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { return mine }); err != mine {
 		t.Error(err)
 	}
 }
@@ -120,11 +121,11 @@ func TestLeavesOut(t *testing.T) {
 	o.Temperature, o.Effort, o.Log = &one, "low", slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
 	for range 2 {
-		if got := listen(t, e, hello()); got.Err != "" {
+		if got := listen(t, e, thinkertest.Hello()); got.Err != "" {
 			t.Fatal(got)
 		}
 	}
-	if n, warnings := len(s.requests()), strings.Count(log.String(), "level=WARN"); n != 4 || warnings != 2 {
+	if n, warnings := len(s.Requests()), strings.Count(log.String(), "level=WARN"); n != 4 || warnings != 2 {
 		t.Errorf("%d requests, logged %d times", n, warnings)
 	}
 }
@@ -135,9 +136,9 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options("http://proxy.example")
 		requests := 0
-		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			requests++
-			answer := streamed(r, bytes.NewReader(record(t, "text.sse")))
+			answer := thinkertest.Streamed(r, bytes.NewReader(record(t, "text.sse")))
 			if requests == 1 {
 				answer.StatusCode, answer.Body = http.StatusTooManyRequests,
 					io.NopCloser(strings.NewReader(apiError("rate_limit_error", "slow down")))
@@ -146,7 +147,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 			return answer, nil
 		})
 		start := time.Now()
-		if got := listen(t, engine(t, o), hello()); got.Err != "" || got.Text == "" {
+		if got := listen(t, engine(t, o), thinkertest.Hello()); got.Err != "" || got.Text == "" {
 			t.Error(got)
 		}
 		if took := time.Since(start); took < time.Second || took > 3*time.Second || requests != 2 {
@@ -177,7 +178,7 @@ func TestCheck(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
 				t.Error(err)
 			}
-			if got := s.requests()[0]; got.path != "GET /v1/models/claude-haiku-5-5" {
+			if got := s.Requests()[0]; got.Path != "GET /v1/models/claude-haiku-5-5" {
 				t.Error(got)
 			}
 		})
@@ -189,7 +190,7 @@ func TestSee(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	look := agent.Look{Picture: device.Picture{Data: []byte("jpeg")}, Language: "de"}
 	o := options(s.URL)
-	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.requests()) != 0 {
+	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
 		t.Error(err)
 	}
 	o.Vision = true
@@ -197,7 +198,7 @@ func TestSee(t *testing.T) {
 	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "😊 It is sunny." {
 		t.Error(spoken, err)
 	}
-	if text := fmt.Sprint(s.requests()[0].body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") ||
+	if text := fmt.Sprint(s.Requests()[0].Body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") ||
 		!strings.Contains(text, "What do you see?") {
 		t.Error(text)
 	}
@@ -214,9 +215,9 @@ func TestNew(t *testing.T) {
 		"the key is missing":          {Model: "m"},
 		"model is missing":            {Key: "k"},
 		"no address of a server":      {URL: "proxy", Model: "m"},
-		"holds a password":            {URL: "http://u:" + canary + "@h", Model: "m"},
+		"holds a password":            {URL: "http://u:" + thinkertest.Canary + "@h", Model: "m"},
 		"temperature is 0 to 1":       {Key: "k", Model: "m", Temperature: &hot},
-		"more than one line":          {Key: canary + "\nx", Model: "m"},
+		"more than one line":          {Key: thinkertest.Canary + "\nx", Model: "m"},
 		`extra may not hold "tools"`:  {Key: "k", Model: "m", Extra: map[string]any{"tools": 1}},
 		"which is no name of a field": {Key: "k", Model: "m", Extra: map[string]any{"messages.0": 1}},
 		"a deadline is not negative":  {Key: "k", Model: "m", IdleWithin: -1},

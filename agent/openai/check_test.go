@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker/thinkertest"
 	"perch/device"
 )
 
@@ -41,7 +42,7 @@ func TestCheck(t *testing.T) {
 			want: "the model qwen3:4b is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+			s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})
@@ -65,12 +66,12 @@ func TestCheck(t *testing.T) {
 // only the server's health is.
 func TestWarm(t *testing.T) {
 	status := http.StatusOK
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		w.WriteHeader(status)
 		io.WriteString(w, `{"done":true,"done_reason":"load"}`)
 	})
 	o := options(s.URL + "/v1?api-version=1")
-	o.Key = canary
+	o.Key = thinkertest.Canary
 	if err := engine(t, o).Warm(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -78,12 +79,12 @@ func TestWarm(t *testing.T) {
 	if err := engine(t, o).Warm(t.Context()); err != nil {
 		t.Error(err)
 	}
-	got := s.requests()
-	if got[0].path != "GET /health" || got[0].key != "" {
+	got := s.Requests()
+	if got[0].Path != "GET /health" || got[0].Key != "" {
 		t.Error(got[0])
 	}
-	if load := got[1]; load.path != "POST /api/generate?api-version=1" || load.body["keep_alive"] != "10m" || load.body["prompt"] != nil ||
-		load.body["options"].(map[string]any)["num_ctx"] != 4096.0 {
+	if load := got[1]; load.Path != "POST /api/generate?api-version=1" || load.Body["keep_alive"] != "10m" || load.Body["prompt"] != nil ||
+		load.Body["options"].(map[string]any)["num_ctx"] != 4096.0 {
 		t.Error(got[1])
 	}
 	status = http.StatusServiceUnavailable
@@ -97,12 +98,12 @@ func TestWarm(t *testing.T) {
 func TestSee(t *testing.T) {
 	look := agent.Look{Picture: device.Picture{Type: "image/png", Data: []byte("png")}, Language: "de", Now: time.Now()}
 	status, body := 200, "data: {\"choices\":[{\"delta\":{\"content\":\" A cup. \"}}]}\n\ndata: [DONE]\n\n"
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		w.WriteHeader(status)
 		io.WriteString(w, body)
 	})
 	o := options(s.URL)
-	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.requests()) != 0 {
+	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
 		t.Error(err)
 	}
 	o.Vision = true
@@ -110,7 +111,7 @@ func TestSee(t *testing.T) {
 	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "A cup." {
 		t.Error(spoken, err)
 	}
-	messages := s.requests()[0].body["messages"].([]any)
+	messages := s.Requests()[0].Body["messages"].([]any)
 	if text := messages[0].(map[string]any)["content"].(string); !strings.Contains(text, "tag de.") {
 		t.Error(text)
 	}
@@ -138,7 +139,7 @@ func TestNew(t *testing.T) {
 	for want, o := range map[string]openai.Options{
 		"url is missing":             {Model: "m"},
 		"no address of a server":     {URL: "192.168.1.9:11434", Model: "m"},
-		"url holds a password":       {URL: "http://u:" + canary + "@h/v1", Model: "m"},
+		"url holds a password":       {URL: "http://u:" + thinkertest.Canary + "@h/v1", Model: "m"},
 		"model is missing":           {URL: "http://h/v1"},
 		"temperature is 0 to 2":      {URL: "http://h/v1", Model: "m", Temperature: &hot},
 		"not negative":               {URL: "http://h/v1", Model: "m", NumCtx: -1},
@@ -171,7 +172,7 @@ func TestAModelThatIsNotListedIsTried(t *testing.T) {
 		"is forbidden": {status: 403, body: `{"error":{"message":"no such plan"}}`, want: "the model qwen3:4b is not there; GET"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+			s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
 				if strings.HasPrefix(path, "GET") {
 					io.WriteString(w, `{"data":[{"id":"auto"}]}`)
 					return
@@ -183,7 +184,7 @@ func TestAModelThatIsNotListedIsTried(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want)) {
 				t.Error(err)
 			}
-			if asked := s.requests(); len(asked) < 2 || asked[1].path != "POST /v1/chat/completions" || asked[1].body["tools"] != nil {
+			if asked := s.Requests(); len(asked) < 2 || asked[1].Path != "POST /v1/chat/completions" || asked[1].Body["tools"] != nil {
 				t.Errorf("%+v", asked)
 			}
 		})

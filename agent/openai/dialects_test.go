@@ -17,17 +17,8 @@ import (
 	"perch/agent"
 	"perch/agent/openai"
 	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 )
-
-// roundTrip is a transport without a network.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// streamed is an answer to a request.
-func streamed(r *http.Request, body io.Reader) *http.Response {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(body), Request: r}
-}
 
 func options(url string) openai.Options { return openai.Options{URL: url, Model: "qwen3:4b"} }
 
@@ -41,12 +32,8 @@ func engine(t testing.TB, o openai.Options) *openai.Engine {
 	return e
 }
 
-func hello() thinker.Prompt {
-	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
-}
-
 func withTools() thinker.Prompt {
-	p := hello()
+	p := thinkertest.Hello()
 	p.Tools = []thinker.Tool{{Name: "get_weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object"}`)}}
 	return p
 }
@@ -102,8 +89,8 @@ func read(t testing.TB, native bool, body io.Reader) received {
 	if native {
 		o.Dialect = openai.DialectOllama
 	}
-	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { return streamed(r, body), nil })
-	return listen(engine(t, o), hello())
+	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) { return thinkertest.Streamed(r, body), nil })
+	return listen(engine(t, o), thinkertest.Hello())
 }
 
 func record(t testing.TB, name string) []byte {
@@ -233,14 +220,14 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 			}
 			o.Model = c.model
 			at := 0
-			o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				at++
-				return streamed(r, strings.NewReader(c.bodies[at-1]+"data: [DONE]\n\n")), nil
+				return thinkertest.Streamed(r, strings.NewReader(c.bodies[at-1]+"data: [DONE]\n\n")), nil
 			})
 			e := engine(t, o)
 			var last received
 			for i, want := range c.texts {
-				if last = listen(e, hello()); last.Err != "" || last.text() != want {
+				if last = listen(e, thinkertest.Hello()); last.Err != "" || last.text() != want {
 					t.Errorf("message %d: %q", i+1, last)
 				}
 			}
@@ -291,11 +278,11 @@ func TestWhatIsNoMessage(t *testing.T) {
 // nothing is said after it.
 func TestListenersError(t *testing.T) {
 	o := options("http://pi.example/v1")
-	o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
-		return streamed(r, bytes.NewReader(record(t, "openai_text.sse"))), nil
+	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		return thinkertest.Streamed(r, bytes.NewReader(record(t, "openai_text.sse"))), nil
 	})
 	mine, spoken := errors.New("mine"), 0
-	_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { spoken++; return mine })
+	_, err := engine(t, o).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { spoken++; return mine })
 	if err != mine || spoken != 1 {
 		t.Error(err, spoken)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker/thinkertest"
 )
 
 // TestModelsWithoutTools: servers say in their own ways that tools are not for
@@ -50,7 +51,7 @@ func TestModelsWithoutTools(t *testing.T) {
 			says: "No endpoints found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
+			s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
 				switch {
 				case strings.HasPrefix(path, "GET"):
 					io.WriteString(w, `{"data":[]}`)
@@ -67,7 +68,7 @@ func TestModelsWithoutTools(t *testing.T) {
 			})
 			var log bytes.Buffer
 			o := options(s.URL + "/v1")
-			o.Key, o.Log = canary, slog.New(slog.NewTextHandler(&log, nil))
+			o.Key, o.Log = thinkertest.Canary, slog.New(slog.NewTextHandler(&log, nil))
 			o.Extra = map[string]any{"parallel_tool_calls": false}
 			if c.native {
 				o.Dialect = openai.DialectOllama
@@ -76,15 +77,15 @@ func TestModelsWithoutTools(t *testing.T) {
 			if err := e.Check(t.Context()); err != nil {
 				t.Error("before it is known:", err)
 			}
-			before := len(s.requests())
+			before := len(s.Requests())
 			for range 2 {
 				if got := listen(e, withTools()); got.text() != "Hi" {
 					t.Fatal(got)
 				}
 			}
-			asked := s.requests()[before:]
-			if len(asked) != 3 || asked[2].body["tools"] != nil || asked[2].body["tool_choice"] != nil ||
-				asked[2].body["parallel_tool_calls"] != nil {
+			asked := s.Requests()[before:]
+			if len(asked) != 3 || asked[2].Body["tools"] != nil || asked[2].Body["tool_choice"] != nil ||
+				asked[2].Body["parallel_tool_calls"] != nil {
 				t.Errorf("%+v", asked)
 			}
 			if n := strings.Count(log.String(), "the model cannot use tools"); n != 1 || strings.Contains(log.String(), "canary") {
@@ -105,7 +106,7 @@ func TestModelsWithoutTools(t *testing.T) {
 // and is not remembered where that does not help.
 func TestWhatWasNotToBlame(t *testing.T) {
 	broken := true
-	s := serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
 		switch {
 		case path == "GET /models":
 			io.WriteString(w, `{"data":[]}`)
@@ -120,11 +121,11 @@ func TestWhatWasNotToBlame(t *testing.T) {
 	o := options(s.URL)
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
-	if got := listen(e, withTools()); !strings.Contains(got.Err, "roles must alternate") || len(s.requests()) != 2 || log.Len() != 0 {
-		t.Error(got, len(s.requests()), &log)
+	if got := listen(e, withTools()); !strings.Contains(got.Err, "roles must alternate") || len(s.Requests()) != 2 || log.Len() != 0 {
+		t.Error(got, len(s.Requests()), &log)
 	}
 	broken = false
-	if got := listen(e, withTools()); got.text() != "Hi" || s.requests()[2].body["tools"] == nil {
+	if got := listen(e, withTools()); got.text() != "Hi" || s.Requests()[2].Body["tools"] == nil {
 		t.Error(got)
 	}
 	if err := e.Check(t.Context()); err != nil {
@@ -148,14 +149,14 @@ func TestExtra(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
 	o := options(s.URL)
 	o.Extra = map[string]any{"tool_choice": "required", "parallel_tool_calls": false, "top_k": 5}
 	e := engine(t, o)
 	o.Extra["stream"], o.Extra["messages"] = false, nil
 	listen(e, withTools())
-	listen(e, hello())
-	with, without := s.requests()[0].body, s.requests()[1].body
+	listen(e, thinkertest.Hello())
+	with, without := s.Requests()[0].Body, s.Requests()[1].Body
 	if with["stream"] != true || with["messages"] == nil || with["tool_choice"] != "required" || with["parallel_tool_calls"] != false {
 		t.Error(with)
 	}

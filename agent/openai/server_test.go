@@ -10,10 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,45 +19,9 @@ import (
 	"perch/agent"
 	"perch/agent/openai"
 	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 	"perch/device"
 )
-
-// canary is a key that must never come back.
-const canary = "canary0123456789abcdef"
-
-// server is a fake one that keeps what it was asked.
-type server struct {
-	*httptest.Server
-	mu    sync.Mutex
-	asked []asked
-}
-
-type asked struct {
-	path, key string
-	body      map[string]any
-}
-
-func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *server {
-	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := asked{path: r.Method + " " + r.URL.RequestURI(), key: r.Header.Get("Authorization")}
-		data, _ := io.ReadAll(r.Body)
-		_ = json.Unmarshal(data, &a.body)
-		s.mu.Lock()
-		s.asked = append(s.asked, a)
-		s.mu.Unlock()
-		answer(w, a.path, a.body)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *server) requests() []asked {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]asked(nil), s.asked...)
-}
 
 const ok = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
 
@@ -78,10 +40,10 @@ func conversation() thinker.Prompt {
 
 // TestRequest holds what is sent to a server of the OpenAI dialect.
 func TestRequest(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
 	half := 0.5
 	o := options(s.URL + "/v1/")
-	o.Key, o.Vision, o.Temperature, o.MaxTokens, o.ReasoningEffort = canary, true, &half, 300, "low"
+	o.Key, o.Vision, o.Temperature, o.MaxTokens, o.ReasoningEffort = thinkertest.Canary, true, &half, 300, "low"
 	o.Extra = map[string]any{"top_p": 0.9, "temperature": 0.1}
 	if got := listen(engine(t, o), conversation()); got.text() != "Hi" {
 		t.Fatal(got)
@@ -96,15 +58,15 @@ func TestRequest(t *testing.T) {
 		{"role":"tool","content":"sunny","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_call_id":"c2"}]}`), &want); err != nil {
 		t.Fatal(err)
 	}
-	got := s.requests()[0]
-	if got.path != "POST /v1/chat/completions" || got.key != "Bearer "+canary || !reflect.DeepEqual(got.body, want) {
+	got := s.Requests()[0]
+	if got.Path != "POST /v1/chat/completions" || got.Key != "Bearer "+thinkertest.Canary || !reflect.DeepEqual(got.Body, want) {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestNativeRequest holds what is sent to Ollama's own API.
 func TestNativeRequest(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, `{"message":{"content":"Hi"},"done":true,"done_reason":"stop"}`+"\n")
 	})
 	o := options(s.URL + "/v1")
@@ -123,7 +85,7 @@ func TestNativeRequest(t *testing.T) {
 		{"role":"tool","content":"sunny","tool_name":"get_weather","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_name":"f","tool_call_id":"c2"}]}`), &want); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.requests()[0]; got.path != "POST /api/chat" || !reflect.DeepEqual(got.body, want) {
+	if got := s.Requests()[0]; got.Path != "POST /api/chat" || !reflect.DeepEqual(got.Body, want) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -131,7 +93,7 @@ func TestNativeRequest(t *testing.T) {
 // TestSettingsOfACharacter: what answers has its own temperature, and at most as many
 // tokens as its owner allows. A model that takes no temperature is asked without.
 func TestSettingsOfACharacter(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, path string, asked map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, asked map[string]any) {
 		_, hot := asked["temperature"]
 		switch {
 		case strings.HasSuffix(path, "/api/chat"):
@@ -164,8 +126,8 @@ func TestSettingsOfACharacter(t *testing.T) {
 		if got := listen(engine(t, o), p); got.text() != "Hi" {
 			t.Fatal(name, got)
 		}
-		all := s.requests()
-		got := all[len(all)-1].body
+		all := s.Requests()
+		got := all[len(all)-1].Body
 		tokens := got["max_tokens"]
 		if inner, native := got["options"].(map[string]any); native {
 			got["temperature"], tokens = inner["temperature"], inner["num_predict"]
@@ -193,7 +155,7 @@ func TestErrors(t *testing.T) {
 		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+			s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
 				if path == "GET /v1/models" {
 					io.WriteString(w, models)
 					return
@@ -202,8 +164,8 @@ func TestErrors(t *testing.T) {
 				io.WriteString(w, c.body)
 			})
 			o := options(s.URL + "/v1")
-			o.Key = canary
-			_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
+			o.Key = thinkertest.Canary
+			_, err := engine(t, o).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { return nil })
 			if err == nil || errors.Is(err, agent.ErrAway) == c.ours || !strings.Contains(err.Error(), strings.ReplaceAll(c.want, "URL", s.URL)) {
 				t.Error(err)
 			}
@@ -225,7 +187,7 @@ func TestLeavesOut(t *testing.T) {
 			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`},
 		{"reasoning_effort", `{"error":{"message":"Unrecognized request argument supplied: reasoning_effort"}}`},
 	}
-	s := serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
 		if path == "GET /models" {
 			io.WriteString(w, `{"data":[]}`)
 			return
@@ -248,10 +210,10 @@ func TestLeavesOut(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if n := len(s.requests()); n != len(refusals)+2 {
+	if n := len(s.Requests()); n != len(refusals)+2 {
 		t.Errorf("%d requests", n)
 	}
-	if last := s.requests()[len(refusals)+1].body; last["max_completion_tokens"] != 100.0 || last["tool_choice"] != nil {
+	if last := s.Requests()[len(refusals)+1].Body; last["max_completion_tokens"] != 100.0 || last["tool_choice"] != nil {
 		t.Error(last)
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != len(refusals) {
@@ -288,9 +250,9 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				requests := 0
 				o := options("http://pi.example/v1")
-				o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+				o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 					requests++
-					answer := streamed(r, strings.NewReader(ok))
+					answer := thinkertest.Streamed(r, strings.NewReader(ok))
 					if len(c.after) >= requests {
 						answer.StatusCode = c.status
 						answer.Header.Set("Retry-After", c.after[requests-1])
@@ -298,7 +260,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 					return answer, nil
 				})
 				start := time.Now()
-				_, err := engine(t, o).Continue(t.Context(), hello(), func(thinker.Piece) error { return nil })
+				_, err := engine(t, o).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { return nil })
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 					t.Error(err)
 				}
@@ -310,13 +272,13 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) { // a turn that is cancelled meanwhile waits no longer
 		o := options("http://pi.example/v1")
-		o.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"2"}}, Body: http.NoBody, Request: r}, nil
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if _, err := engine(t, o).Continue(ctx, hello(), func(thinker.Piece) error { return nil }); err != context.DeadlineExceeded ||
+		if _, err := engine(t, o).Continue(ctx, thinkertest.Hello(), func(thinker.Piece) error { return nil }); err != context.DeadlineExceeded ||
 			time.Since(start) != time.Second {
 			t.Error(err, time.Since(start))
 		}
@@ -325,10 +287,10 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 
 // TestNoTrialAfterWords: what has been said is not said again.
 func TestNoTrialAfterWords(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
+	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\ndata: {\"error\":{\"message\":\"does not support tools\"}}\n\n")
 	})
-	if got := listen(engine(t, options(s.URL)), withTools()); got.text() != "I" || got.Err == "" || len(s.requests()) != 1 {
+	if got := listen(engine(t, options(s.URL)), withTools()); got.text() != "I" || got.Err == "" || len(s.Requests()) != 1 {
 		t.Error(got)
 	}
 }
