@@ -8,6 +8,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -131,10 +134,28 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	t.Cleanup(h.Stop)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the appliance's log:\n%s", h.Logged)
+			t.Logf("An owner would lose: %s\nThe appliance's log:\n%s", Lost(t), h.Logged)
 		}
 	})
 	return h
+}
+
+// Lost returns what an owner would lose where a test fails: the test's doc comment.
+func Lost(t testing.TB) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	files, _ := filepath.Glob("*_test.go") // of the folder that tests run in
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			continue
+		}
+		for _, d := range f.Decls {
+			if test, is := d.(*ast.FuncDecl); is && test.Name.Name == name && test.Doc != nil {
+				return test.Doc.Text()
+			}
+		}
+	}
+	return name
 }
 
 // For is the same appliance for a subtest.

@@ -7,6 +7,8 @@ import (
 	"perch/event"
 )
 
+// TestDiaryCommands: the owner can check that nobody has changed what characters did,
+// and list it.
 func TestDiaryCommands(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, appliancetest.Config(), data)

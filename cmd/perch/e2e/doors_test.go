@@ -76,6 +76,7 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 	}
 }
 
+// TestNotifyAndSay: a robot says what its owner has it say, and a notification reaches it.
 func TestNotifyAndSay(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robot(simrobot.Options{})

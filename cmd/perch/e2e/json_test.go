@@ -12,7 +12,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestJSON: with --json a command prints one value of JSON and nothing else.
+// TestJSON: an owner's scripts can read every command: with --json it prints one value of JSON
+// and nothing else.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	h := open(t, appliancetest.Config(), t.TempDir())

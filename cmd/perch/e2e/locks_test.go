@@ -255,7 +255,7 @@ func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[l
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
-// TestEveryDoorHasItsLock walks every route of every listener.
+// TestEveryDoorHasItsLock: no route of any listener is open to who has not its key.
 func TestEveryDoorHasItsLock(t *testing.T) {
 	t.Parallel()
 	h, k, keys := locked(t, nil)
@@ -622,7 +622,8 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 // uploads are the doors with bodies larger than those of all others.
 var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "POST /api/v1/restore"}
 
-// TestSizesAreBounded: bodies and headers larger than any that belong there.
+// TestSizesAreBounded: a stranger cannot fill the memory with bodies and headers larger than
+// any that belong there.
 func TestSizesAreBounded(t *testing.T) {
 	h, k, keys := locked(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
@@ -655,8 +656,8 @@ func TestSizesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRobotsDoorsArePaced: one address that keeps asking is told to wait, at
-// all doors that have no lock.
+// TestRobotsDoorsArePaced: robots are still served while one address keeps asking at the doors that
+// have no lock.
 func TestRobotsDoorsArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
 	e := h.Doors.Servers[0].Server.Handler

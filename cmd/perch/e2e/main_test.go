@@ -43,8 +43,8 @@ func open(t *testing.T, c config.Config, data string) *running {
 	return &running{appliancetest.Start(t, c, data)}
 }
 
-// TestWhatWasRememberedSurvivesSIGKILL kills the program as soon as it has
-// said that it will remember.
+// TestWhatWasRememberedSurvivesSIGKILL: what the robot has said that it will remember is there
+// after a power cut in the same moment.
 func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -69,7 +69,8 @@ func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
 	p.stop()
 }
 
-// TestIdentityOfRobots: a token of another client, a stolen one and none.
+// TestIdentityOfRobots: nobody passes for an owner's robot with a token of another client, a
+// forged one or none.
 func TestIdentityOfRobots(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	checkIn := func(client string) (token string) {
@@ -119,6 +120,8 @@ func TestIdentityOfRobots(t *testing.T) {
 	}
 }
 
+// TestCommandsSpeakToTheAppliance: an owner at the machine lists robots, has them speak and is told
+// what is wrong, without a token.
 func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.command("robot list", 0, "no robot")

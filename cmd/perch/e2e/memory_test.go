@@ -117,7 +117,7 @@ func TestNotificationList(t *testing.T) {
 	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/notifications", "")
 }
 
-// TestStatusCommand prints the parts with their conditions.
+// TestStatusCommand: the owner sees which parts work.
 func TestStatusCommand(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.command("status", 0, "perch dev, id "+h.ID+", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  ")

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliancetest"
 	"perch/store/archive/archivetest"
 	"perch/waittest"
 )
@@ -61,6 +62,11 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.Lost(t), &p.log)
+		}
+	})
 	p.logged.Go(func() {
 		for scan := bufio.NewScanner(lines); scan.Scan(); {
 			fmt.Fprintln(&p.log, scan.Text())
