@@ -2,7 +2,6 @@ package assist
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/socket"
-	"perch/voice"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -194,14 +192,4 @@ func (h *fakeHA) options(change []func(*Options)) Options {
 		c(&o)
 	}
 	return o
-}
-
-// sentence asks for an error that sends to the next engine, holds some words
-// and no token.
-func sentence(t testing.TB, err error, words string) {
-	t.Helper()
-	if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), words) ||
-		strings.Contains(err.Error(), canary[2:20]) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v, want %q", err, words)
-	}
 }

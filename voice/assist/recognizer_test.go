@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // spokenSound is an utterance that is over: so many frames that count up.
@@ -165,7 +166,7 @@ func TestRecognizersThatFail(t *testing.T) {
 			r := newFakeHA(t, test.script).recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond })
 			u, _ := spokenSound(5)
 			_, err := r.Recognize(t.Context(), u, voice.Options{})
-			sentence(t, err, test.words)
+			voicetest.Sentence(t, err, test.words)
 		})
 	}
 }
@@ -182,7 +183,7 @@ func TestReportsBeforeTheBeginningBuyNoTime(t *testing.T) {
 	u, _ := spokenSound(5)
 	began := time.Now()
 	_, err := r.Recognize(t.Context(), u, voice.Options{})
-	sentence(t, err, "did not answer within 100ms")
+	voicetest.Sentence(t, err, "did not answer within 100ms")
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}
@@ -201,7 +202,7 @@ func TestAFailureIsReturnedAtOnce(t *testing.T) {
 	u := voice.NewUtterance()
 	u.Write(make([]int16, voice.MicFrame))
 	_, err := h.recognizer(func(o *Options) { o.AnswerWithin = 100 * time.Millisecond }).Recognize(t.Context(), u, voice.Options{})
-	sentence(t, err, "speech to text that failed")
+	voicetest.Sentence(t, err, "speech to text that failed")
 }
 
 func TestARecognitionEndsAtOnce(t *testing.T) {
@@ -217,14 +218,14 @@ func TestARecognitionEndsAtOnce(t *testing.T) {
 	r := h.recognizer()
 	go func() { <-begun; r.Close() }()
 	_, err := r.Recognize(t.Context(), u, voice.Options{})
-	sentence(t, err, "is closed")
+	voicetest.Sentence(t, err, "is closed")
 }
 
 func TestCheckOfARecognizer(t *testing.T) {
 	if err := newFakeHA(t, setUp(`{"stt_engine":"stt.whisper"}`)).recognizer().Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	sentence(t, newFakeHA(t, setUp(`{"stt_engine":null}`)).recognizer().Check(t.Context()), "choose one under Settings")
-	sentence(t, newFakeHA(t, setUp("")).recognizer().Check(t.Context()), "has no such Assist pipeline")
-	sentence(t, newFakeHA(t, nil).recognizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
+	voicetest.Sentence(t, newFakeHA(t, setUp(`{"stt_engine":null}`)).recognizer().Check(t.Context()), "choose one under Settings")
+	voicetest.Sentence(t, newFakeHA(t, setUp("")).recognizer().Check(t.Context()), "has no such Assist pipeline")
+	voicetest.Sentence(t, newFakeHA(t, nil).recognizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 const home = `{"id":"01","name":"Home","tts_engine":"tts.piper","tts_language":"en_GB","tts_voice":"alba","stt_engine":null}`
@@ -150,7 +151,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 			h.sound = test.sound
 			s := h.synthesizer(func(o *Options) { o.AnswerWithin, o.IdleWithin = 150*time.Millisecond, 100*time.Millisecond })
 			_, err := hear(t.Context(), s, "Hello.", voice.Options{})
-			sentence(t, err, test.words)
+			voicetest.Sentence(t, err, test.words)
 			if _, fresh := s.known.Get(); fresh {
 				t.Error("what may have changed is still taken for known")
 			}
@@ -176,7 +177,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 	}
 	s.Close()
 	_, err = hear(t.Context(), s, "Hi.", voice.Options{})
-	sentence(t, err, "is closed")
+	voicetest.Sentence(t, err, "is closed")
 }
 
 func TestCheckOfASynthesizer(t *testing.T) {
@@ -186,10 +187,10 @@ func TestCheckOfASynthesizer(t *testing.T) {
 	if err := newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.piper" }).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	sentence(t, newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()),
+	voicetest.Sentence(t, newFakeHA(t, setUp("{}")).synthesizer(func(o *Options) { o.Engine = "tts.x" }).Check(t.Context()),
 		"has no text to speech called tts.x")
-	sentence(t, newFakeHA(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
-	sentence(t, newFakeHA(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
+	voicetest.Sentence(t, newFakeHA(t, setUp("{}")).synthesizer().Check(t.Context()), "choose one under Settings")
+	voicetest.Sentence(t, newFakeHA(t, nil).synthesizer(func(o *Options) { o.Token = "wrong" }).Check(t.Context()), "refuses the token")
 }
 
 func TestOptionsOfAnEngine(t *testing.T) {

@@ -2,10 +2,8 @@ package elevenlabs
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,13 +34,6 @@ func engine(t testing.TB, o Options) *Engine {
 	return e
 }
 
-func server(t testing.TB, handler http.HandlerFunc) string {
-	t.Helper()
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL + "/v1"
-}
-
 // sound is n bytes of raw PCM and the samples in them.
 func sound(n int) ([]byte, []int16) {
 	data, pcm := make([]byte, n), make([]int16, n/2)
@@ -54,32 +46,10 @@ func sound(n int) ([]byte, []int16) {
 	return data, pcm
 }
 
-func synthesized(t testing.TB, e *Engine) ([]int16, error) {
-	t.Helper()
-	var pcm []int16
-	err := e.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {
-		pcm = append(pcm, p...)
-		return nil
-	})
-	return pcm, err
-}
-
-func isSentence(t testing.TB, err error, want string) {
-	t.Helper()
-	switch {
-	case !errors.Is(err, voice.ErrUnavailable):
-		t.Errorf("%v does not wrap ErrUnavailable", err)
-	case !strings.Contains(err.Error(), want):
-		t.Errorf("%q does not say %q", err, want)
-	case strings.Contains(err.Error(), "canary"), strings.Contains(err.Error(), "\n"):
-		t.Errorf("%q holds a key, or lines", err)
-	}
-}
-
 func TestItSpeaksTheProtocol(t *testing.T) {
 	data, pcm := sound(9001)
 	var path, body string
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		sent, _ := io.ReadAll(r.Body)
 		path, body = r.Method+" "+r.URL.String(), string(sent)
 		if r.Header.Get("xi-api-key") != canary || r.Header.Get("Authorization") != "" || r.Header.Get("Content-Type") != "application/json" {
@@ -94,7 +64,7 @@ func TestItSpeaksTheProtocol(t *testing.T) {
 		}
 	})
 	e := engine(t, Options{URL: url, Key: canary})
-	if received, err := synthesized(t, e); err != nil || !slices.Equal(received, pcm) || e.Name() != "elevenlabs" {
+	if received, err := voicetest.Synthesized(t, e); err != nil || !slices.Equal(received, pcm) || e.Name() != "elevenlabs" {
 		t.Errorf("%d samples of %d, or others; %v", len(received), len(pcm), err)
 	}
 	if path != "POST /v1/text-to-speech/"+george+"/stream?output_format=pcm_24000" || body != `{"text":"Hello.","model_id":"eleven_flash_v2_5"}` {
@@ -128,13 +98,13 @@ func TestRefusals(t *testing.T) {
 		`{"detail":{"status":"model_not_found","message":"no such thing"}}`:                           {400, "check model"},
 		`{"detail":[{"loc":["body","text"],"msg":"Field required","type":"missing"}]}`:                {422, "text: Field required"},
 	} {
-		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, body)
 		})
-		_, err := synthesized(t, engine(t, Options{URL: url, Key: canary}))
-		isSentence(t, err, test.want)
-		isSentence(t, err, "ElevenLabs at http://127.0.0.1:")
+		_, err := voicetest.Synthesized(t, engine(t, Options{URL: url, Key: canary}))
+		voicetest.Sentence(t, err, test.want)
+		voicetest.Sentence(t, err, "ElevenLabs at http://127.0.0.1:")
 	}
 }
 
@@ -154,7 +124,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := false
-			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					tried = true
 					_, _ = w.Write(bytes.Repeat([]byte{1, 2}, 500))
@@ -168,7 +138,7 @@ func TestCheck(t *testing.T) {
 			})
 			err := engine(t, Options{URL: url, Key: canary}).Check(t.Context())
 			if test.want != "" {
-				isSentence(t, err, test.want)
+				voicetest.Sentence(t, err, test.want)
 			} else if err != nil {
 				t.Error(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/voice/voicetest"
 )
 
 func TestCheck(t *testing.T) {
@@ -32,7 +34,7 @@ func TestCheck(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				asked = append(asked, r.Method+" "+r.URL.Path)
 				switch {
@@ -63,7 +65,7 @@ func TestCheck(t *testing.T) {
 				asked = nil
 				err := engine.Check(t.Context())
 				if test.want != "" {
-					isSentence(t, err, test.want)
+					voicetest.Sentence(t, err, test.want)
 				} else if err != nil {
 					t.Error(err)
 				}
@@ -114,6 +116,6 @@ func TestOptions(t *testing.T) {
 
 // TestASecretInTheURL: proxies are given users and passwords that way.
 func TestASecretInTheURL(t *testing.T) {
-	_, err := synthesized(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
-	isSentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")
+	_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
+	voicetest.Sentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestRefusals(t *testing.T) {
@@ -50,31 +51,31 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, test.body)
 			})
 			o := Options{URL: url, Key: canary}
 			_, received := recognizer(t, o).Recognize(t.Context(), finished(8000), voice.Options{})
-			_, spoke := synthesized(t, synthesizer(t, o))
+			_, spoke := voicetest.Synthesized(t, synthesizer(t, o))
 			for _, err := range []error{received, spoke} {
-				isSentence(t, err, test.want)
-				isSentence(t, err, test.says)
-				isSentence(t, err, "the speech server at "+url)
+				voicetest.Sentence(t, err, test.want)
+				voicetest.Sentence(t, err, test.says)
+				voicetest.Sentence(t, err, "the speech server at "+url)
 			}
 		})
 	}
 }
 
 func TestAKeyIsNotTakenAlong(t *testing.T) {
-	thief := server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
+	thief := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
 	for _, status := range []int{301, 307} {
-		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief+"/audio/speech?k="+canary, status)
 		})
-		_, err := synthesized(t, synthesizer(t, Options{URL: url, Key: canary}))
-		isSentence(t, err, "sends elsewhere (HTTP "+strconv.Itoa(status)+" to "+thief)
+		_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: url, Key: canary}))
+		voicetest.Sentence(t, err, "sends elsewhere (HTTP "+strconv.Itoa(status)+" to "+thief)
 	}
 }
 
@@ -125,11 +126,11 @@ func TestBrokenServers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := synthesized(t, synthesizer(t, Options{URL: test.url, Key: canary}))
-			isSentence(t, err, test.want)
+			_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: test.url, Key: canary}))
+			voicetest.Sentence(t, err, test.want)
 			r := recognizer(t, Options{URL: test.url, Key: canary})
 			_, err = r.Recognize(t.Context(), finished(8000), voice.Options{})
-			isSentence(t, err, test.want)
+			voicetest.Sentence(t, err, test.want)
 		})
 	}
 }
@@ -140,11 +141,11 @@ func TestNetworks(t *testing.T) {
 		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
 		"cannot be used: odd [key]":       errors.New("odd " + canary),
 	} {
-		_, err := synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (
+		_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (
 			net.Conn, error) {
 			return nil, broken
 		}}))
-		isSentence(t, err, want)
+		voicetest.Sentence(t, err, want)
 	}
 }
 
@@ -185,8 +186,8 @@ func TestDeadlines(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				_, err := synthesized(t, synthesizer(t, o))
-				isSentence(t, err, test.want)
+				_, err := voicetest.Synthesized(t, synthesizer(t, o))
+				voicetest.Sentence(t, err, test.want)
 				if took := time.Since(began); took != test.after {
 					t.Errorf("took %s, want %s", took, test.after)
 				}
@@ -238,7 +239,7 @@ func TestOnlyTheServerIsHurried(t *testing.T) {
 		u := voice.NewUtterance() // never finished
 		u.Write(ramp(16000))
 		_, err := r.Recognize(t.Context(), u, voice.Options{})
-		isSentence(t, err, "did not begin to answer within 1s")
+		voicetest.Sentence(t, err, "did not begin to answer within 1s")
 	})
 }
 
@@ -323,11 +324,11 @@ func TestClose(t *testing.T) {
 		p := newPipes(func(net.Conn, []byte) {})
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial})
 		time.AfterFunc(time.Second, s.Close)
-		_, err := synthesized(t, s)
-		isSentence(t, err, "closed")
+		_, err := voicetest.Synthesized(t, s)
+		voicetest.Sentence(t, err, "closed")
 		<-p.closed
-		_, err = synthesized(t, s)
-		isSentence(t, err, "closed")
+		_, err = voicetest.Synthesized(t, s)
+		voicetest.Sentence(t, err, "closed")
 		s.Close()
 	})
 }
@@ -348,7 +349,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 3 {
-			if _, err := synthesized(t, s); err != nil {
+			if _, err := voicetest.Synthesized(t, s); err != nil {
 				t.Error(err)
 			}
 		}
@@ -356,7 +357,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Errorf("%d connections for three sentences", dialled)
 		}
 		time.Sleep(31 * time.Second)
-		if _, err := synthesized(t, s); err != nil || dialled != 2 {
+		if _, err := voicetest.Synthesized(t, s); err != nil || dialled != 2 {
 			t.Errorf("%d connections after a pause: %v", dialled, err)
 		}
 	})
@@ -406,7 +407,7 @@ func TestAConnectionThatHadJustEnded(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 2 {
-			if pcm, err := synthesized(t, s); err != nil || len(pcm) != 2 {
+			if pcm, err := voicetest.Synthesized(t, s); err != nil || len(pcm) != 2 {
 				t.Errorf("%d samples, %v", len(pcm), err)
 			}
 		}

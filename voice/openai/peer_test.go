@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -22,14 +19,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // canary is a key that no error may hold.
 const canary = "sk-canary/0f3d9a+Zq"
-
-// server is a peer behind a real socket.
-func server(t testing.TB, handler http.HandlerFunc) string {
-	t.Helper()
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL + "/v1"
-}
 
 // pipes is a peer without a socket, which knows only bytes. Each connection
 // gets its request read, and then the script.
@@ -116,30 +105,4 @@ func wav(rate int, pcm []int16) []byte {
 	var b bytes.Buffer
 	_ = voice.WriteWAV(&b, rate, pcm)
 	return b.Bytes()
-}
-
-// synthesized is what a synthesizer makes of a text.
-func synthesized(t testing.TB, s *Synthesizer) ([]int16, error) {
-	t.Helper()
-	var pcm []int16
-	err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error {
-		pcm = append(pcm, p...)
-		return nil
-	})
-	return pcm, err
-}
-
-// isSentence checks an error as every error of an engine is to be.
-func isSentence(t testing.TB, err error, want string) {
-	t.Helper()
-	switch {
-	case !errors.Is(err, voice.ErrUnavailable):
-		t.Errorf("%v does not wrap ErrUnavailable", err)
-	case !strings.Contains(err.Error(), want):
-		t.Errorf("%q does not say %q", err, want)
-	case strings.Contains(err.Error(), canary), strings.Contains(err.Error(), "canary"):
-		t.Errorf("%q holds a key", err)
-	case strings.ContainsAny(err.Error(), "\n\r\x00") || len(err.Error()) > 700:
-		t.Errorf("%q is no sentence", err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // received is what a peer was sent.
@@ -51,7 +52,7 @@ func readForm(t testing.TB, r *http.Request) received {
 
 func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 	var got received
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" || r.URL.Path != "/v1/audio/transcriptions" || r.Header.Get("Authorization") != "Bearer "+canary {
 			t.Errorf("%s %s with %q", r.Method, r.URL, r.Header)
 		}
@@ -89,7 +90,7 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 func TestTheLanguageThatWasHeard(t *testing.T) {
 	for _, verbose := range []bool{true, false} {
 		var asked []string
-		r := recognizer(t, Options{URL: server(t, func(w http.ResponseWriter, r *http.Request) {
+		r := recognizer(t, Options{URL: voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			got := strings.Join(readForm(t, r).fields[:2], " ")
 			asked = append(asked, got)
 			switch {
@@ -131,7 +132,7 @@ func TestLanguages(t *testing.T) {
 
 func TestUploadWhileItIsSpoken(t *testing.T) {
 	begun, file := make(chan []byte), make(chan []byte, 1)
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != -1 {
 			t.Errorf("a length of %d", r.ContentLength)
 		}
@@ -176,7 +177,7 @@ func TestUploadWhileItIsSpoken(t *testing.T) {
 }
 
 func TestTooShortForAServer(t *testing.T) {
-	url := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
+	url := voicetest.Server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 	for _, stream := range []bool{false, true} {
 		r := recognizer(t, Options{URL: url, StreamUpload: stream})
 		for _, n := range []int{0, 1599} {
@@ -198,7 +199,7 @@ func TestWhatIsNoSpeech(t *testing.T) {
 			t.Errorf("%q is refused: %v", text, !refused)
 		}
 	}
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		readForm(t, r)
 		_, _ = io.WriteString(w, `{"text":" [BLANK_AUDIO]\n"}`)
 	})
@@ -220,22 +221,22 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 		``:                                                               "something else than a transcript",
 		`{"text":"` + strings.Repeat("a", 70000) + `"}`: "more than there can be",
 	} {
-		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			readForm(t, r)
 			_, _ = io.WriteString(w, body)
 		})
 		_, err := recognizer(t, Options{URL: url, Key: canary}).Recognize(t.Context(), finished(8000), voice.Options{})
-		isSentence(t, err, want)
+		voicetest.Sentence(t, err, want)
 	}
 }
 
 func TestAServerThatWantsWholeFiles(t *testing.T) {
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		readForm(t, r)
 		http.Error(w, "no length", http.StatusLengthRequired)
 	})
 	_, err := recognizer(t, Options{URL: url, StreamUpload: true}).Recognize(t.Context(), finished(8000), voice.Options{})
-	isSentence(t, err, "turn the streamed upload off")
+	voicetest.Sentence(t, err, "turn the streamed upload off")
 	_, err = recognizer(t, Options{URL: url}).Recognize(t.Context(), finished(8000), voice.Options{})
 	if err == nil || strings.Contains(err.Error(), "streamed") {
 		t.Errorf("without it: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // TestSickSynthesizers: whatever a server does with a sentence, it costs a
@@ -99,8 +100,8 @@ func TestSickSynthesizers(t *testing.T) {
 				p := newPipes(func(c net.Conn, _ []byte) { test.script(c) })
 				s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: p.dial})
 				began := time.Now()
-				pcm, err := synthesized(t, s)
-				isSentence(t, err, test.want)
+				pcm, err := voicetest.Synthesized(t, s)
+				voicetest.Sentence(t, err, test.want)
 				if sound := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate; sound > test.sound {
 					t.Errorf("%s of it are played", sound)
 				}
@@ -125,7 +126,7 @@ func TestSlowButSound(t *testing.T) {
 			}
 			_, _ = io.WriteString(c, "0\r\n\r\n")
 		})
-		pcm, err := synthesized(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
+		pcm, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
 		if err != nil || len(pcm) != 240000 {
 			t.Errorf("%d samples, %v", len(pcm), err)
 		}
@@ -135,12 +136,12 @@ func TestSlowButSound(t *testing.T) {
 // TestNothingIsPacked: a server is asked for what can be played as it comes.
 func TestNothingIsPacked(t *testing.T) {
 	asked := make(chan string, 1)
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get("Accept-Encoding")
 		w.Header().Set("Content-Type", "audio/pcm")
 		_, _ = w.Write(raw(ramp(100)))
 	})
-	if _, err := synthesized(t, synthesizer(t, Options{URL: url})); err != nil {
+	if _, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: url})); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-asked; got != "identity" {

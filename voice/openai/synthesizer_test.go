@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	var got string
 	pcm := ramp(5001)
-	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" || r.URL.Path != "/v1/audio/speech" || r.URL.RawQuery != "tier=a" ||
 			r.Header.Get("Authorization") != "Bearer "+canary || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s with %q", r.Method, r.URL, r.Header)
@@ -34,7 +35,7 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	if s.Name() != "openai" {
 		t.Errorf("its name is %q", s.Name())
 	}
-	if received, err := synthesized(t, s); err != nil || !slices.Equal(received, pcm) {
+	if received, err := voicetest.Synthesized(t, s); err != nil || !slices.Equal(received, pcm) {
 		t.Errorf("%d samples of %d, or others; %v", len(received), len(pcm), err)
 	}
 	if got != `{"model":"kokoro","input":"Hello.","voice":"af_heart","response_format":"pcm","speed":1.25,"stream":true}` {
@@ -52,7 +53,7 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 func TestSoundIsPassedOnAsItArrives(t *testing.T) {
 	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": wav(24000, ramp(480))} {
 		received := make(chan bool)
-		url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(first)
 			w.(http.Flusher).Flush()
 			<-received
@@ -104,13 +105,13 @@ func TestOtherFormats(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			url := server(t, func(w http.ResponseWriter, r *http.Request) {
+			url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header()["Content-Type"] = []string{test.kind}
 				_, _ = io.WriteString(w, test.body)
 			})
-			pcm, err := synthesized(t, synthesizer(t, Options{URL: url, Key: canary, Rate: test.rate}))
+			pcm, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: url, Key: canary, Rate: test.rate}))
 			if test.want != "" {
-				isSentence(t, err, test.want)
+				voicetest.Sentence(t, err, test.want)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -124,7 +125,7 @@ func TestOtherFormats(t *testing.T) {
 
 func TestTheListenersErrorComesBack(t *testing.T) {
 	stop := errors.New("stop")
-	url := server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(bytes.Repeat([]byte{1, 2}, 1<<20)) })
+	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(bytes.Repeat([]byte{1, 2}, 1<<20)) })
 	s := synthesizer(t, Options{URL: url})
 	n := 0
 	if err := s.Synthesize(t.Context(), "Hello.", voice.Options{}, func([]int16) error { n++; return stop }); err != stop || n != 1 {
@@ -134,7 +135,7 @@ func TestTheListenersErrorComesBack(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	asked := false
-	url := server(t, func(http.ResponseWriter, *http.Request) { asked = true })
+	url := voicetest.Server(t, func(http.ResponseWriter, *http.Request) { asked = true })
 	s := synthesizer(t, Options{URL: url})
 	nothing := func([]int16) error { return nil }
 	if err := s.Synthesize(t.Context(), strings.Repeat("é", 4097), voice.Options{}, nothing); err == nil || asked {

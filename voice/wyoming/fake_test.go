@@ -3,10 +3,8 @@ package wyoming
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,21 +151,4 @@ func said(d time.Duration) *voice.Utterance {
 	u.Write(make([]int16, int(d*voice.MicRate/time.Second)))
 	u.Finish()
 	return u
-}
-
-// sentence fails the test unless the error is one line for a log that wraps
-// voice.ErrUnavailable and holds those words.
-func sentence(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if !errors.Is(err, voice.ErrUnavailable) {
-		t.Fatalf("%v does not wrap ErrUnavailable", err)
-	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%q does not say %q", err, w)
-		}
-	}
-	if strings.ContainsAny(err.Error(), "\n\r\x1b") || len(err.Error()) > 700 {
-		t.Errorf("%q is no line for a log", err)
-	}
 }

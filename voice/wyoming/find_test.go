@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // network is what a search finds: fakes by their host:port. One that is nil
@@ -137,7 +138,7 @@ func TestLanguagesFindTheirServers(t *testing.T) {
 			}
 		}
 		_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{Language: "fr"})
-		sentence(t, err, `does not recognize the language "fr"`, "url: tcp://host:port")
+		voicetest.Sentence(t, err, `does not recognize the language "fr"`, "url: tcp://host:port")
 		if got := n.searches.Load(); got != 2 {
 			t.Errorf("%d searches", got)
 		}
@@ -173,7 +174,7 @@ func TestNothingIsFound(t *testing.T) {
 				e := test.network.engine(t, o)
 				began := time.Now()
 				_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-				sentence(t, err, append(test.words, "url: tcp://host:port")...)
+				voicetest.Sentence(t, err, append(test.words, "url: tcp://host:port")...)
 				if took := time.Since(began); took != test.took {
 					t.Errorf("it took %s, want %s", took, test.took)
 				}
@@ -207,15 +208,15 @@ func TestASearchInVainIsNotRepeatedForAnother(t *testing.T) {
 		n := &network{takes: time.Hour}
 		e := n.engine(t, Options{})
 		for range 3 {
-			sentence(t, e.Warm(t.Context()), "no Wyoming server")
+			voicetest.Sentence(t, e.Warm(t.Context()), "no Wyoming server")
 			_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-			sentence(t, err, "no Wyoming server")
-			sentence(t, e.Synthesize(t.Context(), "x", voice.Options{}, nil), "no Wyoming server")
+			voicetest.Sentence(t, err, "no Wyoming server")
+			voicetest.Sentence(t, e.Synthesize(t.Context(), "x", voice.Options{}, nil), "no Wyoming server")
 		}
 		if got := n.searches.Load(); got != 1 {
 			t.Errorf("%d searches", got)
 		}
-		sentence(t, e.Check(t.Context()), "no Wyoming server")
+		voicetest.Sentence(t, e.Check(t.Context()), "no Wyoming server")
 		if got := n.searches.Load(); got != 2 {
 			t.Errorf("a check did not look: %d searches", got)
 		}
@@ -293,7 +294,7 @@ func TestAServerThatMovedIsFoundAgain(t *testing.T) {
 				n.mu.Unlock()
 				began := time.Now()
 				_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-				sentence(t, err, "could not be reached", "tcp://"+one)
+				voicetest.Sentence(t, err, "could not be reached", "tcp://"+one)
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("failing took %s", took)
 				}
@@ -317,7 +318,7 @@ func TestAnotherServesWhereOneFails(t *testing.T) {
 		n := &network{servers: map[string]*fake{one: broken, three: hears("yes", `"en"`)}, order: []string{one, three}}
 		e := n.engine(t, Options{})
 		_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-		sentence(t, err, "CUDA")
+		voicetest.Sentence(t, err, "CUDA")
 		if got := recognize(t, e, voice.Options{}); got != "yes" || n.searches.Load() != 1 {
 			t.Errorf("heard %q after %d searches", got, n.searches.Load())
 		}
@@ -396,7 +397,7 @@ func TestManySearchOnce(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				_, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-				sentence(t, err, "no Wyoming server")
+				voicetest.Sentence(t, err, "no Wyoming server")
 			})
 		}
 		all.Wait()

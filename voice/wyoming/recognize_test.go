@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
@@ -178,7 +179,7 @@ func TestRecognizersThatFail(t *testing.T) {
 			address := f.listen(t)
 			e := newEngine(t, Options{Address: address})
 			got, err := e.Recognize(t.Context(), said(time.Second), voice.Options{})
-			sentence(t, err, append(test.words, address)...)
+			voicetest.Sentence(t, err, append(test.words, address)...)
 			if got != (voice.Transcript{}) {
 				t.Errorf("%+v", got)
 			}
@@ -194,7 +195,7 @@ func TestAnErrorDoesNotWaitForTheSpeaker(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, _ Event) { p.event(TypeError, Failure{Text: "busy"}, nil) }}
 	u := voice.NewUtterance() // never finished
 	_, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), u, voice.Options{})
-	sentence(t, err, "busy")
+	voicetest.Sentence(t, err, "busy")
 }
 
 func TestARecognizerThatIsSilent(t *testing.T) {
@@ -253,7 +254,7 @@ func TestARecognizerThatIsSilent(t *testing.T) {
 					}
 					return
 				}
-				sentence(t, err, test.words)
+				voicetest.Sentence(t, err, test.words)
 			})
 		})
 	}
@@ -359,8 +360,8 @@ func TestChoosingARecognizer(t *testing.T) {
 				}
 				return
 			}
-			sentence(t, err, test.failure)
-			sentence(t, checked, test.failure)
+			voicetest.Sentence(t, err, test.failure)
+			voicetest.Sentence(t, checked, test.failure)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // TestSickSynthesizers: whatever a server does with a sentence, it costs a
@@ -49,7 +50,7 @@ func TestSickSynthesizers(t *testing.T) {
 				e := server.piped(t, Options{})
 				began := time.Now()
 				pcm, err := hearAll(t.Context(), e, "Hello.", voice.Options{})
-				sentence(t, err, test.words)
+				voicetest.Sentence(t, err, test.words)
 				if sound := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate; sound > test.sound {
 					t.Errorf("%s of it are played", sound)
 				}
@@ -84,7 +85,7 @@ func TestATranscriptHasAnEnd(t *testing.T) {
 				}}
 				began := time.Now()
 				_, err := server.piped(t, Options{}).Recognize(t.Context(), said(time.Second), voice.Options{})
-				sentence(t, err, test.words)
+				voicetest.Sentence(t, err, test.words)
 				if took := time.Since(began); took > test.within {
 					t.Errorf("it took %s", took)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"perch/remote"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // TestEventsThatCarryNothingAreBounded: a server that sends them as fast as it can is
@@ -40,7 +41,7 @@ func TestEventsThatCarryNothingAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &fake{info: c.info, script: c.script}
 				began := time.Now()
-				sentence(t, c.use(t.Context(), server.piped(t, Options{})), "carry nothing")
+				voicetest.Sentence(t, c.use(t.Context(), server.piped(t, Options{})), "carry nothing")
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("it took %s", took)
 				}
@@ -113,7 +114,7 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 					others.Go(func() { _ = e.Warm(t.Context()) })
 					others.Go(func() { _ = e.Check(t.Context()) })
 					synctest.Wait()
-					sentence(t, use(t, e, said(time.Second)), "did not answer within")
+					voicetest.Sentence(t, use(t, e, said(time.Second)), "did not answer within")
 					if took := time.Since(began); took > remote.Patience {
 						t.Errorf("it took %s", took)
 					}

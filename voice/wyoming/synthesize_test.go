@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // tone is a sine of 440 Hz, as bytes; the same on both channels of two.
@@ -229,7 +230,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &fake{info: piper, script: test.script}
 			_, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
-			sentence(t, err, test.words)
+			voicetest.Sentence(t, err, test.words)
 		})
 	}
 }
@@ -331,7 +332,7 @@ func TestASynthesizerThatIsSilent(t *testing.T) {
 					}
 					return
 				}
-				sentence(t, err, test.words)
+				voicetest.Sentence(t, err, test.words)
 			})
 		})
 	}
@@ -382,8 +383,8 @@ func TestChoosingAVoice(t *testing.T) {
 				}
 				return
 			}
-			sentence(t, err, test.failure)
-			sentence(t, checked, test.failure)
+			voicetest.Sentence(t, err, test.failure)
+			voicetest.Sentence(t, checked, test.failure)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestOptions(t *testing.T) {
@@ -74,7 +75,7 @@ func TestCheck(t *testing.T) {
 					t.Error(err)
 				}
 				if test.failure != "" {
-					sentence(t, err, test.failure, test.o.Address)
+					voicetest.Sentence(t, err, test.failure, test.o.Address)
 				}
 			}
 			if n := f.described.Load(); n != 2 {
@@ -108,10 +109,10 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t, Options{Address: test.address, AnswerWithin: 50 * time.Millisecond})
-			sentence(t, e.Check(t.Context()), test.words, test.address)
+			voicetest.Sentence(t, e.Check(t.Context()), test.words, test.address)
 			_, err := e.Recognize(t.Context(), said(0), voice.Options{})
-			sentence(t, err, test.words, test.address)
-			sentence(t, e.Synthesize(t.Context(), "x", voice.Options{}, nil), test.words, test.address)
+			voicetest.Sentence(t, err, test.words, test.address)
+			voicetest.Sentence(t, e.Synthesize(t.Context(), "x", voice.Options{}, nil), test.words, test.address)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := e.Check(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) {
@@ -168,7 +169,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 			}
 			return err
 		}
-		sentence(t, dial(), "could not be reached within 5s", "whisper.local:10300")
+		voicetest.Sentence(t, dial(), "could not be reached within 5s", "whisper.local:10300")
 		down = false
 		answer = []netip.Addr{netip.MustParseAddr("192.0.2.2")}
 		for range 3 { // the failure made it look again, and then it knows
@@ -185,7 +186,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 			t.Errorf("a name that is lost is where it was: %v after %d lookups", err, lookups)
 		}
 		p.known.Put(nil, 0)
-		sentence(t, dial(), "the name whisper.local is not known", "give the server's IP address")
+		voicetest.Sentence(t, dial(), "the name whisper.local is not known", "give the server's IP address")
 	})
 }
 
@@ -215,7 +216,7 @@ func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
 		alive.Store(false)
 		began = time.Now()
 		_, err = p.dial(t.Context(), 5*time.Second)
-		sentence(t, err, "could not be reached within 5s")
+		voicetest.Sentence(t, err, "could not be reached within 5s")
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("it took %s", took)
 		}
