@@ -21,6 +21,7 @@ import (
 	"perch/command"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage"
+	"perch/ota/espimage/espimagetest"
 )
 
 // fakeRobot is a folder in which testdata/esptool keeps a robot: its flash, its
@@ -458,7 +459,7 @@ func TestChoosePort(t *testing.T) {
 
 // bigAssets returns assets of more than a sector.
 func bigAssets() []byte {
-	b := append(assetFile(), make([]byte, 5000)...)
+	b := append(espimagetest.Assets("index.json", "{}"), make([]byte, 5000)...)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
 	return b
 }
@@ -508,7 +509,7 @@ func TestFlashPlan(t *testing.T) {
 	broken := bytes.Clone(whole)
 	broken[0x20000+100] ^= 1
 	loader := factoryFlash(nil)[:0x400]
-	assets := assetFile()
+	assets := espimagetest.Assets("index.json", "{}")
 	for _, c := range []struct {
 		name  string
 		robot flashed

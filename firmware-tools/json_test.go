@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perch/firmware-tools/simrobot"
+	"perch/ota/espimage/espimagetest"
 )
 
 // TestJSON: with --json a command prints JSON and nothing else, one value or an
@@ -35,7 +36,7 @@ func TestJSON(t *testing.T) {
 		{[]string{"robot", "nvs", partition, "--set", "wifi/ssid=x", "--out", filepath.Join(t.TempDir(), "out.bin")}, `"bytes":16384`},
 		{[]string{"firmware", "image", image}, `"valid":true`},
 		{[]string{"firmware", "publish", image, "--board", "b", "--url", url, "--auto", "--percent", "10"}, `"percent":10`},
-		{[]string{"firmware", "assets", writeFile(t, "de.bin", assetFile()), "--url", url}, `"name":"de.bin"`},
+		{[]string{"firmware", "assets", writeFile(t, "de.bin", espimagetest.Assets("index.json", "{}")), "--url", url}, `"name":"de.bin"`},
 		{[]string{"hooks", "install", "claude", "--write"}, `"changed":true`},
 		{[]string{"hooks", "remove", "claude"}, `"changed":true`},
 	} {

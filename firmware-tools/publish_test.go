@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"perch/firmware-tools/simrobot"
+	"perch/ota/espimage/espimagetest"
 )
 
 func TestPublish(t *testing.T) {
@@ -61,20 +61,6 @@ func TestPublishRefused(t *testing.T) {
 	})
 }
 
-// assetFile returns an asset file with an empty index.
-func assetFile() []byte {
-	rest := make([]byte, 44, 48)
-	copy(rest, "index.json")
-	rest[32] = 2
-	rest = append(rest, "ZZ{}"...)
-	sum := uint32(0)
-	for _, b := range rest {
-		sum += uint32(b)
-	}
-	head := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, sum)
-	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
-}
-
 // adminAPI is that of an appliance. It records its requests, and refuses some.
 type adminAPI struct {
 	asked  []string // method, path, query, token and body
@@ -99,7 +85,7 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestAssets(t *testing.T) {
-	file := writeFile(t, "de.bin", assetFile())
+	file := writeFile(t, "de.bin", espimagetest.Assets("index.json", "{}"))
 	token := writeFile(t, "token", []byte("secret\n"))
 	a, url := newAdminAPI(t, adminAPI{})
 	code, out, errs := tools("firmware", "assets", file, "--check")
@@ -115,8 +101,8 @@ func TestAssets(t *testing.T) {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	want := []string{
-		"POST /api/v1/assets/de.bin  Bearer secret " + string(assetFile()),
-		"POST /api/v1/assets/fonts.bin   " + string(assetFile()),
+		"POST /api/v1/assets/de.bin  Bearer secret " + string(espimagetest.Assets("index.json", "{}")),
+		"POST /api/v1/assets/fonts.bin   " + string(espimagetest.Assets("index.json", "{}")),
 		`POST /api/v1/devices/a0b1c2d3e4f5/assets   {"name":"fonts.bin"}`,
 		"POST /api/v1/devices/a0b1c2d3e4f5/reboot   ",
 	}
@@ -133,7 +119,7 @@ func TestAssets(t *testing.T) {
 }
 
 func TestAssetsRefused(t *testing.T) {
-	good := writeFile(t, "de.bin", assetFile())
+	good := writeFile(t, "de.bin", espimagetest.Assets("index.json", "{}"))
 	check(t, "firmware assets", []call{
 		{nil, 2, "it takes one file, not 0"},
 		{[]string{good, "--reboot"}, 2, "goes with --robot"},

@@ -2,7 +2,6 @@ package ota_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,28 +13,8 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/ota/espimage/espimagetest"
 )
-
-// assets is an asset file of one font of so many bytes.
-func assets(size int) []byte {
-	index := `{"version":1,"text_font":"font.bin"}`
-	var table, data []byte
-	for name, text := range map[string]string{"index.json": index, "font.bin": strings.Repeat("f", size)} {
-		entry := make([]byte, 44)
-		copy(entry, name)
-		binary.LittleEndian.PutUint32(entry[32:], uint32(len(text)))
-		binary.LittleEndian.PutUint32(entry[36:], uint32(len(data)))
-		table, data = append(table, entry...), append(append(data, "ZZ"...), text...)
-	}
-	rest := append(table, data...)
-	sum := uint32(0)
-	for _, b := range rest {
-		sum += uint32(b)
-	}
-	head := binary.LittleEndian.AppendUint32(nil, 2)
-	head = binary.LittleEndian.AppendUint32(head, sum&0xFFFF)
-	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
-}
 
 // statusOf returns the status and the code of an error.
 func statusOf(err error) string {
@@ -55,7 +34,7 @@ func TestAssets(t *testing.T) {
 	if list, err := l.Assets(); err != nil || len(list) != 0 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	file := assets(100_000)
+	file := espimagetest.Font(100_000)
 	a, err := l.AddAsset(t.Context(), "font-de.bin", bytes.NewReader(file))
 	if err != nil || a.Size != int64(len(file)) || len(a.Files) != 2 {
 		t.Fatalf("%+v, %v", a, err)
@@ -117,7 +96,7 @@ func (b breaks) Read(p []byte) (int, error) {
 // there before stays.
 func TestAssetsRefused(t *testing.T) {
 	s := newCatalogue(t)
-	good := assets(1000)
+	good := espimagetest.Font(1000)
 	must(s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)))(t)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++
@@ -149,7 +128,7 @@ func TestAssetsRefused(t *testing.T) {
 	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); statusOf(err) != "409 assets_full" {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(assets(2000))); err != nil {
+	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(espimagetest.Font(2000))); err != nil {
 		t.Errorf("one in the place of another: %v", err)
 	}
 	left := filepath.Join(s.dir, "assets", ".upload-123") // of a power cut
@@ -172,7 +151,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // file, so one that its partition does not take is not offered.
 func TestAssetsTooLarge(t *testing.T) {
 	l := newAppliance(t)
-	file := assets(100_000)
+	file := espimagetest.Font(100_000)
 	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)))(t)
 	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
 		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`,

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/ota/espimage/espimagetest"
 )
 
 // TestTheSimulatedRobotTakesAssets from the address that it was given, once.
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	l := newAppliance(t)
 	address := l.address(t)
-	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(assets(100_000))))(t)
+	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(espimagetest.Font(100_000))))(t)
 	path := must(l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()))(t)
 	flash := filepath.Join(t.TempDir(), "flash.json")
 	noError(t, os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600))

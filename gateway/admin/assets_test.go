@@ -1,27 +1,13 @@
 package admin_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
 
 	"perch/event"
+	"perch/ota/espimage/espimagetest"
 )
-
-// assetFile is one that holds an empty index.
-func assetFile() string {
-	rest := make([]byte, 44, 48)
-	copy(rest, "index.json")
-	rest[32] = 2
-	rest = append(rest, "ZZ{}"...)
-	sum := uint32(0)
-	for _, b := range rest {
-		sum += uint32(b)
-	}
-	head := binary.LittleEndian.AppendUint32([]byte{1, 0, 0, 0}, sum)
-	return string(binary.LittleEndian.AppendUint32(head, uint32(len(rest)))) + string(rest)
-}
 
 // TestAssetFiles from an upload to its removal.
 func TestAssetFiles(t *testing.T) {
@@ -36,8 +22,8 @@ func TestAssetFiles(t *testing.T) {
 	}
 	ask("GET", "assets", "", 200, "[]")
 	ask("POST", "assets/de.bin", "<html>", 422, `"not_assets"`)
-	ask("POST", "assets/.de.bin", assetFile(), 400, `"bad_name"`)
-	ask("POST", "assets/de.bin", assetFile(), 201, `"files":[{"name":"index.json","size":2}]`)
+	ask("POST", "assets/.de.bin", string(espimagetest.Assets("index.json", "{}")), 400, `"bad_name"`)
+	ask("POST", "assets/de.bin", string(espimagetest.Assets("index.json", "{}")), 201, `"files":[{"name":"index.json","size":2}]`)
 	ask("GET", "assets", "", 200, `{"name":"de.bin","size":60,`)
 	boot("1.2.4")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})

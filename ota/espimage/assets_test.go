@@ -2,59 +2,30 @@ package espimage_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
 	"testing"
 
 	"perch/ota/espimage"
+	"perch/ota/espimage/espimagetest"
 )
-
-// file is one that a container is made of.
-type file struct{ name, text string }
 
 const goodIndex = `{"version":1,"text_font":"font.bin","srmodels":"srmodels.bin","emoji_collection":[{"name":"happy","file":"happy.png"}],` +
 	`"skin":{"light":{"text_color":"#000","background_image":"sky.bin"}}}`
 
-func goodFiles() []file {
-	return []file{{"index.json", goodIndex}, {"font.bin", "a font"}, {"srmodels.bin", ""}, {"happy.png", "\x89PNG"},
-		{"sky.bin", strings.Repeat("s", 70000)}}
-}
-
-// container is what the firmware's generator makes of files.
-func container(files ...file) []byte {
-	var table, data []byte
-	for _, f := range files {
-		entry := make([]byte, 44)
-		copy(entry, f.name)
-		binary.LittleEndian.PutUint32(entry[32:], uint32(len(f.text)))
-		binary.LittleEndian.PutUint32(entry[36:], uint32(len(data)))
-		table = append(table, entry...)
-		data = append(append(data, "ZZ"...), f.text...)
-	}
-	return sealed(len(files), append(table, data...))
-}
-
-func sealed(count int, rest []byte) []byte {
-	sum := uint32(0)
-	for _, b := range rest {
-		sum += uint32(b)
-	}
-	head := make([]byte, 12)
-	binary.LittleEndian.PutUint32(head, uint32(count))
-	binary.LittleEndian.PutUint32(head[4:], sum&0xFFFF)
-	binary.LittleEndian.PutUint32(head[8:], uint32(len(rest)))
-	return append(head, rest...)
+func goodFiles() []string {
+	return []string{"index.json", goodIndex, "font.bin", "a font", "srmodels.bin", "", "happy.png", "\x89PNG",
+		"sky.bin", strings.Repeat("s", 70000)}
 }
 
 func TestAssets(t *testing.T) {
-	good := container(goodFiles()...)
+	good := espimagetest.Assets(goodFiles()...)
 	for _, whole := range [][]byte{good, append(bytes.Clone(good), 0xFF, 0xFF)} {
 		a, err := espimage.ReadAssets(bytes.NewReader(whole), int64(len(whole)))
 		if err != nil || len(a.Files) != 5 || a.Files[4].Size != 70000 || a.Files[1].Name != "font.bin" {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
-	least := container(file{"index.json", `{}`})
+	least := espimagetest.Assets("index.json", `{}`)
 	if _, err := espimage.ReadAssets(bytes.NewReader(least), int64(len(least))); err != nil {
 		t.Error(err)
 	}
@@ -62,23 +33,23 @@ func TestAssets(t *testing.T) {
 
 // TestAssetsRefused: each fault is called by its name.
 func TestAssetsRefused(t *testing.T) {
-	good := container(goodFiles()...)
+	good := espimagetest.Assets(goodFiles()...)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++
 	patched := func(at int, b ...byte) []byte { // and summed up anew
 		whole := bytes.Clone(good)
 		copy(whole[at:], b)
-		return sealed(5, whole[12:])
+		return espimagetest.Sealed(5, whole[12:])
 	}
-	index := func(text string) []byte { return container(file{"index.json", text}) }
+	index := func(text string) []byte { return espimagetest.Assets("index.json", text) }
 	for name, c := range map[string]struct {
 		file []byte
 		word string
 	}{
 		"empty":                 {nil, espimage.NotAssets},
 		"a page":                {[]byte(strings.Repeat("<html>", 100)), espimage.NotAssets},
-		"too many files":        {sealed(5000, make([]byte, 5000*44)), espimage.NotAssets},
-		"no files":              {sealed(0, make([]byte, 100)), espimage.NotAssets},
+		"too many files":        {espimagetest.Sealed(5000, make([]byte, 5000*44)), espimage.NotAssets},
+		"no files":              {espimagetest.Sealed(0, make([]byte, 100)), espimage.NotAssets},
 		"cut short":             {good[:len(good)-1], espimage.Truncated},
 		"cut in its table":      {good[:100], espimage.Truncated},
 		"damaged":               {damaged, espimage.BadChecksum},
@@ -89,8 +60,8 @@ func TestAssetsRefused(t *testing.T) {
 		"begins beyond the end": {patched(12+36, 0xFF, 0xFF, 0xFF, 0xFF), espimage.BadTable},
 		"one byte beyond":       {patched(12+4*44+32, 0x71, 0x11, 0x01, 0), espimage.BadTable},
 		"not marked":            {patched(12+5*44, 'Y'), espimage.BadTable},
-		"twice":                 {container(file{"index.json", "{}"}, file{"index.json", "{}"}), espimage.BadTable},
-		"no index":              {container(file{"font.bin", "a font"}), espimage.BadIndex},
+		"twice":                 {espimagetest.Assets("index.json", "{}", "index.json", "{}"), espimage.BadTable},
+		"no index":              {espimagetest.Assets("font.bin", "a font"), espimage.BadIndex},
 		"index is a list":       {index("[]"), espimage.BadIndex},
 		"index is null":         {index("null"), espimage.BadIndex},
 		"index is long":         {index(`{"a":"` + strings.Repeat("x", 256<<10) + `"}`), espimage.BadIndex},
@@ -114,10 +85,10 @@ func TestAssetsRefused(t *testing.T) {
 
 // FuzzAssets reads anything: no panic, and what is taken lies in the file.
 func FuzzAssets(f *testing.F) {
-	f.Add(container(file{"index.json", goodIndex}))
-	f.Add(container(goodFiles()[:4]...))
+	f.Add(espimagetest.Assets("index.json", goodIndex))
+	f.Add(espimagetest.Assets(goodFiles()[:4]...))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, whole := range [][]byte{text, sealed(len(text)%7, text)} {
+		for _, whole := range [][]byte{text, espimagetest.Sealed(len(text)%7, text)} {
 			a, err := espimage.ReadAssets(bytes.NewReader(whole), int64(len(whole)))
 			if err != nil {
 				continue

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/ota/espimage"
+	"perch/ota/espimage/espimagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -213,7 +214,7 @@ func TestOtherFiles(t *testing.T) {
 	merged = append(append(merged, nvs...), bytes.Repeat([]byte{0xFF}, 4096)...)
 	esp32 := append(bytes.Repeat([]byte{0xFF}, 0x1000), merged[:0x7000]...)
 	esp32 = append(append(esp32, nvs...), app...)
-	assets := sealed(1, make([]byte, 44+100))
+	assets := espimagetest.Sealed(1, make([]byte, 44+100))
 	for _, c := range []struct {
 		name string
 		file []byte

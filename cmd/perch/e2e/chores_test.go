@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/ota/espimage/espimagetest"
 )
 
 // ledger is what was acknowledged, under names, and the one change that may
@@ -455,7 +455,7 @@ func (o *outage) assets() *chore {
 			if c.kept[name] != "" && r.IntN(3) == 0 {
 				return c.change(name, "", func() error { return o.ask(ctx, http.MethodDelete, path, nil, nil) })
 			}
-			file := assetFile(1000 + r.IntN(30_000))
+			file := espimagetest.Font(1000 + r.IntN(30_000))
 			return c.change(name, hashOf(file), func() error { return o.ask(ctx, http.MethodPost, path, file, nil) })
 		},
 		there: func(ctx context.Context) (map[string]string, error) {
@@ -480,26 +480,6 @@ func (o *outage) assets() *chore {
 			}
 			return there, err
 		}}
-}
-
-// assetFile is a file of assets with one font of so many bytes.
-func assetFile(size int) []byte {
-	var table, data []byte
-	for _, f := range [][2]string{{"index.json", `{"version":1,"text_font":"font.bin"}`}, {"font.bin", strings.Repeat("f", size)}} {
-		entry := make([]byte, 44)
-		copy(entry, f[0])
-		binary.LittleEndian.PutUint32(entry[32:], uint32(len(f[1])))
-		binary.LittleEndian.PutUint32(entry[36:], uint32(len(data)))
-		table, data = append(table, entry...), append(append(data, "ZZ"...), f[1]...)
-	}
-	rest := append(table, data...)
-	sum := uint32(0)
-	for _, b := range rest {
-		sum += uint32(b)
-	}
-	head := binary.LittleEndian.AppendUint32(nil, 2)
-	head = binary.LittleEndian.AppendUint32(head, sum&0xFFFF)
-	return append(binary.LittleEndian.AppendUint32(head, uint32(len(rest))), rest...)
 }
 
 func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
