@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -19,9 +20,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 	var told []string
 	m.Watch(func(id string) { told = append(told, id) })
 	keys, err := m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the car."}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{keys.ID}
 	check := func(what string, ids ...string) {
 		t.Helper()
@@ -50,9 +49,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("edited", keys.ID)
-	if err := m.Forget(keys.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.Forget(keys.ID))
 	check("forgotten", keys.ID)
 }
 
@@ -61,9 +58,7 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	given := agent.Entry{Name: "Ann likes tea", Body: "Ann likes tea", Robot: "a0b1c2d3e4f5", Source: "tool", Tags: []string{"x"}}
 	fact, err := m.Remember(given, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	edited, err := m.Edit(fact.ID, " Ann likes coffee ", noon.Add(time.Hour))
 	if err != nil || edited.Body != "Ann likes coffee" || edited.Name != edited.Body || edited.ID != fact.ID ||
 		!edited.Created.Equal(fact.Created) || edited.Source != "tool" || edited.Robot != fact.Robot || len(edited.Tags) != 1 {
@@ -73,9 +68,7 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 		t.Errorf("the memory has %+v", found)
 	}
 	named, err := m.Remember(agent.Entry{Key: "tea", Name: "tea time", Body: "Tea at four.", Expires: noon.Add(time.Minute)}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if edited, err = m.Edit(named.ID, "Tea at five.", noon); err != nil || edited.Name != "tea time" || edited.Key != "tea" {
 		t.Errorf("%+v, %v", edited, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -253,18 +254,14 @@ func TestTheOrderIsThatOfTheScores(t *testing.T) {
 		if err == nil && r.IntN(9) == 0 {
 			err = m.Forget(kept.ID)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	for _, again := range []*agent.Memory{m, agent.NewMemory(table)} { // and as it is read after a restart
 		for _, late := range []time.Duration{0, time.Hour, 30 * 24 * time.Hour} {
 			for _, q := range []agent.Query{{}, {Text: "fact 3"}, {Type: agent.MemoryFeedback, Tags: []string{"b"}}, {N: 7},
 				{Text: "another", N: 1}} {
 				found, err := again.Query(q, now.Add(late))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				want := bruteForce(table, q, now.Add(late))
 				if len(found) != len(want) {
 					t.Fatalf("seed %d: %+v finds %d, want %d", seed, q, len(found), len(want))
@@ -306,9 +303,7 @@ func TestClocksThatAreWrong(t *testing.T) {
 	table := &storetest.Table[agent.Entry]{}
 	for id, year := range map[string]int{"a": 1, "b": 1969, "c": 2026, "d": 9999} {
 		at := time.Date(year, 1, 2, 3, 4, 5, 6, time.UTC)
-		if err := table.Put(id, agent.Entry{ID: id, Key: id, Name: id, Body: id, Type: agent.MemoryUser, Created: at}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, table.Put(id, agent.Entry{ID: id, Key: id, Name: id, Body: id, Type: agent.MemoryUser, Created: at}))
 	}
 	m := agent.NewMemory(table)
 	m.Bound(4)

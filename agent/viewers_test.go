@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -32,23 +33,17 @@ func TestViewersPushNothingOut(t *testing.T) {
 		return owners, viewers
 	}
 	for i := range 40 {
-		if err := keep(i, "tool"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, keep(i, "tool"))
 	}
 	now = now.Add(30 * 24 * time.Hour) // when all of it ranks low
 	for i := range 500 {
-		if err := keep(i, agent.SourceViewer); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, keep(i, agent.SourceViewer))
 	}
 	if owners, viewers := count(); owners != 40 || viewers != 5 {
 		t.Errorf("%d of the owner's and %d of viewers", owners, viewers)
 	}
 	for i := range 10 {
-		if err := keep(100+i, "tool"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, keep(100+i, "tool"))
 	}
 	if owners, viewers := count(); owners != 50 || viewers != 0 {
 		t.Errorf("full: %d of the owner's and %d of viewers", owners, viewers)

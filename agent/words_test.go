@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perch/agent"
+	"perch/must"
 )
 
 // vocabularies are the words that the renderers' documents and sources list.
@@ -30,9 +31,7 @@ var readOnly = strings.Fields("disgusted pain bored disgust")
 func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent.Words {
 	t.Helper()
 	w, err := agent.NewWords(added)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return w
 }
 
@@ -108,9 +107,7 @@ func TestAddedWords(t *testing.T) {
 			}
 		}
 		w, err := agent.NewWords(map[agent.Vocabulary]map[string]string{"mine": own})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, e := range agent.Emotions() {
 			word := w.Word("mine", e.Name)
 			if want := own[e.Name]; want != "" && word != want || want == "" && word != "plain" {

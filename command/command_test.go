@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"perch/must"
 )
 
 // TestScreen: only a terminal has colour and a width.
@@ -22,9 +24,7 @@ func TestScreen(t *testing.T) {
 		t.Errorf("a buffer is %+v", s)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	env["COLUMNS"] = "72"
 	if s := ScreenOf(file, getenv); s.Colour || s.Width != 72 {
@@ -188,9 +188,7 @@ prog say ROBOT TEXT...
 func TestComplete(t *testing.T) {
 	bin := t.TempDir()
 	devices := "#!/bin/sh\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
-	if err := os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	t.Setenv("PATH", bin)
 	for args, want := range map[string]string{
 		"robot ":           "list say :4",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 )
 
 func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
@@ -237,9 +238,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	if _, err := r.Adopt(string(robotA), noon); err != nil || !r.Trusts(robotA) {
 		t.Errorf("the second word: %v", err)
 	}
-	if err := r.Forget(robotA); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Forget(robotA))
 	r.CheckIn(from(robotA, "one"), noon)
 	if r.Trusts(robotA) {
 		t.Error("a forgotten robot that came back is trusted")
@@ -434,9 +433,7 @@ func TestAClockThatJumps(t *testing.T) {
 			if kept.writes() != 1 {
 				t.Error("a visit by the clock as it is now is not kept")
 			}
-			if err := r.Forget(here); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Forget(here))
 			r.Moved(by)
 			if _, err := r.Get(here); !errors.Is(err, device.ErrUnknownRobot) {
 				t.Errorf("who was forgotten is back: %v", err)

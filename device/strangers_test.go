@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 )
 
 // TestAForeignCheckInChangesNothing: a client that knows a robot's MAC may claim
@@ -228,9 +229,7 @@ func TestForgetStrangers(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)
 	r.CheckIn(from(robotB, "two"), noon)
-	if err := r.Forget(robotB); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Forget(robotB))
 	_, before := r.CheckIn(from(robotB, "two"), noon)
 	r.CheckIn(from("a0b1c2d3e4f7", "three"), noon)
 	gone, err := r.ForgetStrangers()
@@ -272,9 +271,7 @@ func TestToolsAreBounded(t *testing.T) {
 	if robots < 60 || robots > 69 {
 		t.Errorf("60 KB each of %d robots are kept, want about 4 MB", robots)
 	}
-	if err := r.Forget("a00000000000"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Forget("a00000000000"))
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	r.KeepTools("a0000000004f", list(60<<10))
 	if robot, err := r.Get("a0000000004f"); err != nil || robot.Tools == nil {

@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,9 +29,7 @@ func newBus(t testing.TB) *event.Bus {
 func next(t testing.TB, r *event.Reader) event.Envelope {
 	t.Helper()
 	e, err := r.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
@@ -203,9 +202,7 @@ func TestEnvelopeJSON(t *testing.T) {
 	r := b.Read()
 	b.Publish("a0b1c2d3e4f5", "s1", event.Heard{Text: "hello"})
 	text, err := json.Marshal(next(t, r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{`"seq":1`, `"robot":"a0b1c2d3e4f5"`, `"session":"s1"`, `"kind":"heard"`, `"data":{"text":"hello"}`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is not in %s", want, text)
@@ -262,9 +259,7 @@ func TestStrangersAreOnlyKnown(t *testing.T) {
 	var got []string
 	for range 4 {
 		e, err := r.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got = append(got, string(e.Robot)+" "+event.Kind(e.Event))
 	}
 	want := []string{"0200000000ff robot_seen", "a0b1c2d3e4f5 misheard", " misheard", "0200000000ff misheard"}

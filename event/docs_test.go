@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // pageHead is the part of docs/events.md that is not made from the types.
@@ -49,9 +51,7 @@ func TestEventsPage(t *testing.T) {
 	const page = "../docs/events.md"
 	want := eventsPage(t, declarations(t))
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(page, []byte(want), 0o644))
 	}
 	if got, err := os.ReadFile(page); err != nil || string(got) != want {
 		t.Errorf("docs/events.md is not what the types say (%v); PERCH_GOLDEN=rewrite go test ./event writes it", err)
@@ -106,9 +106,7 @@ func writeFields(t *testing.T, out *strings.Builder, d declaration) {
 // declarations are the structs of event.go, which holds all events.
 func declarations(t *testing.T) (all []declaration) {
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kinds := map[string]string{}
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
@@ -141,9 +139,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // returned is the string that a method returns.
 func returned(t *testing.T, decl *ast.FuncDecl) string {
 	text, err := strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
@@ -154,9 +150,7 @@ func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
 			continue
 		}
 		tag, err := strconv.Unquote(f.Tag.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		name, rest, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 		if name == "-" {
 			continue

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
+
+	"perch/must"
 )
 
 // TestCountries: the page on which a phone gives a card a network has each country by the
@@ -19,9 +21,7 @@ import (
 func TestCountries(t *testing.T) {
 	folder := filepath.Join("..", "packaging", "image", "portal", "countries")
 	english, err := os.ReadFile(filepath.Join(folder, "en.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, tag := range All()[1:] {
 		own := language.Make(string(tag))
 		var names []string
@@ -46,9 +46,7 @@ func TestCountries(t *testing.T) {
 		}
 		file := filepath.Join(folder, string(tag)+".txt")
 		if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-			if err := os.WriteFile(file, []byte(want.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(file, []byte(want.String()), 0o644))
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want.String() {
 			t.Errorf("%s is not as CLDR has it (%v); PERCH_GOLDEN=rewrite go test ./language -run TestCountries writes it", file, err)

@@ -15,15 +15,15 @@ import (
 	"testing/fstest"
 	"time"
 	"unicode"
+
+	"perch/must"
 )
 
 // TestCataloguesAreWhole: every language has every message of English, with the
 // same values and the same face, and no other.
 func TestCataloguesAreWhole(t *testing.T) {
 	english, err := load(catalogues, English)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, tag := range All() {
 		w, err := load(catalogues, tag)
 		if err != nil {
@@ -103,13 +103,9 @@ func TestFaultsOfACatalogue(t *testing.T) {
 		t.Errorf("a Japanese plural: %v", err)
 	}
 	english, err := of(English, `g: {k: "😊 a {x}", l: b}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	german, err := of(German, `g: {k: "a {y}", m: b}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := strings.Join(differences(english, german), "; "); got != "g.k has the values y; English has x; g.k has another face than in English; "+
 		"g.l is missing; g.m is unknown in English" {
 		t.Error(got)
@@ -197,9 +193,7 @@ func programTexts(t *testing.T) texts {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 

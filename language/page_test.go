@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestPageIsWhole: the page and the face have every sentence in every language, with
@@ -47,9 +49,7 @@ func TestPageIsUsed(t *testing.T) {
 		scripts.Write(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var made []*regexp.Regexp
 	for _, m := range regexp.MustCompile("`([a-zA-Z_]*)\\$\\{[^}`]+\\}([a-zA-Z_]*)`").FindAllStringSubmatch(scripts.String(), -1) {
 		if m[1]+m[2] != "" {
@@ -61,9 +61,7 @@ func TestPageIsUsed(t *testing.T) {
 			slices.ContainsFunc(made, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 	}
 	english := &Words{Tag: English, messages: map[string]message{}}
-	if err := english.add(os.DirFS("."), "en/page.json"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, english.add(os.DirFS("."), "en/page.json"))
 	for _, key := range english.keys() {
 		view, name, _ := strings.Cut(key, ".")
 		if view == "refusals" || view == "parts" { // the server names these, and other tests hold that it does

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/must"
 )
 
 func number(f float64) *float64 { return &f }
@@ -57,9 +58,7 @@ func TestRules(t *testing.T) {
 			if c.rule.Every == 0 {
 				c.rule.Every = time.Second
 			}
-			if err := CheckRules([]Rule{c.rule}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, CheckRules([]Rule{c.rule}))
 			tuning := Tuning{}
 			nightly(&tuning)
 			creature := newCreature(Options{Tuning: tuning, Zone: time.UTC, Rules: []Rule{c.rule}})
@@ -111,9 +110,7 @@ func TestRulesAct(t *testing.T) {
 
 func TestCheckRules(t *testing.T) {
 	good := Rule{When: When{Event: "x"}, Every: time.Second, Do: []Act{Abort{}, RefreshFace{}}}
-	if err := CheckRules([]Rule{good, good}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, CheckRules([]Rule{good, good}))
 	pitch := 91
 	for want, spoil := range map[string]func(*Rule){
 		"rules[1].when.event: ":           func(r *Rule) { r.When.Event = "a\tb" },

@@ -19,6 +19,7 @@ import (
 	"perch/agent/mcp"
 	brainopenai "perch/agent/openai"
 	"perch/agent/thinker"
+	"perch/must"
 	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
@@ -312,9 +313,7 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 func trickles(t *testing.T, every time.Duration) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -346,9 +345,7 @@ func trickles(t *testing.T, every time.Duration) (url string) {
 func TestAHostThatIsNotThere(t *testing.T) {
 	var closed net.Listener
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := "http://" + closed.Addr().String()
 	_ = closed.Close()
 	for _, of := range []string{"agent/openai", "agent/mcp", "voice/openai, synthesizer", "voice/elevenlabs"} {

@@ -17,6 +17,7 @@ import (
 	"perch/agent/anthropic"
 	brainopenai "perch/agent/openai"
 	"perch/agent/thinker"
+	"perch/must"
 )
 
 // closer is a model with connections of its own.
@@ -36,9 +37,7 @@ type model struct {
 func models(t *testing.T) map[string]model {
 	t.Helper()
 	record, err := os.ReadFile("../agent/anthropic/testdata/text.sse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	half, _, _ := strings.Cut(string(record), "event: content_block_stop")
 	const i = "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\n"
 	return map[string]model{
@@ -111,9 +110,7 @@ func endlessly(t *testing.T, open func(string, http.RoundTripper) (closer, error
 		m, err := open("http://models.example/v1", streaming(func(ctx context.Context) io.Reader {
 			return &repeating{ctx, head, piece, pause, time.Now().Add(24 * time.Hour)}
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer m.Close()
 		run(t, m)
 	})
@@ -279,9 +276,7 @@ func TestModelsAreCancelled(t *testing.T) {
 				}))
 				defer s.Close()
 				e, err := m.open(s.URL, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				defer e.Close()
 				if _, err := e.Continue(ctx, greeting(), ignore); err != context.Canceled {
 					t.Error(err)
@@ -307,9 +302,7 @@ func TestModelsKeepOneConnection(t *testing.T) {
 			s.Start()
 			defer s.Close()
 			e, err := m.open(s.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for range 5 {
 				if _, err := e.Continue(t.Context(), greeting(), ignore); err != nil {
 					t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hraban/opus"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -73,9 +74,7 @@ func answered(t testing.TB, at time.Duration, pcm []int16) answer {
 	e := newEncoder(t, voice.SpeakerRate)
 	a := answer{at: at}
 	keep := func(p []byte) error { a.packets = append(a.packets, bytes.Clone(p)); return nil }
-	if err := errors.Join(e.Encode(pcm, keep), e.Flush(keep)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(e.Encode(pcm, keep), e.Flush(keep)))
 	return a
 }
 
@@ -113,9 +112,7 @@ func played(t testing.TB, answers []answer, length int) []int16 {
 		at := 0
 		for i, p := range a.packets {
 			piece, err := d.Decode(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if i == 0 || a.starts(i)-a.starts(i-1) != voice.FrameDuration {
 				at = samples(a.starts(i))
 			}
@@ -223,24 +220,16 @@ func (r *scene) hears(t testing.TB, person []int16) []frame {
 func throughRobot(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	e, err := opus.NewEncoder(voice.MicRate, 1, opus.AppVoIP)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(e.SetBitrateToAuto(), e.SetComplexity(0), e.SetDTX(true), e.SetVBR(true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(e.SetBitrateToAuto(), e.SetComplexity(0), e.SetDTX(true), e.SetVBR(true)))
 	d := newDecoder(t, voice.MicRate)
 	var heard []int16
 	var packet [voice.MaxPacket]byte
 	for at := 0; at+voice.MicFrame <= len(pcm); at += voice.MicFrame {
 		n, err := e.Encode(pcm[at:at+voice.MicFrame], packet[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		out, err := d.Decode(packet[:n])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		heard = append(heard, out...)
 	}
 	return heard
@@ -331,9 +320,7 @@ func talkUntil(t testing.TB, answers []answer, frames []frame, stop time.Duratio
 	t.Helper()
 	e := newEcho(t)
 	points, err := voice.NewEndPointer(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	silence := make([]int16, voice.MicFrame)
 	out := make([]heard, 0, len(frames))
 	sent, packet, stopped := 0, 0, 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -19,9 +20,7 @@ type edge struct {
 func edges(t testing.TB, pcm []int16) (found []edge) {
 	t.Helper()
 	e, err := voice.NewEndPointer(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for n := 0; n+voice.MicFrame <= len(pcm); n += voice.MicFrame {
 		if what := e.Feed(pcm[n : n+voice.MicFrame]); what != voice.NoEdge {
 			found = append(found, edge{what, time.Duration(n+voice.MicFrame) * time.Second / voice.MicRate})
@@ -123,9 +122,7 @@ func TestPausesDoNotEndAnUtterance(t *testing.T) {
 
 func TestDTXPacketsAreSmallAndSilent(t *testing.T) {
 	e, err := voice.NewMicEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	small := 0
 	var packets [][]byte
 	err = e.Encode(make([]int16, samples(5*time.Second)), func(p []byte) error {

@@ -3,6 +3,7 @@ package voice_test
 import (
 	"testing"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -35,12 +36,8 @@ func TestLevelsOfPackets(t *testing.T) {
 	}
 	pcm := append(append([]int16(nil), loud...), make([]int16, voice.SpeakerFrame)...)
 	pcm = append(pcm, loud...)
-	if err := e.Encode(append(pcm, loud...), out); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Flush(out); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Encode(append(pcm, loud...), out))
+	must.Succeed(t, e.Flush(out))
 	want := []voice.Levels{{1, 0}, {0, 1}, {1, 0}}
 	if len(all) != len(want) || all[0] != want[0] || all[1] != want[1] || all[2] != want[2] {
 		t.Errorf("%v, want %v", all, want)

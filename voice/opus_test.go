@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -14,9 +15,7 @@ func TestEncoderCarriesTheRemainder(t *testing.T) {
 	packets := 0
 	count := func([]byte) error { packets++; return nil }
 	for range 10 { // ten pieces of half a frame are five packets
-		if err := e.Encode(make([]int16, voice.SpeakerFrame/2), count); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Encode(make([]int16, voice.SpeakerFrame/2), count))
 	}
 	if packets != 5 {
 		t.Errorf("%d packets, want 5", packets)
@@ -55,9 +54,7 @@ func TestSoundSurvivesTheCodec(t *testing.T) {
 		heard = append(heard, pcm...)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if db := decibel(levelAt(heard[6000:], voice.SpeakerRate, 440), 8000); db < -1 || db > 1 {
 		t.Errorf("a tone came back %.1f dB off", db)
 	}
@@ -91,9 +88,7 @@ func FuzzDecode(f *testing.F) {
 func TestWAVBothWays(t *testing.T) {
 	var file bytes.Buffer
 	pcm := []int16{1, -2, 300, -32768, 32767}
-	if err := voice.WriteWAV(&file, 24000, pcm); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, voice.WriteWAV(&file, 24000, pcm))
 	w, err := voice.NewWAVReader(&file)
 	if err != nil || w.Rate != 24000 {
 		t.Fatalf("%+v, %v", w, err)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/hraban/opus"
+
+	"perch/must"
 )
 
 // These benchmarks are what speechBitrate, the encoder's complexity and the resampler
@@ -155,9 +157,7 @@ func speech(b *testing.B) (all []int16) {
 func to24(b *testing.B, wav []byte) []int16 {
 	b.Helper()
 	r, err := NewWAVReader(bytes.NewReader(wav))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	var pcm []int16
 	for part := make([]int16, 4096); ; {
 		n, err := r.Read(part)
@@ -165,9 +165,7 @@ func to24(b *testing.B, wav []byte) []int16 {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 	}
 	return NewResampler(r.Rate, SpeakerRate).Resample(pcm)
 }
@@ -177,9 +175,7 @@ func to24(b *testing.B, wav []byte) []int16 {
 func played(b *testing.B, packets [][]byte, conceal bool) (pcm []int16) {
 	b.Helper()
 	d, err := NewDecoder(SpeakerRate)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	for _, p := range packets {
 		sound := make([]int16, SpeakerFrame)
 		switch {
@@ -188,9 +184,7 @@ func played(b *testing.B, packets [][]byte, conceal bool) (pcm []int16) {
 		case conceal:
 			sound, err = d.Conceal()
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		pcm = append(pcm, sound...)
 	}
 	return pcm
@@ -202,9 +196,7 @@ func packets(b *testing.B, e *Encoder, pcm []int16) (all [][]byte, bytesOf int) 
 		all, bytesOf = append(all, bytes.Clone(p)), bytesOf+len(p)
 		return nil
 	}
-	if err := e.Encode(pcm, keep); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, e.Encode(pcm, keep))
 	return all, bytesOf
 }
 
@@ -224,9 +216,7 @@ func BenchmarkQuality(b *testing.B) {
 						e, err := newEncoder(SpeakerRate, application, func(e *opus.Encoder) error {
 							return errors.Join(e.SetBitrate(1000*kbit), e.SetComplexity(complexity))
 						})
-						if err != nil {
-							b.Fatal(err)
-						}
+						must.Succeed(b, err)
 						began := threadCPU(b)
 						all, n := packets(b, e, pcm)
 						encoded := threadCPU(b)
@@ -258,9 +248,7 @@ func BenchmarkQuality(b *testing.B) {
 func threadCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(1 /* RUSAGE_THREAD */, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Getrusage(1 /* RUSAGE_THREAD */, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -285,9 +273,7 @@ func BenchmarkLoss(b *testing.B) {
 				var off float64
 				for b.Loop() {
 					e, err := NewEncoder(SpeakerRate)
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Succeed(b, err)
 					all, _ := packets(b, e, pcm)
 					whole := played(b, all, false)
 					lose(all, percent)

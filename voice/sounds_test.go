@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -21,9 +22,7 @@ func flite(t testing.TB, name, text string) []int16 {
 		t.Fatalf("flite, which make test installs: %v: %s", err, out)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pcm, rate := readWAV(t, data)
 	if rate != voice.MicRate {
 		t.Fatalf("flite's sound has %d Hz", rate)
@@ -35,9 +34,7 @@ func flite(t testing.TB, name, text string) []int16 {
 func readWAV(t testing.TB, data []byte) (pcm []int16, rate int) {
 	t.Helper()
 	w, err := voice.NewWAVReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pcm = make([]int16, len(data)/2)
 	n := 0
 	for {
@@ -52,9 +49,7 @@ func readWAV(t testing.TB, data []byte) (pcm []int16, rate int) {
 func newEcho(t testing.TB) *voice.Echo {
 	t.Helper()
 	e, err := voice.NewEcho()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -62,18 +57,14 @@ func newEcho(t testing.TB) *voice.Echo {
 func newEncoder(t testing.TB, rate int) *voice.Encoder {
 	t.Helper()
 	e, err := voice.NewEncoder(rate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
 func newDecoder(t testing.TB, rate int) *voice.Decoder {
 	t.Helper()
 	d, err := voice.NewDecoder(rate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -123,9 +114,7 @@ func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
 func throughOpus(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	e, err := voice.NewMicEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := newDecoder(t, voice.MicRate)
 	var heard []int16
 	if err := e.Encode(pcm, func(packet []byte) error {

@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/device"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -46,9 +47,7 @@ func (r *rig) pass(d time.Duration) {
 func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := &rig{processDir: processDir{t, t.TempDir()}, log: &waittest.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	o := acp.Options{
 		Command: []string{self}, Dir: r.dir,
@@ -323,9 +322,7 @@ func TestANewSessionReceivesTheHistory(t *testing.T) {
 	turn := r.turnOf("a", "say Yes.")
 	turn.History = []agent.Exchange{{Heard: "long ago", Said: "x"}, {}, {}, {Heard: "my name is Ada", Said: strings.Repeat("é", 1000)},
 		{Heard: "hi", Said: "hello"}}
-	if err := r.brain.Think(t.Context(), turn, (&received{}).take); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.brain.Think(t.Context(), turn, (&received{}).take))
 	if log := r.received(); !strings.Contains(log, `they: my name is Ada`) || strings.Contains(log, "long ago") ||
 		strings.Contains(log, strings.Repeat("é", 151)) {
 		t.Error(log)
@@ -361,9 +358,7 @@ func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 	}
 	for i := range 80 { // more than are kept
 		h := &received{}
-		if err := r.brain.Think(t.Context(), r.turnOf(fmt.Sprint(i), "say Yes."), h.take); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.brain.Think(t.Context(), r.turnOf(fmt.Sprint(i), "say Yes."), h.take))
 	}
 	if n, _ := r.brain.Open(); n > 64 {
 		t.Errorf("%d sessions are kept", n)

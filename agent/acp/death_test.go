@@ -11,15 +11,14 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/must"
 )
 
 // TestWhatCannotStart: each cause is one sentence that names it, and no key.
 func TestWhatCannotStart(t *testing.T) {
 	soon := func(o *acp.Options) { o.Start = 200 * time.Millisecond }
 	text := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(text, []byte("notes"), 0o600))
 	for name, c := range map[string]struct {
 		mode   string
 		change func(*acp.Options)
@@ -63,9 +62,7 @@ func TestWhatCannotStart(t *testing.T) {
 // TestALoginFoundOutLate: some agents say so only when they are to answer.
 func TestALoginFoundOutLate(t *testing.T) {
 	r := build(t, "plain")
-	if err := r.brain.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context()))
 	if _, err := r.say("fail -32000 Authentication required"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "needs a login") {
 		t.Error(err)
 	}
@@ -240,9 +237,7 @@ func TestClose(t *testing.T) {
 func TestCheckWarms(t *testing.T) {
 	r := build(t, "plain")
 	for range 3 {
-		if err := r.brain.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.brain.Check(t.Context()))
 	}
 	r.want("where", "😐|Session s1 turn 1 blocks 2.|.done")
 	if n := strings.Count(r.received(), `"session/new"`); n != 1 {

@@ -17,6 +17,7 @@ import (
 	"perch/agent/thinker"
 	"perch/agent/thinker/thinkertest"
 	"perch/device"
+	"perch/must"
 )
 
 func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *thinkertest.Server {
@@ -38,9 +39,7 @@ func options(url string) anthropic.Options {
 func engine(t testing.TB, o anthropic.Options) *anthropic.Engine {
 	t.Helper()
 	e, err := anthropic.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
 }
@@ -80,9 +79,7 @@ func listen(t testing.TB, e *anthropic.Engine, p thinker.Prompt) received {
 func record(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 

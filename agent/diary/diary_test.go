@@ -18,6 +18,7 @@ import (
 	"perch/agent/action"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 const robot device.ID = "a0b1c2d3e4f5"
@@ -103,9 +104,7 @@ func open(t *testing.T, on *disk, keep int) *Diary {
 	on.keyed = true
 	d, err := Open(Options{Entries: on, Heads: on, Key: seed("a"), Begins: begins, Keep: keep, Log: slog.New(slog.DiscardHandler),
 		Who: func(r device.ID, _ string) string { return cmp.Or(string(r), "default") }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -132,9 +131,7 @@ func live(t *testing.T, d *Diary, n int) {
 func verify(t *testing.T, d *Diary) Report {
 	t.Helper()
 	r, err := d.Verify()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -298,9 +295,7 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 	here := func(digit string) *Diary {
 		d, err := Open(Options{Entries: on, Heads: on, Key: seed(digit), Keep: 100, Log: slog.New(slog.DiscardHandler),
 			Who: func(device.ID, string) string { return "default" }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return d
 	}
 	a, b := seed("a").Address(), seed("b").Address()
@@ -351,9 +346,7 @@ func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
 		live(t, open(t, on, 100), 43)
 		d, err := Open(Options{Entries: on, Heads: on, Key: seed("b"), Keep: keep, Log: slog.New(slog.DiscardHandler),
 			Who: func(device.ID, string) string { return "default" }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		live(t, d, 0)
 		if r := verify(t, d); !r.Fits(seed("a").Address()) || r.Entries > keep || r.To != 43 {
 			t.Errorf("%d are kept: %+v", keep, r)

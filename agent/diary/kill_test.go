@@ -14,6 +14,7 @@ import (
 	"perch/agent/diary"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store"
 	"perch/store/storetest"
 )
@@ -29,15 +30,11 @@ func TestKeeps(t *testing.T) {
 		t.Skip("it is for TestSurvivesSIGKILL")
 	}
 	db, err := store.Open(path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, "diary"),
 		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key(t), Begins: true, Keep: 200,
 		Who: func(device.ID, string) string { return "default" }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	bus := event.NewBus()
 	go d.Run(t.Context(), bus.ReadFrom(1))
 	last := func() (seq uint64) {
@@ -60,9 +57,7 @@ func TestKeeps(t *testing.T) {
 func key(t *testing.T) diary.Key {
 	t.Helper()
 	k, err := diary.NewKey(strings.Repeat("a", 64))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return k
 }
 
@@ -70,9 +65,7 @@ func key(t *testing.T) diary.Key {
 func check(t *testing.T, path string) diary.Report {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	var head *diary.Head
 	var list []diary.Entry
@@ -104,12 +97,8 @@ func TestSurvivesSIGKILL(t *testing.T) {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeeps$")
 		child.Env = append(os.Environ(), asDiarist+"="+path)
 		out, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, child.Start())
 		if _, err := out.Read(make([]byte, 5)); err != nil {
 			t.Fatal("it keeps nothing: ", err)
 		}

@@ -20,6 +20,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -50,9 +51,7 @@ func (v *Viewer) shows(t testing.TB) (states []string) {
 		}
 		valid(t, f.Data)
 		var b State
-		if err := json.Unmarshal(f.Data, &b); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(f.Data, &b))
 		if b.Type == KindState {
 			states = append(states, b.Session+":"+string(b.State))
 		}
@@ -72,9 +71,7 @@ func newFeedOf(bus *event.Bus, board *agent.Board) *Feed {
 func valid(t testing.TB, data []byte) {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &v))
 	if err := schema().Validate(v); err != nil {
 		t.Errorf("%s is no event of the schema: %v", data, err)
 	}

@@ -17,23 +17,20 @@ import (
 
 	"perch/agent"
 	"perch/agent/manifest"
+	"perch/must"
 )
 
 // Both manifests are as their format's guide prints them.
 func TestPublishedManifests(t *testing.T) {
 	aria, err := manifest.Read(t.Context(), nil, "testdata/aria.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if aria.Name != "Aria" || aria.ID() != "aria" || aria.Brain.Provider != manifest.Anthropic || aria.Brain.Model != "claude-opus-4-6" ||
 		aria.Instructions != "You are Aria, a friendly guide. Be concise and helpful." || aria.Tools != nil || aria.MemoryTokens != 0 {
 		t.Errorf("%+v", aria)
 	}
 	remarked(t, aria, "A browser's voice")
 	leo, err := manifest.Read(t.Context(), nil, "testdata/leo.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tools := []string{"wave", "lookAt", "play_clip", "setExpression", "speak"}
 	skills := []manifest.Skill{{URI: "skills/wave/", Version: "0.1.0"}, {URI: "ipfs://bafy.../football-drills/", Version: "1.0.0"}}
 	if leo.ID() != "coach-leo" || *leo.Brain.Temperature != 0.8 || leo.MemoryTokens != 8192 || !slices.Equal(leo.Tools, tools) ||
@@ -64,17 +61,13 @@ func remarked(t *testing.T, m manifest.Manifest, want ...string) {
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
 func anything(t *testing.T, data []byte) (all any) {
 	t.Helper()
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &all))
 	return all
 }
 
@@ -85,22 +78,14 @@ func TestABundle(t *testing.T) {
 	dir := t.TempDir()
 	leo := read(t, "testdata/leo.json")
 	for name, text := range map[string]string{"manifest.json": string(leo), "instructions.md": told} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	var packed bytes.Buffer
 	z := zip.NewWriter(&packed)
-	if err := z.AddFS(os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.AddFS(os.DirFS(dir)))
+	must.Succeed(t, z.Close())
 	zipped := filepath.Join(t.TempDir(), "leo.zip")
-	if err := os.WriteFile(zipped, packed.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(zipped, packed.Bytes(), 0o600))
 	server := httptest.NewTLSServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 	for _, place := range []string{dir, filepath.Join(dir, "manifest.json"), zipped, server.URL + "/manifest.json"} {
@@ -111,9 +96,7 @@ func TestABundle(t *testing.T) {
 			continue
 		}
 		exported, err := m.Export() // it is one file, now
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Instructions != m.Instructions || again.Brain.Provider != manifest.None || again.Language != "de" {
 			t.Errorf("%s: %+v, %v", place, again, err)
@@ -126,13 +109,9 @@ func TestSkillsOfABundle(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"spec":"agent-manifest/0.2","name":"Leo","skills":[{"uri":"skills/tide/"},{"uri":"./skills/none"},{"uri":"../tide"},
 		{"uri":"/skills/tide"},{"uri":"https://example.com/tide"}]}`
-	if err := os.MkdirAll(filepath.Join(dir, "skills", "tide"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(dir, "skills", "tide"), 0o700))
 	for _, name := range []string{"manifest.json", "skills/tide/manifest.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	m, err := manifest.Read(t.Context(), nil, dir)
 	if err != nil || len(m.Remarks) != 1 || !strings.Contains(m.Remarks[0], "The skill in skills/tide of the bundle is not imported") {
@@ -199,9 +178,7 @@ func TestAddresses(t *testing.T) {
 func TestInstructionsThatAreFrontMatterOnly(t *testing.T) {
 	for _, end := range []string{"", "  ", "\t", " \n"} {
 		text, err := json.Marshal("---\nmodel: m\n---" + end)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		m, err := manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":`+string(text)+`}}`), manifest.Alone)
 		if err != nil || m.Brain.Model != "m" || m.Instructions != "" {
 			t.Errorf("%q: %+v, %v", text, m, err)
@@ -228,9 +205,7 @@ func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
 			continue
 		}
 		exported, err := m.Export()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Language != c.language || !reflect.DeepEqual(again.Brain, m.Brain) || again.Instructions != "" ||
 			len(again.Remarks) > 0 {
@@ -243,13 +218,9 @@ func TestAPersonaAsAManifest(t *testing.T) {
 	warm := 0.3
 	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "Du kochst.", Language: "de-AT", Voice: "thorsten",
 		Brain: agent.BrainOptions{Model: "m", Temperature: &warm, MaxTokens: 90}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	exported, err := m.Export()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m, err = manifest.Parse(exported, manifest.Alone)
 	if err != nil || m.Name != "Cook" || m.Instructions != "Du kochst." || m.Language != "de-AT" || m.Voice.ID != "thorsten" ||
 		m.Brain.Model != "m" || m.Brain.Temperature == nil || *m.Brain.Temperature != warm || m.Brain.MaxTokens != 90 {
@@ -272,9 +243,7 @@ func FuzzBundle(f *testing.F) {
 			return
 		}
 		exported, err := m.Export()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Instructions != m.Instructions || again.Language != m.Language {
 			t.Errorf("%q with %q is %q: %+v, %v", data, instructions, exported, again, err)
@@ -285,9 +254,7 @@ func FuzzBundle(f *testing.F) {
 func FuzzManifest(f *testing.F) {
 	for _, name := range []string{"testdata/aria.json", "testdata/leo.json"} {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		f.Add(data)
 	}
 	f.Add([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":"---\nmodel: m\n---  "}}`))
@@ -300,9 +267,7 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		exported, err := m.Export()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if again, err := manifest.Parse(exported, manifest.Alone); err != nil || again.Instructions != m.Instructions || again.Name != m.Name {
 			t.Errorf("%s: %+v, %v", exported, again, err)
 		}

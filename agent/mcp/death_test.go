@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/mcp"
+	"perch/must"
 	"perch/waittest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,9 +40,7 @@ func TestAnAnswerThatIsTooLongFailsAlone(t *testing.T) {
 	for _, is := range []string{"huge", "huge the other way round"} {
 		t.Run(is, func(t *testing.T) {
 			s, log := child(t, is, mcp.Options{})
-			if err := s.Warm(soon(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Warm(soon(t)))
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := s.Call(soon(t), "it.do", nil)
@@ -138,9 +137,7 @@ func TestPausesGrowAndAreLoggedOnce(t *testing.T) {
 func TestACallThatIsNotAnswered(t *testing.T) {
 	p := &pauses{}
 	s, log := child(t, "silent", mcp.Options{CallWithin: 50 * time.Millisecond, Pause: p.pause})
-	if err := s.Warm(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Warm(soon(t)))
 	for range 3 {
 		if _, err := s.Call(t.Context(), "it.do", nil); err == nil || !strings.Contains(err.Error(), "does not answer in time") {
 			t.Errorf("it ended with %v", err)
@@ -279,9 +276,7 @@ func TestTheKeyIsSentAndAServerMayBeStartedAnew(t *testing.T) {
 
 func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := listener.Addr().String()
 	serve := func(l net.Listener) *http.Server {
 		server := hosted(t)
@@ -320,9 +315,7 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 // TestQuestionsWithoutEnd floods a client with what it has to answer.
 func TestQuestionsWithoutEnd(t *testing.T) {
 	s, _ := child(t, "curious", mcp.Options{Pause: (&pauses{go_: make(chan struct{})}).pause})
-	if err := s.Warm(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Warm(soon(t)))
 	if _, err := s.Call(soon(t), "it.do", nil); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "does not read") {
 		t.Errorf("it ended with %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/agent/mcp"
+	"perch/must"
 	"perch/waittest"
 
 	"go.uber.org/goleak"
@@ -42,9 +43,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 		o.Name = "it"
 	}
 	s, err := mcp.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -60,9 +59,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o.Command = []string{exe}
 	o.Env = append(o.Env, role+"="+is)
 	return open(t, o)

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/mcp"
 	"perch/agent/thinker"
+	"perch/must"
 	"perch/waittest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -114,9 +115,7 @@ func serveReal() {
 // exercise is what any server has to be good for.
 func exercise(t *testing.T, s *mcp.Server) {
 	t.Helper()
-	if err := s.Check(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Check(soon(t)))
 	names := map[string]thinker.Tool{}
 	for _, tool := range s.Tools(soon(t)) {
 		names[tool.Name] = tool
@@ -211,9 +210,7 @@ func TestAServerOverStreamableHTTP(t *testing.T) {
 				}
 				return
 			}
-			if err := s.Check(soon(t)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Check(soon(t)))
 			if got := call(t, s, "it.echo", `{"text":"hello"}`); got != "hello" {
 				t.Errorf("it says %q", got)
 			}
@@ -277,9 +274,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	s, _ := child(t, "real", mcp.Options{CallWithin: time.Hour})
 	pid, err := strconv.Atoi(call(t, s, "it.offspring", `{"text":""}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	note := t.TempDir() + "/note"
 	ended := make(chan error, 1)
 	go func() {

@@ -18,6 +18,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -195,9 +196,7 @@ func (h *fixture) changed(id, state string) {
 func (h *fixture) notify(n notice.Notification) notice.Notification {
 	h.t.Helper()
 	n, err := h.notifier.Notify(n)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	synctest.Wait()
 	return n
 }
@@ -205,9 +204,7 @@ func (h *fixture) notify(n notice.Notification) notice.Notification {
 func (h *fixture) set(timer agent.Timer) agent.Timer {
 	h.t.Helper()
 	timer, err := h.timers.Set(h.t.Context(), nil, timer, h.clock.Now())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	synctest.Wait()
 	return timer
 }

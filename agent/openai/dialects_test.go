@@ -18,6 +18,7 @@ import (
 	"perch/agent/openai"
 	"perch/agent/thinker"
 	"perch/agent/thinker/thinkertest"
+	"perch/must"
 )
 
 func options(url string) openai.Options { return openai.Options{URL: url, Model: "qwen3:4b"} }
@@ -25,9 +26,7 @@ func options(url string) openai.Options { return openai.Options{URL: url, Model:
 func engine(t testing.TB, o openai.Options) *openai.Engine {
 	t.Helper()
 	e, err := openai.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { e.Close() })
 	return e
 }
@@ -96,9 +95,7 @@ func read(t testing.TB, native bool, body io.Reader) received {
 func record(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"perch/agent/program"
+	"perch/must"
 
 	"go.uber.org/goleak"
 )
@@ -100,13 +101,9 @@ func play(steps string) {
 func start(t *testing.T, steps string, env ...string) *program.Program {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := program.Start(program.Options{Command: []string{exe}, Env: append(env, role+"="+steps)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -126,9 +123,7 @@ func all(t *testing.T, p *program.Program) string {
 func line(t *testing.T, p io.Reader) (text string, pid int) {
 	t.Helper()
 	text, err := bufio.NewReader(p).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text = strings.TrimSpace(text)
 	pid, _ = strconv.Atoi(text)
 	return text, pid
@@ -205,17 +200,11 @@ func TestTheEnvironment(t *testing.T) {
 
 func TestTheFolder(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := program.Start(program.Options{Command: []string{exe}, Dir: dir, Env: []string{role + "=folder"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := strings.TrimSpace(all(t, p)); got != dir {
 		t.Errorf("it works in %s, not %s", got, dir)
 	}
@@ -386,9 +375,7 @@ func TestSilence(t *testing.T) {
 
 func TestWhatCannotStart(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(text, []byte("notes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(text, []byte("notes"), 0o600))
 	before := pipes()
 	for name, c := range map[string]struct {
 		o     program.Options

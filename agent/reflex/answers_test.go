@@ -8,23 +8,20 @@ import (
 	"testing"
 
 	"perch/agent/reflex"
+	"perch/must"
 )
 
 // load reads a book with a file of the owner's own.
 func load(t *testing.T, text string) (*reflex.Book, error) {
 	t.Helper()
 	own := filepath.Join(t.TempDir(), "own.yaml")
-	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(own, []byte(text), 0o600))
 	return reflex.Load("en", own)
 }
 
 func TestTheGrammarOfAnswers(t *testing.T) {
 	b, err := load(t, "answers:\n  yes: [\"aye [aye]\"]\n  no:\n    - by no means")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names, kinds := map[string]bool{}, map[string]int{}
 	for _, r := range b.Rules() {
 		names[r.Name] = true

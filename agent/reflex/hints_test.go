@@ -10,6 +10,7 @@ import (
 
 	"perch/agent/reflex"
 	"perch/language"
+	"perch/must"
 )
 
 // TestHintsOfThePageAreUnderstood: what the page proposes to say to a robot, in quotation
@@ -18,17 +19,11 @@ func TestHintsOfThePageAreUnderstood(t *testing.T) {
 	quoted := regexp.MustCompile(`[“„«「](.+?)[”“»」]`)
 	for _, tag := range language.All() {
 		text, err := os.ReadFile(filepath.Join("../../language", string(tag), "page.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var page map[string]map[string]string
-		if err := json.Unmarshal(text, &page); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(text, &page))
 		b, err := reflex.Load(string(tag), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for view, intent := range map[string]string{"timers": "timer_set", "memory": "remember_place"} {
 			hint := quoted.FindStringSubmatch(page[view]["noneHint"])
 			if hint == nil {

@@ -14,6 +14,7 @@ import (
 	"perch/agent/reflex"
 	"perch/device"
 	"perch/language"
+	"perch/must"
 )
 
 // TestLanguages: what natives say is recognized with its slots, and answered. A line of
@@ -29,13 +30,9 @@ func TestLanguages(t *testing.T) {
 		t.Run(tag, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			b, err := reflex.Load(tag, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, notice.NewTimers(kept{}, still{}), nil)
 			var intents []string
 			understood, not := 0, 0
@@ -112,9 +109,7 @@ intents:
     sentences: ["{hour:number}時に集合", "นัด {hour:number} โมง"]
     answer: "{hour}"
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for text, want := range map[string]string{
 		"Где Мурка?": "pets pet=Мурка", "ГДЕ МУРКА": "pets pet=Мурка", "小黑在哪里？": "pets pet=小白", "小白は哪里": "pets pet=小白",
 		"أين ميمي؟": "pets pet=ميمي", "Πού είναι ΚΑΡΔΙΆ;": "pets pet=καρδιά", "Where’s Мурка today?": "pets pet=Мурка",
@@ -156,13 +151,9 @@ func TestTheGrammarIsEnglish(t *testing.T) {
 // its own, and what nobody understands in that of the turn.
 func TestMixedLanguages(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
-	if err := os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600))
 	books, err := reflex.LoadEach([]string{"en-GB", "de", "ja"}, own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
 	for _, c := range []struct{ tag, said, want string }{
 		{"", "What is your name?", "My name is Chan."}, {"de-AT", "Wie heißt du?", "Ich heiße Chan."}, {"de", "お名前は？", "私の名前はChanです。"},
@@ -198,9 +189,7 @@ func saidIn(t *testing.T, brain *reflex.Brain, tag, text string) string {
 // book of that language, which is loaded once; without one it is English.
 func TestFurtherLanguages(t *testing.T) {
 	books, err := reflex.LoadEach([]string{"de"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	loaded := map[string]int{}
 	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
 	brain.Others(func(tag string) (*reflex.Book, error) {
@@ -225,13 +214,9 @@ func TestFurtherLanguages(t *testing.T) {
 // which clocks are changed.
 func TestTimesOfDay(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	books, err := reflex.LoadEach([]string{"de"}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := func(month time.Month, day, hour, minute int) time.Time {
 		return time.Date(2026, month, day, hour, minute, 30, 0, berlin)
 	}
@@ -253,9 +238,7 @@ func TestTimesOfDay(t *testing.T) {
 	} {
 		table := kept{}
 		brain := reflex.New(books, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
-		if err := brain.Think(t.Context(), agent.Turn{Text: "Weck mich " + c.said, Now: c.now}, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, brain.Think(t.Context(), agent.Turn{Text: "Weck mich " + c.said, Now: c.now}, func(agent.Reply) error { return nil }))
 		due := ""
 		for _, timer := range table {
 			due = c.now.Add(timer.Length).Format("2 15:04")
@@ -276,13 +259,9 @@ func TestHostileUtterances(t *testing.T) {
 		own.WriteString("    - \"" + many + "終わり\"\n")
 	}
 	name := filepath.Join(t.TempDir(), "own.yaml")
-	if err := os.WriteFile(name, []byte(own.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name, []byte(own.String()), 0o600))
 	b, err := reflex.Load("ja", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if steps := b.Steps("明日の朝七時にアラームをセットして"); steps > 200_000/2 {
 		t.Errorf("what people say takes %d steps", steps)
 	}

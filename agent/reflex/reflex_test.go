@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/agent/reflex"
 	"perch/device"
+	"perch/must"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
@@ -23,9 +24,7 @@ var noon = time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
 func book(t testing.TB) *reflex.Book {
 	t.Helper()
 	b, err := reflex.Load("en-GB", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b
 }
 
@@ -288,9 +287,7 @@ intents:
     sentences: ["where is [our] {pet}"]
     answer: "😆 Look under the bed for {pet}."
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, text := range []string{"where is rex", "where is our bella", "where is my violin", "where are my keys"} {
 		if !b.Understands(text) {
 			t.Errorf("%q is not understood", text)
@@ -371,9 +368,7 @@ func FuzzLoad(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text, said string) {
 		own := filepath.Join(dir, "own.yaml")
-		if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(own, []byte(text), 0o600))
 		if b, err := reflex.Load("en", own); err == nil {
 			b.Understands(said)
 			b.Rules()

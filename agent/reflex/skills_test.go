@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/reflex"
+	"perch/must"
 )
 
 // known are skills that keep what they are asked for.
@@ -47,9 +48,7 @@ func answered(t *testing.T, b *reflex.Brain, text string) (said, face string, to
 
 func TestASentenceOfASkillPerformsIt(t *testing.T) {
 	b := book(t)
-	if err := b.AddSkill("tide", []string{"when is high water [in the {place}]", "high water in {number} (minutes|hours)"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.AddSkill("tide", []string{"when is high water [in the {place}]", "high water in {number} (minutes|hours)"}))
 	for name, c := range map[string]struct {
 		skills    known
 		text      string
@@ -100,12 +99,8 @@ func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 		"wann ist Hochwasser, bitte über Husum?": "is no word",
 	} {
 		b := book(t)
-		if err := b.AddSkill("tide", []string{"when is high water", "is it when is high water"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.AddSkill("tide", []string{"when is high water now"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.AddSkill("tide", []string{"when is high water", "is it when is high water"}))
+		must.Succeed(t, b.AddSkill("tide", []string{"when is high water now"}))
 		err := b.AddSkill("sea", []string{text, "how is the sea"})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of the skill sea is not listened for") {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -115,9 +110,7 @@ func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 		}
 	}
 	b, many := book(t), strings.Repeat("[{number}|{number} {number}] ", 6)
-	if err := b.AddSkill("tide", []string{"deep " + many + "metres"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.AddSkill("tide", []string{"deep " + many + "metres"}))
 	if err := b.AddSkill("sea", []string{"deep " + many + "feet"}); err == nil {
 		t.Error("two sentences with too many ways to look at count as different")
 	}
@@ -131,9 +124,7 @@ func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 func TestARecognizerMayDoWithoutASkill(t *testing.T) {
 	b := book(t)
 	before := len(b.Rules())
-	if err := b.AddSkill("tide", []string{"when is high water in the {place}"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.AddSkill("tide", []string{"when is high water in the {place}"}))
 	rules := b.Rules()
 	var optional []string
 	for _, r := range rules {

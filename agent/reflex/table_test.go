@@ -9,6 +9,7 @@ import (
 
 	"perch/agent/reflex"
 	"perch/language"
+	"perch/must"
 )
 
 // TestTableOfIntents compares the table in docs/reflex.md with the sentences of each language.
@@ -18,9 +19,7 @@ func TestTableOfIntents(t *testing.T) {
 	has := map[string]map[language.Tag]bool{}
 	for _, tag := range language.All() {
 		b, err := reflex.Load(string(tag), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, name := range b.Intents() {
 			if has[name] == nil {
 				names, has[name] = append(names, name), map[language.Tag]bool{}
@@ -47,9 +46,7 @@ func TestTableOfIntents(t *testing.T) {
 	}
 	const path, begin, end = "../../docs/reflex.md", "<!-- intents by language -->\n", "<!-- end of intents -->"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
 	old, after, ended := strings.Cut(rest, end)
 	switch {
@@ -57,9 +54,7 @@ func TestTableOfIntents(t *testing.T) {
 		t.Fatalf("%s has no place for the table", path)
 	case old == table:
 	case os.Getenv("PERCH_GOLDEN") == "rewrite":
-		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(before+begin+table+end+after), 0o644))
 	default:
 		t.Errorf("the table in %s is of other sentences; PERCH_GOLDEN=rewrite go test ./agent/reflex writes it", path)
 	}

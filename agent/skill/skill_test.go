@@ -21,19 +21,16 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 // bundle writes a bundle below dir. files are named by their paths.
 func bundle(t *testing.T, dir, name string, files map[string]string) string {
 	t.Helper()
 	folder := filepath.Join(dir, name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(folder, 0o755))
 	for file, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, file), []byte(text), 0o644))
 	}
 	return folder
 }
@@ -59,9 +56,7 @@ func (h *heard) kinds() (all []string) {
 func library(t *testing.T, o skill.Options) *skill.Library {
 	t.Helper()
 	l, err := skill.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -147,9 +142,7 @@ func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
 func TestALinkOutOfABundleIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	folder := bundle(t, dir, "tide", plain("tide", ""))
-	if err := os.Symlink("/etc/passwd", filepath.Join(folder, "SKILL.md")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("/etc/passwd", filepath.Join(folder, "SKILL.md")))
 	if got := refused(t, library(t, anyOf(dir))); !strings.Contains(got, "is a link") {
 		t.Errorf("the refusal is %q", got)
 	}
@@ -226,9 +219,7 @@ func TestVersionsThatWillDo(t *testing.T) {
 func keys(t *testing.T) (ed25519.PublicKey, ed25519.PrivateKey) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return public, private
 }
 
@@ -238,9 +229,7 @@ func TestTrustFailsClosed(t *testing.T) {
 	signed := func(key ed25519.PrivateKey) func(*testing.T, string) {
 		return func(t *testing.T, folder string) {
 			s, err := skill.Read(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if _, err := skill.Sign(s, key); err != nil {
 				t.Fatal(err)
 			}
@@ -249,9 +238,7 @@ func TestTrustFailsClosed(t *testing.T) {
 	after := func(key ed25519.PrivateKey, do func(folder string) error) func(*testing.T, string) {
 		return func(t *testing.T, folder string) {
 			signed(key)(t, folder)
-			if err := do(folder); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, do(folder))
 		}
 	}
 	write := func(name, text string) func(string) error {
@@ -313,13 +300,9 @@ func TestAWhitelistGoesByDigest(t *testing.T) {
 	dir := t.TempDir()
 	folder := bundle(t, dir, "tide", plain("tide", ""))
 	s, err := skill.Read(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	trust, err := skill.ParseTrust(skill.Whitelist, []string{s.Digest})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if l := library(t, skill.Options{Folder: dir, Trust: trust}); len(names(l)) != 1 {
 		t.Fatalf("it is refused: %v", l.Refused())
 	}
@@ -475,9 +458,7 @@ func TestARefusalOfArgumentsIsSmall(t *testing.T) {
 	l := library(t, anyOf(dir))
 	for _, args := range []any{map[string]any{"a": long}, map[string]any{long: long}, map[string]any{"a": 2, long: 1}, []string{long}, long} {
 		text, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = l.Perform(t.Context(), skill.Call{Skill: "tide", Args: text})
 		if !errors.Is(err, skill.ErrArguments) || len(err.Error()) > 300 {
 			t.Errorf("it is refused with %d bytes: %.200s", len(err.Error()), err)

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -92,9 +93,7 @@ func TestAvatarTools(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, e := range memory.Search("", turn.Now) {
 			did = append(did, strings.Join([]string{e.Key, e.Name, e.Type, e.Body}, " "))
 		}
@@ -114,9 +113,7 @@ func TestToolsOfAJoinedTalk(t *testing.T) {
 		k := New(Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}),
 			Publish: func(id device.ID, session string, _ event.Event) { did = append(did, string(id)+"/"+session) }})
 		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Unpublished: true, Untrusted: untrusted, Text: "go", Now: time.Now()}
-		if err := k.Think(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.Think(t.Context(), turn, func(agent.Reply) error { return nil }))
 		if got := strings.Join(did, " "); got != want {
 			t.Errorf("untrusted %t: %q, not %q", untrusted, got, want)
 		}

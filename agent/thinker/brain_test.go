@@ -21,6 +21,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -187,9 +188,7 @@ func TestACharactersBrain(t *testing.T) {
 	k := thinker.New(thinker.Options{Model: m, Persona: agent.Persona{Brain: agent.BrainOptions{MaxTokens: 5}}})
 	own := agent.BrainOptions{Temperature: &much, MaxTokens: 99}
 	for _, persona := range []*agent.Persona{{ID: "leo", Brain: own}, nil} {
-		if err := k.Think(t.Context(), agent.Turn{Text: "hi", Persona: persona, Now: noon}, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.Think(t.Context(), agent.Turn{Text: "hi", Persona: persona, Now: noon}, func(agent.Reply) error { return nil }))
 	}
 	if got := []agent.BrainOptions{m.asked[0].Brain, m.asked[1].Brain}; got[0] != own || got[1] != (agent.BrainOptions{}) {
 		t.Errorf("it is asked with %+v", got)
@@ -356,9 +355,7 @@ func TestHangingSources(t *testing.T) {
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		began := time.Now()
 		for range 3 {
-			if err := k.Think(t.Context(), agent.Turn{Text: "x"}, func(agent.Reply) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, k.Think(t.Context(), agent.Turn{Text: "x"}, func(agent.Reply) error { return nil }))
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("three turns took %s", took)
@@ -454,9 +451,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
 			Notify: notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
 		got, err := think(t, o, agent.Turn{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.",
 			"Error: ", "42"} {
 			if a := m.asked[1].Messages[2+i]; !strings.Contains(a.Text, want) || a.Failed != strings.HasPrefix(want, "Error") {

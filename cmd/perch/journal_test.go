@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"perch/must"
 )
 
 // TestJournal: systemd's journal is given priorities and no second time, and
@@ -31,14 +33,10 @@ func TestJournal(t *testing.T) {
 
 func TestTheJournalsStream(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	about, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	is := about.Sys().(*syscall.Stat_t)
 	for stream, want := range map[string]bool{
 		fmt.Sprintf("%d:%d", is.Dev, is.Ino):   true,

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // answersWith serves one answer to every request, and returns its address.
 func answersWith(t *testing.T, status int, body any) string {
 	t.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write(text)
@@ -56,15 +56,11 @@ func TestAnswersMoveNoTerminal(t *testing.T) {
 func TestOpenOpensPagesAlone(t *testing.T) {
 	bin := t.TempDir()
 	opened := filepath.Join(bin, "opened")
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf '%s' \"$1\" >"+opened+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf '%s' \"$1\" >"+opened+"\n"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("DISPLAY", ":0")
 	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a device, as a terminal is
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer terminal.Close()
 	for link, want := range map[string]string{
 		"http://127.0.0.1:8004/#/in/X": "http://127.0.0.1:8004/#/in/X",

@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/command/commandtest"
+	"perch/must"
 )
 
 // pagesOf are the pages that match, by their names.
@@ -22,9 +23,7 @@ func pagesOf(t *testing.T, patterns ...string) map[string]string {
 		}
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all[strings.TrimPrefix(name, "../../")] = string(text)
 		}
 	}
@@ -56,9 +55,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 				if content == "" {
 					content = "secret"
 				}
-				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, []byte(content), 0o600))
 				text = strings.ReplaceAll(text, path, file)
 			}
 			checked++

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
+	"perch/must"
 )
 
 // asProgram is the variable that has a test's binary run the program.
@@ -36,13 +37,9 @@ func Main(main func()) {
 func Program(t *testing.T, dir, name, before string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	script := fmt.Sprintf("#!/bin/sh\n%s\n%s=1 exec '%s' \"$@\"\n", before, asProgram, self)
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700))
 }
 
 // OpenFolder is a folder that everybody may enter.
@@ -50,9 +47,7 @@ func OpenFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(d, 0o755))
 	}
 	return dir
 }
@@ -61,9 +56,7 @@ func OpenFolder(t *testing.T) string {
 func AsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
-	if err := os.Chmod(scratch, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(scratch, 0o777))
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -82,9 +75,7 @@ func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 		t.Skip("bash is not installed")
 	}
 	var script bytes.Buffer
-	if err := command.WriteCompletion(&script, root, "bash"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, command.WriteCompletion(&script, root, "bash"))
 	script.WriteString("compopt() { :; }\n") // the builtin works in an interactive shell only
 	fmt.Fprintf(&script, "COMP_LINE='%s' COMP_POINT=%d COMP_TYPE=9\n__start_%s\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n", line, len(line), root.Name())
 	c := exec.CommandContext(t.Context(), bash, "--norc", "-c", script.String())
@@ -105,9 +96,7 @@ func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 func golden(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, want, 0o644))
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%s does not agree with the program's commands (%v); PERCH_GOLDEN=rewrite writes it anew", path, err)
@@ -119,9 +108,7 @@ func Completions(t *testing.T, root *cobra.Command, dir string) {
 	t.Helper()
 	for _, shell := range command.Shells() {
 		var script bytes.Buffer
-		if err := command.WriteCompletion(&script, root, shell); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, command.WriteCompletion(&script, root, shell))
 		file := filepath.Join(dir, root.Name()+"."+shell)
 		golden(t, file, script.Bytes())
 		program, err := exec.LookPath(shell)
@@ -150,9 +137,7 @@ func Pages(t *testing.T, root *cobra.Command, project string, least int) {
 		}
 		for _, name := range names {
 			page, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, line := range shown.FindAllStringSubmatch(string(page), -1) {
 				seen++
 				words, _, _ := strings.Cut(line[2], " #")
@@ -197,9 +182,7 @@ const (
 func Manual(t *testing.T, root *cobra.Command, path string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, rest, begun := strings.Cut(string(page), manBegin)
 	_, after, ended := strings.Cut(rest, manEnd)
 	if !begun || !ended {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perch/firmware-tools/nvs"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,9 +43,7 @@ func set(t testing.TB, p *nvs.Partition, texts ...string) {
 		if !known || err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if err := p.Set(namespace, key, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Set(namespace, key, v))
 	}
 }
 
@@ -71,18 +70,14 @@ func whole(t testing.TB) *nvs.Partition {
 func encode(t testing.TB, p *nvs.Partition, size int) []byte {
 	t.Helper()
 	image, err := p.Encode(size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return image
 }
 
 func decode(t testing.TB, image []byte) *nvs.Partition {
 	t.Helper()
 	p, err := nvs.Decode(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -129,9 +124,7 @@ func TestOtherKeysStay(t *testing.T) {
 func TestBlobsThatFillAPage(t *testing.T) {
 	for _, length := range []int{122*32 + 1, 123 * 32, 123*32 + 1, 124*32 - 1, 124 * 32, 124*32 + 1, 249 * 32, 249*32 + 1, 250 * 32} {
 		p := &nvs.Partition{}
-		if err := p.Set("n", "blob", blob(bytes.Repeat([]byte{7}, length))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Set("n", "blob", blob(bytes.Repeat([]byte{7}, length))))
 		set(t, p, "n/behind=u8:1")
 		image := encode(t, p, 0x6000)
 		sameAgain(t, p, image)
@@ -142,13 +135,9 @@ func TestBlobsThatFillAPage(t *testing.T) {
 func TestFullPages(t *testing.T) {
 	p := &nvs.Partition{}
 	set(t, p, "n/a=u8:1")
-	if err := p.Set("n", "long", nvs.Text(strings.Repeat("y", nvs.MaxString))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Set("n", "long", nvs.Text(strings.Repeat("y", nvs.MaxString))))
 	sameAgain(t, p, encode(t, p, nvs.MinSize)) // the longest string
-	if err := p.Set("n", "longer", nvs.Text(strings.Repeat("y", nvs.MaxString))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Set("n", "longer", nvs.Text(strings.Repeat("y", nvs.MaxString))))
 	if _, err := p.Encode(nvs.MinSize); !errors.Is(err, nvs.ErrFull) {
 		t.Errorf("three pages of three are used: %v", err)
 	}
@@ -157,9 +146,7 @@ func TestFullPages(t *testing.T) {
 		set(t, large, fmt.Sprintf("n/k%d=u8:1", n))
 	}
 	for n, fits := range []bool{true, false} { // 126 whole pages behind what is left of the first
-		if err := large.Set("n", "large", blob(make([]byte, 126*4000+(125-101)*32+n))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, large.Set("n", "large", blob(make([]byte, 126*4000+(125-101)*32+n))))
 		if _, err := large.Encode(nvs.MaxSize); fits != (err == nil) || !fits && !errors.Is(err, nvs.ErrFull) {
 			t.Errorf("%d bytes more: %v", n, err)
 		}
@@ -359,9 +346,7 @@ func TestInverse(t *testing.T) {
 			namespace, key := rapid.SampledFrom([]string{"wifi", "a", "n23456789012345"}).Draw(t, "namespace"),
 				fmt.Sprint("k", rapid.IntRange(0, 40).Draw(t, "key"))
 			v := value.Draw(t, "value")
-			if err := p.Set(namespace, key, v); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Set(namespace, key, v))
 			model[namespace+"/"+key] = v
 		}
 		if len(p.Items()) != len(model) {
@@ -371,9 +356,7 @@ func TestInverse(t *testing.T) {
 		if errors.Is(err, nvs.ErrFull) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		q := sameAgain(t, p, image)
 		for _, i := range q.Items() {
 			if want := model[i.Namespace+"/"+i.Key]; i.Value.Type != want.Type || !bytes.Equal(i.Value.Data, want.Data) {
@@ -409,9 +392,7 @@ func FuzzDecode(f *testing.F) {
 		if errors.Is(err, nvs.ErrFull) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		sameAgain(t, p, again)
 	})
 }

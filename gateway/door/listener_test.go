@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/must"
 )
 
 // fakeConn is a connection from an address.
@@ -72,9 +74,7 @@ func connect(t *testing.T, c net.Listener, s *fakeListener, addresses ...string)
 		if errors.Is(err, errNoMore) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		in = append(in, conn)
 	}
 	for _, one := range all {
@@ -178,15 +178,11 @@ func TestWritesHaveADeadline(t *testing.T) {
 			t.Errorf("the next may take %v", left)
 		}
 		for _, set := range []func(time.Time) error{g.SetWriteDeadline, g.SetDeadline} {
-			if err := set(time.Now().Add(time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, set(time.Now().Add(time.Second)))
 			if left := write(); left != time.Second {
 				t.Errorf("with a time of its own it may take %v", left)
 			}
-			if err := set(time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, set(time.Time{}))
 			if left := write(); left != writeWithin {
 				t.Errorf("after that it may take %v", left)
 			}

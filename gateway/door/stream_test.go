@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // from returns the messages in turn and then an error.
@@ -149,18 +150,14 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	server := httptest.NewServer(e)
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() && lines.Text() != "data: 1" { // it arrives while the stream is open
 	}
 	if lines.Text() != "data: 1" {
 		t.Fatalf("the first event did not arrive: %v", lines.Err())
 	}
-	if err := answer.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, answer.Body.Close())
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {

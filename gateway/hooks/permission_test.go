@@ -14,6 +14,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/language"
+	"perch/must"
 )
 
 const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"}}`
@@ -217,9 +218,7 @@ func TestQuestions(t *testing.T) {
 			"A coding session asks: May I run a command: KEY= and so on?"},
 	} {
 		var w wish
-		if err := json.Unmarshal([]byte(c.body), &w); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(c.body), &w))
 		if got := question(new(language.Catalogue).In(c.language), w); got != c.want {
 			t.Errorf("asked is %q, want %q", got, c.want)
 		}
@@ -240,9 +239,7 @@ func TestConcealed(t *testing.T) {
 		"API_KEY=`id` true":                                false,
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if w := (wish{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
 			t.Errorf("%s: asked is %t, as %q", command, !asked, question(new(language.Catalogue).In("en"), w))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/must"
 )
 
 // TestAnsweredInTheTerminal: Claude Code shows its dialog beside the hook, and
@@ -103,9 +104,7 @@ func TestNotificationOfAPermission(t *testing.T) {
 		skin.since()
 		h.reports(t,
 			`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
-		if err := h.door.Reply(h.door.Questions()[0].ID, true); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.door.Reply(h.door.Questions()[0].ID, true))
 		if got := <-answered; got != "allow" {
 			t.Error(got)
 		}
@@ -147,9 +146,7 @@ func TestDeniedCallIsOver(t *testing.T) {
 func TestNamedByTheirAgent(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile("testdata/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(text)
 	}
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -99,14 +100,10 @@ func TestAnAnswerIsInterrupted(t *testing.T) {
 func TestTheTimeIsFromTheSound(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
-		if err := k.play("song"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.play("song"))
 		time.Sleep(3 * time.Second)
 		err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: strings.Repeat("fire ", 10), Speak: true, Urgent: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		time.Sleep(unsolicitedFor + 200*time.Millisecond)
 		k.listen(xiaozhi.Auto)
 		time.Sleep(5 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -24,9 +25,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	gone := 0
 	for i := range 45 {
 		givenUp, err := w.add(robotID, now, Command{Thing: commandSay, Text: fmt.Sprint(i)}, Command{Thing: commandAlert, Text: fmt.Sprint(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		gone += len(givenUp)
 	}
 	w = NewCommandQueue(kept) // after a restart
@@ -134,9 +133,7 @@ func TestWhatWasNotSpokenIsKept(t *testing.T) {
 func TestANotificationThatIsOnlyShown(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post."}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Post."}))
 		synctest.Wait()
 		all := k.channel.all()
 		if last := all[len(all)-1].message; last != (xiaozhi.Alert{Status: "Perch", Message: "Post.", Emotion: "neutral"}) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/must"
 )
 
 // TestEncodersLetInWhoRunsDryFirst, whoever came first, and again one that made way.
@@ -15,9 +17,7 @@ func TestEncodersLetInWhoRunsDryFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, now := newEncoders(), time.Now()
 		e.free = 1
-		if err := e.begin(t.Context(), newPlace(), 0, now); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.begin(t.Context(), newPlace(), 0, now))
 		var order []time.Duration
 		var all sync.WaitGroup
 		for _, dry := range []time.Duration{3 * time.Second, time.Second, 0, 2 * time.Second} {
@@ -48,9 +48,7 @@ func TestEncodersForgetWhoIsCancelled(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {
 			e := newEncoders()
 			e.free = 1
-			if err := e.begin(t.Context(), newPlace(), 0, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, e.begin(t.Context(), newPlace(), 0, time.Now()))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {

@@ -26,6 +26,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/language"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -43,17 +44,13 @@ func TestTranscripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			sc := readScenario(t, archive)
 			for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, xiaozhi.Framing2, xiaozhi.Framing3, byMQTT} {
 				got := sc.play(t, framing)
 				if rewrite && framing == xiaozhi.Framing1 {
 					archive.Files[1].Data = []byte(got)
-					if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 					continue
 				}
 				if want := string(archive.Files[1].Data); got != want && !rewrite {
@@ -108,9 +105,7 @@ func readScenario(t *testing.T, a *txtar.Archive) *scenario {
 	}
 	for line := range strings.Lines(string(a.Files[1].Data)) {
 		s, err := readScripting(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if s.mark == '!' || s.mark == '<' {
 			sc.ends = max(sc.ends, s.at)
 		}
@@ -161,9 +156,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		mind := &scriptedMind{answer: p.answer}
 		if spoken := sc.languages(); spoken != nil {
 			books, err := reflex.LoadEach(spoken, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			mind.answer = reflex.New(books, "Chan", nil, nil, nil).Think
 			if ends := sc.setup["model"]; ends != nil {
 				mind.answer = thinker.New(thinker.Options{Model: &endingModel{ends}, Phrases: spokenPhrases()}).Think

@@ -14,6 +14,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -157,18 +158,14 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks 
 func heardAt(t *testing.T, l *fakeChannel) []int {
 	t.Helper()
 	decoder, err := voice.NewDecoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var answers []int
 	var pcm []int16
 	for _, s := range l.all() {
 		switch {
 		case s.message == nil:
 			decoded, err := decoder.Decode(s.audio.Opus)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			pcm = append(pcm, decoded...)
 		case s.message == (xiaozhi.TTSStop{}) && len(pcm) > voice.SpeakerRate/2:
 			answers = append(answers, strongest(pcm[2400:9600], tone(0)-2, tone(52))-tone(0))
@@ -270,19 +267,13 @@ var vowels struct {
 func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	t.Helper()
 	encoder, err := voice.NewMicEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var into *[][]byte
 	keep := func(p []byte) error { *into = append(*into, append([]byte(nil), p...)); return nil }
 	into = &speech
-	if err := encoder.Encode(vowelsOf(20*voice.MicFrame, period), keep); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, encoder.Encode(vowelsOf(20*voice.MicFrame, period), keep))
 	into = &silence
-	if err := encoder.Encode(make([]int16, 40*voice.MicFrame), keep); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, encoder.Encode(make([]int16, 40*voice.MicFrame), keep))
 	return speech, silence
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -71,9 +72,7 @@ func (k *talk) watchMouth() (edges func() []edge) {
 // it: it decodes packets and plays one after the other, as they come.
 func (k *talk) heardEdges() (all []edge) {
 	decoder, err := voice.NewDecoder(voice.SpeakerRate)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Succeed(k.t, err)
 	const window = voice.SpeakerRate / 100
 	var plays time.Time
 	open := false
@@ -85,9 +84,7 @@ func (k *talk) heardEdges() (all []edge) {
 			plays = s.at
 		}
 		pcm, err := decoder.Decode(s.audio.Opus)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		must.Succeed(k.t, err)
 		for i := 0; i+window <= len(pcm); i += window {
 			if is := voice.Level(pcm[i:i+window]) > 0; is != open {
 				open = is

@@ -25,6 +25,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/robot/udp"
+	"perch/must"
 	"perch/perception"
 	"perch/store/storetest"
 )
@@ -85,9 +86,7 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 		hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 		hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
 		hello.UsernameFlag, hello.Username = true, string(robotID)
-		if err := hello.Write(theirs); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, hello.Write(theirs))
 		if _, err := packets.ReadPacket(theirs); err != nil {
 			t.Fatal(err)
 		}
@@ -281,9 +280,7 @@ func (r *sleeper) say(m xiaozhi.FromRobot) {
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, "", m)
 	r.sync()
-	if err := p.Write(r.conn); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, p.Write(r.conn))
 	synctest.Wait()
 	r.sync()
 }
@@ -291,9 +288,7 @@ func (r *sleeper) say(m xiaozhi.FromRobot) {
 func (r *sleeper) announce(id, text string, urgent bool) {
 	r.t.Helper()
 	r.sync()
-	if err := r.server.Announce(r.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, r.server.Announce(r.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}))
 }
 
 // texts are the first subtitles of what the robot was told.

@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 )
 
 // slow is an agent that thinks for a while and then answers, or fails.
@@ -58,9 +59,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 			o.Mind = c.mind
 			d := New(o)
 			q, err := d.parse([]byte(chatOf(`,"stream":true`)), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r, w := io.Pipe()
 			began, got := time.Now(), ""
 			go func() {
@@ -99,9 +98,7 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 func TestADoubledSlash(t *testing.T) {
 	h := newHarness(t)
 	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	conn.Drop()
 	if _, err := h.dialAt("//v1/vtuber/ws"); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without the key: %v", err)

@@ -20,6 +20,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -36,9 +37,7 @@ func (h *harness) wire(t testing.TB) *wire {
 	t.Helper()
 	before := h.door.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })                              // twice where the test has closed it
 	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil { // or the system's own may grow to hold all that a test sends
 		t.Fatal(err)
@@ -85,9 +84,7 @@ func (w *wire) frame() (opcode byte, data []byte, err error) {
 // closed reads up to the close frame, and returns its code and what came before.
 func (w *wire) closed(t testing.TB) (code int, frames []string) {
 	t.Helper()
-	if err := w.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.SetReadDeadline(time.Now().Add(20*time.Second)))
 	for {
 		opcode, data, err := w.frame()
 		switch {
@@ -147,9 +144,7 @@ func TestASkinThatReadsNoMoods(t *testing.T) {
 		}
 		quick.until()
 	}
-	if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
 	frames := 0
 	last := fmt.Sprintf(`"session_id":"%d-19"`, rounds-1)
 	for data := ""; !strings.Contains(data, `"type":"mood"`) || !strings.Contains(data, last); frames++ {
@@ -187,9 +182,7 @@ func TestASkinThatReadsLittle(t *testing.T) {
 	h.happens("", "", event.Notification{ID: "kept", Text: "kept", Urgency: "normal"})
 	h.happens(robotA, "s1", event.SpeakingStarted{})
 	quick.until()
-	if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
 	var frames []string
 	for kept := false; !kept || !strings.Contains(frames[len(frames)-1], `"state":"thinking"`); {
 		opcode, data, err := slow.frame()
@@ -317,9 +310,7 @@ func TestKeys(t *testing.T) {
 	} {
 		h := newHarness(t, func(o *Options) { o.QueryToken = c.query })
 		r, err := http.NewRequest(http.MethodGet, h.url+"/v1/vtuber/ws"+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
 			"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
 			r.Header.Set(key, value)
@@ -328,9 +319,7 @@ func TestKeys(t *testing.T) {
 			r.Header.Add(c.header[i], c.header[i+1])
 		}
 		answer, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := answer.Header.Get("Sec-WebSocket-Protocol"); answer.StatusCode != c.status || got != c.echo {
 			t.Errorf("%s: %d %q", c.name, answer.StatusCode, got)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // upgrade asks for a WebSocket as a page does, which can set no other header
@@ -17,13 +19,9 @@ func (h *harness) upgrade(t *testing.T, path string, protocols ...string) *http.
 	t.Helper()
 	host := strings.TrimPrefix(h.server.URL, "http://")
 	c, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n", path, host, host)
 	for _, p := range protocols {
@@ -31,9 +29,7 @@ func (h *harness) upgrade(t *testing.T, path string, protocols ...string) *http.
 	}
 	fmt.Fprint(c, "\r\n")
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return answer
 }
 

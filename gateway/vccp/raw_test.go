@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // raw is a WebSocket by hand (RFC 6455): one that sees how it is closed.
@@ -23,13 +25,9 @@ func (h *harness) raw(t testing.TB, path string) *raw {
 	t.Helper()
 	host := strings.TrimPrefix(h.server.URL, "http://")
 	c, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, host, key)
 	r := &raw{t, c, bufio.NewReader(c)}

@@ -19,6 +19,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -63,9 +64,7 @@ func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 	log := slog.New(slog.NewTextHandler(l.log, nil))
 	l.talks = NewTalks(log)
 	e, err := door.NewEngine(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.talks.Routes(e)
 	l.server = httptest.NewServer(e)
 	t.Cleanup(func() { l.talks.Close(); l.server.Close() })
@@ -103,9 +102,7 @@ func TestALentTool(t *testing.T) {
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}, nil))
 	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}, nil))
 	m, err := connect(t, url, bearer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := m.names(); !slices.Equal(got, []string{"end_talk", "self_robot_turn"}) {
 		t.Errorf("lent are %v", got)
 	}
@@ -158,9 +155,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 	n := &neck{hold: make(chan struct{})}
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	answered := make(chan bool, 1)
 	go func() {
 		_, failed := m.call("self_robot_turn", object{})
@@ -192,9 +187,7 @@ func TestOddSchemas(t *testing.T) {
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := m.names(); !slices.Equal(got, []string{"d"}) || strings.Count(l.log.String(), "is not lent") != 5 {
 		t.Errorf("lent are %v: %s", got, l.log)
 	}

@@ -20,6 +20,7 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
 	"perch/gateway/web"
+	"perch/must"
 )
 
 // throughIngress is a page that is shown by Home Assistant's ingress.
@@ -66,9 +67,7 @@ func newThroughIngress(t *testing.T) *throughIngress {
 			}
 		}})
 	e, err := door.NewEngine(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Use(d.Through([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
 	d.Routes(e, e)
 	serveOwned(e.Group("", door.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
@@ -244,9 +243,7 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 			}
 		})
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer answer.Body.Close()
 		if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
 			t.Errorf("an upload that takes a minute: %s %s", answer.Status, text)

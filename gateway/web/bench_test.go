@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // mostToView bounds the time from opening the page to its first view.
@@ -23,18 +25,14 @@ func startProgram(b *testing.B) string {
 		b.Skip("PERCH_BINARY names no program; make bench does")
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	at := free.Addr().String()
 	_ = free.Close()
 	c := exec.Command(binary, "serve", "--data", b.TempDir(), "--listen", "127.0.0.1:0", "--local", at)
 	// Each PERCH_ of the environment is a setting.
 	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
 		"PERCH_MQTT_BROKER=none", "PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
-	if err := c.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, c.Start())
 	b.Cleanup(func() {
 		_ = c.Process.Signal(os.Interrupt)
 		_ = c.Wait() // it was interrupted

@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/language"
+	"perch/must"
 )
 
 // What a browser loads, compressed, in bytes: with one language. The plots and the
@@ -35,9 +36,7 @@ type output struct {
 // TestBundleIsSmall, and nothing of it is loaded from elsewhere.
 func TestBundleIsSmall(t *testing.T) {
 	b, err := openBundle()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(b.entries) == 0 {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("the page is not bundled")
@@ -45,13 +44,9 @@ func TestBundleIsSmall(t *testing.T) {
 		t.Skip("the page is not bundled: make build bundles it")
 	}
 	text, err := dist.ReadFile("dist/files.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var made struct{ Outputs map[string]output }
-	if err := json.Unmarshal(text, &made); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &made))
 	size := func(from string, follow func(kind, of string) bool) (bytes int) {
 		seen := map[string]bool{}
 		var walk func(name string)
@@ -61,9 +56,7 @@ func TestBundleIsSmall(t *testing.T) {
 			}
 			seen[name] = true
 			_, size, err := b.files[path.Base(name)].open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			bytes += int(size)
 			for _, i := range made.Outputs[name].Imports {
 				if !i.External && (i.Kind == "import-statement" || follow(i.Kind, made.Outputs[i.Path].EntryPoint)) {

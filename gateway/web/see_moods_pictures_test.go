@@ -10,6 +10,7 @@ import (
 
 	"perch/agent/mood"
 	"perch/event"
+	"perch/must"
 )
 
 // TestMoodPictures makes those of the moods, as TestPictures makes the others.
@@ -32,9 +33,7 @@ func TestMoodPictures(t *testing.T) {
 			f.state = "idle"; f.emotion = "neutral"; f.feels = { dominant: m.dominant, morphs: m.morphs, ...m.head }; return true; })()`)
 		value[bool](b, `new Promise((r) => setTimeout(() => r(true), 1200))`)
 		shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng})
-		if err := os.WriteFile(filepath.Join(to, "mood-"+name+".png"), shot.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(to, "mood-"+name+".png"), shot.Data, 0o644))
 	}
 }
 
@@ -42,9 +41,7 @@ func TestMoodPictures(t *testing.T) {
 func encoded(t *testing.T, m event.Mood) string {
 	t.Helper()
 	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 

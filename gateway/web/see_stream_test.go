@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"perch/event"
+	"perch/must"
 )
 
 // relay passes connections on to a server, until it is cut.
@@ -27,13 +28,9 @@ type relay struct {
 func relayTo(t *testing.T, server string) (*relay, string) {
 	t.Helper()
 	at, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := &relay{Listener: l, to: at.Host, open: map[net.Conn]bool{}}
 	r.conns.Go(func() {
 		for {

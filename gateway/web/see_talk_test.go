@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -22,15 +23,9 @@ func recorded(t *testing.T, text string) string {
 	pcm := append(append(make([]int16, 2*rate), said...), make([]int16, 20*rate)...)
 	name := filepath.Join(t.TempDir(), "microphone.wav")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := voice.WriteWAV(f, rate, pcm); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, voice.WriteWAV(f, rate, pcm))
+	must.Succeed(t, f.Close())
 	return name
 }
 
@@ -52,9 +47,7 @@ func (b *tab) answers(heard, tool, said string) {
 	var played [4]float64
 	for i, what := range []string{"packets", "rms", "dropped", "bad"} {
 		n, err := strconv.ParseFloat(value[string](b, `see.one("[data-test=played]").dataset.`+what), 64)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, err)
 		played[i] = n
 	}
 	// A sine of full volume has 0.7.

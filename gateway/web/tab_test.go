@@ -20,6 +20,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"perch/must"
 )
 
 // patience bounds what a page does, on a machine that has other things to do.
@@ -327,14 +329,10 @@ func (b *tab) download(pattern string) []byte {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); b.frame() {
 		names, err := filepath.Glob(filepath.Join(b.files, pattern))
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, err)
 		if len(names) > 0 {
 			text, err := os.ReadFile(names[0])
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, err)
 			return text
 		}
 	}
@@ -356,9 +354,7 @@ func (b *tab) picture(to string) {
 		params.Format, params.Quality = page.CaptureScreenshotFormatJpeg, new(int64(82))
 	}
 	shot := call(b, page.CaptureScreenshot, params)
-	if err := os.WriteFile(to, shot.Data, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(to, shot.Data, 0o644))
 }
 
 // axe fails the test for what axe-core finds against WCAG 2.2 AA. What is around the views
@@ -384,9 +380,7 @@ func (b *tab) axe(what string) {
 		ID, Help string
 		Nodes    []string
 	}
-	if err := json.Unmarshal(found, &all); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, json.Unmarshal(found, &all))
 	for _, v := range all {
 		b.t.Errorf("%s: axe %s: %s\n  %s", what, v.ID, v.Help, strings.Join(v.Nodes[:min(len(v.Nodes), 4)], "\n  "))
 	}

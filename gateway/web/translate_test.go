@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestServerSentencesAreTranslated runs the page's translator in Node. The server says
@@ -31,28 +33,20 @@ func TestServerSentencesAreTranslated(t *testing.T) {
 		{strings.Repeat("it needs: ", 40) + "more", ""},
 	}
 	script, err := os.ReadFile("bundle.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	esbuild := regexp.MustCompile(`esbuild=(\S+)`).FindSubmatch(script)
 	build := exec.Command("go", "run", string(esbuild[1]), "src/lib/translate.ts", "--bundle", "--format=iife", "--global-name=t")
 	build.Dir, build.Env = "ui", append(os.Environ(), "GOFLAGS=")
 	code, err := build.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	formats, err := os.ReadFile("../../language/de/findings.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var sentences []string
 	for _, c := range cases {
 		sentences = append(sentences, c[0])
 	}
 	asked, err := json.Marshal(sentences)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	node := exec.Command("node", "-")
 	node.Stdin = strings.NewReader(string(code) + "\nconst all = t.translations(" + string(formats) + ");" +
 		"console.log(JSON.stringify(" + string(asked) + `.map((s) => t.inWords(s, all) ?? "")))`)

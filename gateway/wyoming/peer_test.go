@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/agent"
+	"perch/must"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -100,9 +101,7 @@ func refuses(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Tr
 func serve(t testing.TB, o Options) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	run(t, o, l)
 	return l.Addr().String()
 }
@@ -111,9 +110,7 @@ func run(t testing.TB, o Options, l net.Listener) *Server {
 	t.Helper()
 	o.Listen = []net.Listener{l}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background()) }()
 	t.Cleanup(func() {
@@ -142,9 +139,7 @@ func dial(t testing.TB, address string) *client {
 	if err == nil {
 		err = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return newClient(t, conn)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/must"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -157,12 +158,8 @@ func TestOurOwnClient(t *testing.T) {
 	calls := make(chan given, 1)
 	address := serve(t, Options{Recognizer: recorder(calls, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes.")})
 	client, err := wire.New(wire.Options{Address: "tcp://" + address, Language: "en"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, client.Check(t.Context()))
 	for _, text := range []string{
 		"It is twenty past three.",
 		"It is twenty past three, and the cat has not come home yet. Nobody knows where it is. " +

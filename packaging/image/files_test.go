@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestWayIn: what is left on the card for its owner is written anew only where it is another.
@@ -23,9 +25,7 @@ func TestWayIn(t *testing.T) {
 		}
 		file := filepath.Join(card, "perch-page.txt")
 		written, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if info, err = os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
@@ -33,14 +33,10 @@ func TestWayIn(t *testing.T) {
 	}
 	token := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(data, "admin-token"), []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(data, "admin-token"), []byte(text+"\n"), 0o600))
 	}
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	token("first")
 	text, before := left()
 	if text != "The page is at http://"+host+".local:8003/\r\nIt asks for this admin token: first\r\n" {
@@ -61,13 +57,9 @@ func TestWayIn(t *testing.T) {
 // TestManifest: Raspberry Pi Imager finds boards to choose from, and the image for each.
 func TestManifest(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "perch-pi_1.2.0.img")
-	if err := errors.Join(os.WriteFile(image, []byte("unpacked"), 0o644), os.WriteFile(image+".xz", []byte("small"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.WriteFile(image, []byte("unpacked"), 0o644), os.WriteFile(image+".xz", []byte("small"), 0o644)))
 	text, err := exec.CommandContext(t.Context(), "python3", "manifest.py", image, "https://perch.example/1.2.0/", "1700000000").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var m struct {
 		Imager struct {
 			Devices []struct {

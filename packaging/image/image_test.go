@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 const (
@@ -46,9 +48,7 @@ func newCard(t *testing.T, preseed string) *card {
 	c := &card{t: t, dir: t.TempDir()}
 	c.file, c.key = filepath.Join(c.dir, "card"), filepath.Join(c.dir, "key")
 	c.do("cp", "--sparse=always", image, c.file)
-	if err := os.Truncate(c.file, cardSize); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Truncate(c.file, cardSize))
 	for _, file := range []string{"vmlinuz", "initrd.img"} {
 		c.do("sh", "-c", `mcopy -n -i "$1@@$(($2 * 512))" "::$(mdir -b -i "$1@@$(($2 * 512))" :: | grep -o "`+file+`[^ ]*" | tail -n 1)" "$3"`,
 			"sh", c.file, firstPartition, filepath.Join(c.dir, file))
@@ -56,9 +56,7 @@ func newCard(t *testing.T, preseed string) *card {
 	c.do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", c.key)
 	if preseed != "" {
 		public, err := os.ReadFile(c.key + ".pub")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c.put("rpi-preseed.toml", strings.ReplaceAll(preseed, "KEY", strings.TrimSpace(string(public))))
 	}
 	return c
@@ -78,9 +76,7 @@ func (c *card) do(name string, args ...string) string {
 func (c *card) put(file, text string) {
 	c.t.Helper()
 	at := filepath.Join(c.dir, file)
-	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, os.WriteFile(at, []byte(text), 0o644))
 	c.do("mcopy", "-o", "-i", c.file+"@@4M", at, "::"+file)
 }
 
@@ -107,9 +103,7 @@ type machine struct {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -132,9 +126,7 @@ func (c *card) bootsFrom(disk ...string) *machine {
 		"-netdev", "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:"+m.web+"-:8003,hostfwd=tcp:127.0.0.1:"+m.ssh+"-:22",
 		"-device", "virtio-net-pci,netdev=net,romfile=")...)
 	m.qemu.Stdout, m.qemu.Stderr = &m.console, &m.console
-	if err := m.qemu.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, m.qemu.Start())
 	m.off = make(chan struct{})
 	go func() {
 		defer close(m.off)
@@ -368,12 +360,8 @@ func TestABadPreseed(t *testing.T) {
 func TestACardWithoutRoom(t *testing.T) {
 	c := newCard(t, everything)
 	image, err := os.Stat(os.Getenv("PERCH_IMAGE"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(c.file, image.Size()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.Truncate(c.file, image.Size()))
 	m := c.boots()
 	m.ready()
 	m.wants(map[string]string{

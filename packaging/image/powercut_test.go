@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // TestPowerCuts: power fails at a moment of the first boot, and the next boot makes the
@@ -19,9 +21,7 @@ func TestPowerCuts(t *testing.T) {
 	c := newCard(t, everything)
 	before, log := filepath.Join(c.dir, "before"), filepath.Join(c.dir, "log")
 	c.do("cp", "--sparse=always", c.file, before)
-	if err := os.WriteFile(log, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(log, nil, 0o600))
 	m := c.bootsFrom("-blockdev", "driver=raw,node-name=card,file.driver=file,file.filename="+c.file,
 		"-blockdev", "driver=file,node-name=log,filename="+log,
 		"-blockdev", "driver=blklogwrites,node-name=logged,file=card,log=log", "-device", "virtio-blk-pci,drive=logged,romfile=")
@@ -61,9 +61,7 @@ const (
 func writes(t *testing.T, log string) (all []write) {
 	t.Helper()
 	f, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	var head struct {
 		Magic, Version, Entries uint64
@@ -76,9 +74,7 @@ func writes(t *testing.T, log string) (all []write) {
 	next := sector
 	for range head.Entries {
 		var entry struct{ Sector, Sectors, Flags, Length uint64 }
-		if err := binary.Read(io.NewSectionReader(f, next, 32), binary.LittleEndian, &entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, binary.Read(io.NewSectionReader(f, next, 32), binary.LittleEndian, &entry))
 		w := write{entry.Flags, int64(entry.Sector) * sector, int64(entry.Sectors) * sector, next + sector}
 		if next = w.data; w.flags&discarded == 0 {
 			next += w.size
@@ -92,14 +88,10 @@ func writes(t *testing.T, log string) (all []write) {
 func replay(t *testing.T, log string, all []write, card string, chance *rand.Rand) (lost int) {
 	t.Helper()
 	from, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer from.Close()
 	to, err := os.OpenFile(card, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer to.Close()
 	sure := 0
 	for i, w := range all {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 const status = `Package: libmood
@@ -55,13 +57,9 @@ func machine(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, text := range map[string]string{
 		"var/lib/dpkg/status":                  status,
 		"usr/share/doc/libmood-real/copyright": copyright,
@@ -71,30 +69,20 @@ func machine(t *testing.T) string {
 			"==== @a/b 1.0\n\nOnly on Sundays.\n",
 	} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	// As Debian's packages of one source do; an absolute link is the root's own.
-	if err := os.Symlink("/usr/share/doc/libmood-real", filepath.Join(root, "usr/share/doc/libmood")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("/usr/share/doc/libmood-real", filepath.Join(root, "usr/share/doc/libmood")))
 	return root
 }
 
 func printed(t *testing.T, root string) (document, string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := run([]string{"-name", "perch", "-version", "1.0", root}, "1700000000", &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run([]string{"-name", "perch", "-version", "1.0", root}, "1700000000", &out))
 	var d document
-	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(out.Bytes(), &d))
 	return d, out.String()
 }
 
@@ -165,9 +153,7 @@ func TestDocument(t *testing.T) {
 func TestEveryModuleHasALicence(t *testing.T) {
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}",
 		"perch/cmd/perch", "perch/firmware-tools").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(listed)) {
 		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
@@ -183,9 +169,7 @@ func TestEveryModuleHasALicence(t *testing.T) {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all += string(text)
 		}
 		if len(recognized(all)) == 0 {
@@ -209,12 +193,8 @@ func TestBadRoots(t *testing.T) {
 	}
 	// A file that leads out of its root is not read.
 	root := machine(t)
-	if err := os.Remove(filepath.Join(root, "usr/share/doc/libmood")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../../../../../../../../../../etc", filepath.Join(root, "usr/share/doc/libmood")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(root, "usr/share/doc/libmood")))
+	must.Succeed(t, os.Symlink("../../../../../../../../../../etc", filepath.Join(root, "usr/share/doc/libmood")))
 	if d, _ := printed(t, root); len(d.Packages) < 4 {
 		t.Errorf("it has %v", d.Packages)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/remote"
 )
 
@@ -132,9 +133,7 @@ func TestDialOfWhatIsNoSocket(t *testing.T) {
 // nobody listens at.
 func silent(t *testing.T, gone bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if gone {
 		_ = l.Close()
 	} else {
@@ -248,9 +247,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	})
 	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageIntent, To: StageIntent})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer run.Close()
 	<-flooded
 	if err := conn.Ping(t.Context(), soon); err != nil {
@@ -289,9 +286,7 @@ func TestOneThatReadsNothing(t *testing.T) {
 	c.o.ConnectWithin = time.Hour // and so what is sent may take as long
 	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageSpeech, To: StageSpeech, Rate: 16000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	for err == nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"perch/must"
 )
 
 // FuzzEvent: whatever an event holds, it is read or refused.
@@ -21,9 +23,7 @@ func FuzzEvent(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	c, err := New(Options{URL: "http://x:8123", Token: canary})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
 			return // what is no JSON ends the connection before
@@ -55,9 +55,7 @@ func FuzzQuote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string, cut int) {
 		const plain = "plain-token/of+letters~only"
 		c, err := New(Options{URL: "http://x:8123", Token: plain})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if strings.Contains(before+after, plain[:8]) {
 			return
 		}

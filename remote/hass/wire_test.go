@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,9 +63,7 @@ func client(t testing.TB, url string, o Options) *Client {
 	t.Helper()
 	o.URL, o.Token = url, canary
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -72,9 +72,7 @@ func client(t testing.TB, url string, o Options) *Client {
 func dial(t testing.TB, c *Client) *Conn {
 	t.Helper()
 	conn, err := c.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(conn.Close)
 	return conn
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/store"
 	"perch/store/archive/archivetest"
 )
@@ -21,24 +22,18 @@ import (
 func TestAnImageComesDuringABackup(t *testing.T) {
 	data := t.TempDir()
 	db, err := store.Open(DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	table := store.NewTable[map[string]string](db, "firmware")
 	add := func(text string) (name, sha string) {
 		f := image(text)
 		archivetest.Write(t, filepath.Join(data, f.name), f.text)
 		sha = strings.TrimSuffix(filepath.Base(f.name), ".bin")
-		if err := table.Put(sha, map[string]string{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, table.Put(sha, map[string]string{}))
 		return f.name, sha
 	}
 	remove := func(name, sha string) {
-		if err := errors.Join(table.Delete(sha), os.Remove(filepath.Join(data, name))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(table.Delete(sha), os.Remove(filepath.Join(data, name))))
 	}
 	goes, goesSHA := add("goes")
 	tries := 0
@@ -56,9 +51,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 		remove(goes, goesSHA)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
 	if len(p.Manifest.Files) != 3 || p.Manifest.Files[1].Name != min(comes, goes) || p.Manifest.Files[2].Name != max(comes, goes) || tries != 2 {
 		t.Errorf("after %d tries there are %+v", tries, p.Manifest.Files)
@@ -70,9 +63,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 		err := db.Backup(w)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
 	if len(p.Manifest.Files) != 3 || tries != 1 {
 		t.Errorf("after %d tries there are %+v, and not %s", tries, p.Manifest.Files, comes)
@@ -84,14 +75,10 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 func TestABackupIsStreamed(t *testing.T) {
 	data := t.TempDir()
 	db, err := store.Open(DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	lost, broken := strings.Repeat("0", 64), strings.Repeat("1", 64)
-	if err := store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}))
 	archivetest.Write(t, filepath.Join(data, "firmware", broken+".bin"), []byte("something else"))
 	for n := range 4 {
 		archivetest.Write(t, filepath.Join(data, "firmware", "assets", fmt.Sprint(n)), make([]byte, 16<<20))
@@ -100,13 +87,9 @@ func TestABackupIsStreamed(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
-	if err := p.Write(t.Context(), io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Write(t.Context(), io.Discard))
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.Size() < 64<<20 {
 		t.Errorf("a backup of %d MB took %d kB", p.Size()>>20, used>>10)

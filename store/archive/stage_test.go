@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/store"
 	"perch/store/archive/archivetest"
 )
@@ -31,12 +32,8 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 	t.Helper()
 	path := filepath.Join(t.TempDir(), which+".db")
 	db, err := store.Open(path, store.Options{Migrations: migrations})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()))
 	return archivetest.Read(t, path)
 }
 
@@ -74,9 +71,7 @@ func small(t testing.TB) *parcel {
 func (p *parcel) tar(t testing.TB) []byte {
 	t.Helper()
 	text, err := json.Marshal(p.manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pile(t, append([]entry{{name: manifestName, text: text}}, p.files...)...)
 }
 
@@ -93,13 +88,9 @@ func pile(t testing.TB, files ...entry) []byte {
 		if err == nil && head.Size > 0 {
 			_, err = w.Write(f.text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return out.Bytes()
 }
 
@@ -118,14 +109,10 @@ func lived(t testing.TB) string {
 func which(t *testing.T, data string) string {
 	t.Helper()
 	db, err := store.Open(DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	is, _, err := store.NewTable[string](db, "is").Get("which")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
 	if got := archivetest.Names(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
 		t.Fatalf("the database is %s, the firmware %v", is, got)
@@ -269,9 +256,7 @@ func TestWhatCannotBeReplaced(t *testing.T) {
 	for _, name := range []string{"perch.db", "firmware"} {
 		data := lived(t)
 		elsewhere := filepath.Join(t.TempDir(), name)
-		if err := errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(os.Rename(filepath.Join(data, name), elsewhere), os.Symlink(elsewhere, filepath.Join(data, name))))
 		var told store.Shown
 		if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t))); !errors.As(err, &told) ||
 			told.Code() != "not_replaceable" {
@@ -295,9 +280,7 @@ func stagedIn(t *testing.T) string {
 
 func finish(t *testing.T, data string) {
 	t.Helper()
-	if err := at(data, slog.New(slog.DiscardHandler)).Finish(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, at(data, slog.New(slog.DiscardHandler)).Finish())
 }
 
 // TestCutShort: the swap is cut short after each step, and in the middle of
@@ -307,46 +290,32 @@ func TestCutShort(t *testing.T) {
 	steps := len(swap("x"))
 	cuts := map[string]func(t *testing.T, data string) (want string){
 		"while it arrives": func(t *testing.T, data string) string {
-			if err := os.Remove(filepath.Join(data, stageName, markerName)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Remove(filepath.Join(data, stageName, markerName)))
 			return "old"
 		},
 		"before the marker has its name": func(t *testing.T, data string) string {
 			marker := filepath.Join(data, stageName, markerName)
-			if err := os.Rename(marker, marker+".new"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Rename(marker, marker+".new"))
 			return "old"
 		},
 		"while the database is linked": func(t *testing.T, data string) string {
-			if err := os.Link(DatabasePath(data), filepath.Join(data, keptName+".new")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Link(DatabasePath(data), filepath.Join(data, keptName+".new")))
 			return "new"
 		},
 		"when both names are of one file": func(t *testing.T, data string) string {
 			kept := filepath.Join(data, keptName)
-			if err := errors.Join(os.Link(DatabasePath(data), kept), os.Link(DatabasePath(data), kept+".new")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(os.Link(DatabasePath(data), kept), os.Link(DatabasePath(data), kept+".new")))
 			return "new"
 		},
 		"where there are no links": func(t *testing.T, data string) string {
-			if err := os.Rename(DatabasePath(data), filepath.Join(data, keptName)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Rename(DatabasePath(data), filepath.Join(data, keptName)))
 			return "new"
 		},
 		"while it is swept": func(t *testing.T, data string) string {
 			for _, s := range swap(data) {
-				if err := s.do(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.do())
 			}
-			if err := os.RemoveAll(filepath.Join(data, stageName, "before")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.RemoveAll(filepath.Join(data, stageName, "before")))
 			return "new"
 		},
 	}
@@ -387,9 +356,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 		data := stagedIn(t)
 		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
-		if err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish())
 		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "left as it was") {
 			t.Errorf("%s: now it is %s; log:\n%s", name, got, &log)
 		}
@@ -439,9 +406,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	}
 	ballast := func() {
 		var disk syscall.Statfs_t
-		if err := syscall.Statfs(data, &disk); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, syscall.Statfs(data, &disk))
 		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-200_000), 0o600) // as much as there is
 	}
 	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
@@ -506,9 +471,7 @@ func FuzzUnpack(f *testing.F) {
 // FuzzManifest makes a backup of a manifest from outside.
 func FuzzManifest(f *testing.F) {
 	text, err := json.Marshal(newParcel(0, entry{name: "perch.db", text: []byte("database")}, image("new")).manifest)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(text)
 	f.Add([]byte(`{"format":1,"files":[{"name":"perch.db","size":-1,"sha256":""},{"name":"firmware/assets/..","size":1e9}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"perch/must"
 )
 
 // text is what the records of these tests are made of.
@@ -23,9 +25,7 @@ func text(key, value []byte) bool { return len(key) == 4 && bytes.Trim(value, "x
 func openBolt(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return db
 }
 
@@ -45,13 +45,9 @@ func sample(t testing.TB) (file []byte, records map[string]int) {
 		})
 	}
 	err := errors.Join(put("many", 1000, 50), put("many", 400, 60), put("small", 2, 5), put("large", 1, 50_000), db.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file, err = os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return file, map[string]int{"many": 1000, "small": 2, "large": 1}
 }
 
@@ -152,9 +148,7 @@ func FuzzCopy(f *testing.F) {
 			return
 		}
 		path := filepath.Join(t.TempDir(), "changed.db")
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, file, 0o600))
 		db := openBolt(t, path)
 		defer db.Close()
 		err := db.View(func(tx *bbolt.Tx) error {

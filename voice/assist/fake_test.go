@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -170,18 +171,14 @@ func setUp(pipeline string) func(p *peer, m command) {
 
 func (h *fakeHA) recognizer(change ...func(*Options)) *Recognizer {
 	r, err := NewRecognizer(h.options(change))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	h.t.Cleanup(r.Close)
 	return r
 }
 
 func (h *fakeHA) synthesizer(change ...func(*Options)) *Synthesizer {
 	s, err := NewSynthesizer(h.options(change))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	h.t.Cleanup(s.Close)
 	return s
 }

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/espeak"
 )
@@ -41,9 +42,7 @@ func engine(t testing.TB, o espeak.Options) *espeak.Engine {
 		o.Command = []string{"/proc/self/exe", serves}
 	}
 	e, err := espeak.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -52,9 +51,7 @@ func engine(t testing.TB, o espeak.Options) *espeak.Engine {
 func script(t testing.TB, text string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	return []string{path}
 }
 
@@ -69,16 +66,12 @@ func samples(t testing.TB, e *espeak.Engine, text string) (n int, err error) {
 func processes(t testing.TB) (all []int) {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // of a thread that may have ended
 		for _, word := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all = append(all, pid)
 		}
 	}
@@ -92,9 +85,7 @@ func TestItSpeaks(t *testing.T) {
 		pcm = append(pcm, p...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sum := 0.0
 	for _, s := range pcm {
 		sum += float64(s) * float64(s)
@@ -123,9 +114,7 @@ func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 // listen keeps nobody waiting.
 func TestManyAtOnce(t *testing.T) {
 	e := engine(t, espeak.Options{})
-	if err := e.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Warm(t.Context()))
 	begun, others := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -172,9 +161,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestOneThatHangs(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	hung := filepath.Join(t.TempDir(), "hung")
 	e := engine(t, espeak.Options{Command: script(t, "[ -e "+hung+" ] && exec "+self+" "+serves+
 		"\ntouch "+hung+`; printf '\042\126\000\000'; exec sleep 60`)})
@@ -208,9 +195,7 @@ func TestItsProcessEnds(t *testing.T) {
 func TestALongText(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	one, err := samples(t, e, strings.Repeat("and so on ", 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, between := range []string{"", ".\n"} {
 		all, err := samples(t, e, strings.Repeat(strings.Repeat("and so on ", 10)+between, 10))
 		if ratio := float64(all) / float64(one); err != nil || ratio < 9.5 || ratio > 10.5 {
@@ -257,9 +242,7 @@ func TestWhatCannotSpeak(t *testing.T) {
 // TestAnotherLanguageHasItsVoice where a call names none.
 func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	asked := filepath.Join(t.TempDir(), "asked")
 	noting := script(t, "tee -a "+asked+" | "+self+" "+serves)
 	usual := engine(t, espeak.Options{Command: noting, Voice: "en-us", Language: "en"})

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -61,9 +62,7 @@ const soundHead = "HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encodi
 func recognizer(t testing.TB, o Options) *Recognizer {
 	t.Helper()
 	r, err := NewRecognizer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -71,9 +70,7 @@ func recognizer(t testing.TB, o Options) *Recognizer {
 func synthesizer(t testing.TB, o Options) *Synthesizer {
 	t.Helper()
 	s, err := NewSynthesizer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	return s
 }

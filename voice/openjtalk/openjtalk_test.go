@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/openjtalk"
 )
@@ -21,9 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func engine(t testing.TB, o openjtalk.Options) *openjtalk.Engine {
 	t.Helper()
 	e, err := openjtalk.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
@@ -54,9 +53,7 @@ func loudness(pcm []int16) float64 {
 
 func TestItSpeaks(t *testing.T) {
 	pcm, err := speak(t, engine(t, openjtalk.Options{}), "今は三時二十分です。", voice.Options{Language: "ja-JP"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Logf("%s at RMS %.0f", length(pcm), loudness(pcm))
 	if l := length(pcm); l < 1500*time.Millisecond || l > 4*time.Second || loudness(pcm) < 500 {
 		t.Errorf("%s of sound at RMS %.0f", l, loudness(pcm))
@@ -69,17 +66,13 @@ func TestALongTextIsSpokenWhole(t *testing.T) {
 	dir := t.TempDir()
 	noting := filepath.Join(dir, "noting")
 	script := "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >>" + dir + "/said\nprintf %s \"$text\" | open_jtalk \"$@\"\n"
-	if err := os.WriteFile(noting, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(noting, []byte(script), 0o700))
 	e, said := engine(t, openjtalk.Options{Program: noting}), func() int {
 		text, _ := os.ReadFile(dir + "/said") // none yet
 		return strings.Count(string(text), "\n")
 	}
 	text, first := strings.Repeat("きょうはよいてんきです。\n", 2)+strings.Repeat("、", 150)+strings.Repeat("あ", 30), 0
-	if err := e.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Check())
 	sound := time.Duration(0)
 	if err := e.Synthesize(t.Context(), text, voice.Options{}, func(p []int16) error {
 		if first == 0 {
@@ -171,20 +164,14 @@ func TestWhatIsMissing(t *testing.T) {
 func TestVoices(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "noting")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\necho \"$4 $6\" >>"+dir+"/voices\nexec open_jtalk \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("#!/bin/sh\necho \"$4 $6\" >>"+dir+"/voices\nexec open_jtalk \"$@\"\n"), 0o700))
 	usual := "/usr/share/hts-voice/nitech-jp-atr503-m001/nitech_jp_atr503_m001.htsvoice"
 	for _, name := range []string{"aaa", "mei"} {
-		if err := os.Symlink(usual, filepath.Join(dir, name+".htsvoice")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(usual, filepath.Join(dir, name+".htsvoice")))
 	}
 	e := engine(t, openjtalk.Options{Program: file, Folders: []string{dir, "/usr/share/hts-voice"}})
 	slow, err := speak(t, e, "はい、そうです。", voice.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	fast, err := speak(t, engine(t, openjtalk.Options{Program: file, Folders: []string{dir}, Speed: 200}), "はい、そうです。", voice.Options{Voice: "../mei"})
 	if err != nil || len(fast) > len(slow)*2/3 {
 		t.Errorf("%s at 100 percent, %s at 200, %v", length(slow), length(fast), err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -70,9 +71,7 @@ func wavFile(w wav, extensible bool, mono []float64) []byte {
 
 func write(t *testing.T, dir, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 }
 
 // wantTone: 440 Hz of that level, for so long.
@@ -131,9 +130,7 @@ func TestNames(t *testing.T) {
 		".hidden.wav": short(1), "Mr. X.wav": short(1)} {
 		write(t, dir, name, data)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "folder.wav"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "folder.wav"), 0o700))
 	l = Open(dir)
 	if got, want := l.Names(), []string{"Mr. X.wav", "alarm", "chime", "purr.wav", "song.WAV", "song.ogg"}; !slices.Equal(got, want) {
 		t.Errorf("names %v, want %v", got, want)
@@ -176,16 +173,10 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	for to, name := range map[string]string{filepath.Join(outside, "secret.wav"): "link.wav",
 		"../" + filepath.Base(outside) + "/secret.wav": "up.wav", "none": "broken.wav"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
-	if err := os.Symlink("inside.wav", filepath.Join(dir, "near.wav")); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.wav"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("inside.wav", filepath.Join(dir, "near.wav")))
+	must.Succeed(t, syscall.Mkfifo(filepath.Join(dir, "pipe.wav"), 0o600))
 	l := Open(dir)
 	for name, want := range map[string]string{
 		"none.wav": "no WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits",
@@ -292,18 +283,14 @@ func opusTone(t testing.TB, seconds float64, gain int16, begins int64) []byte {
 	t.Helper()
 	const skip = 312 // libopus' own delay at 48 kHz, for speech
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var packets [][]byte
 	keep := func(p []byte) error { packets = append(packets, slices.Clone(p)); return nil }
 	pcm := make([]int16, 0, int(seconds*voice.SpeakerRate))
 	for _, v := range tone(voice.SpeakerRate, seconds+skip/48000.) {
 		pcm = append(pcm, int16(v*32767))
 	}
-	if err := errors.Join(encoder.Encode(pcm, keep), encoder.Flush(keep)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(encoder.Encode(pcm, keep), encoder.Flush(keep)))
 	o := &oggFile{serial: 7}
 	o.put(2, 0, opusHead(1, skip, gain, 0))
 	o.put(0, 0, append([]byte("OpusTags"), make([]byte, 700)...))

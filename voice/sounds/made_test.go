@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -64,12 +65,8 @@ func TestWhatIsMadeHere(t *testing.T) {
 		}
 		if dir := os.Getenv("PERCH_SOUNDS"); dir != "" {
 			f, err := os.Create(filepath.Join(dir, name+".wav"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := voice.WriteWAV(f, voice.SpeakerRate, pcm); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, voice.WriteWAV(f, voice.SpeakerRate, pcm))
 			_ = f.Close()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -132,9 +133,7 @@ func TestCheckWithoutAModel(t *testing.T) {
 
 func TestLookUp(t *testing.T) {
 	found, err := lookUp(Model, map[string]bool{"a": true, "stop": true, "frobnicate": true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := inOrder(found)
 	want := []pronunciation{{"a", "AH"}, {"a(2)", "EY"}, {"stop", "S T AA P"}}
 	if len(got) != len(want) {
@@ -198,9 +197,7 @@ func TestOptionalRulesAreLeftOut(t *testing.T) {
 		{"big", strings.Repeat("stop ", 150), "en.yaml:4"},
 	}}
 	kept, _, why, err := usable(g, Model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := strings.Join(kept.Top, " "); got != "top two" {
 		t.Errorf("kept are %s", got)
 	}
@@ -211,9 +208,7 @@ func TestOptionalRulesAreLeftOut(t *testing.T) {
 		}
 	}
 	p, err := newPair(Model, g, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p.free()
 	if err := Check(g, Model); err == nil || !strings.Contains(err.Error(), "hochwasserstand") {
 		t.Errorf("the check says %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -36,14 +37,10 @@ func speak(t testing.TB, voiceName, text string) []int16 {
 func readWAV(t testing.TB, name string) (pcm []int16) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	w, err := voice.NewWAVReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	resampler := voice.NewResampler(w.Rate, voice.MicRate)
 	buf := make([]int16, 4096)
 	for {
@@ -52,9 +49,7 @@ func readWAV(t testing.TB, name string) (pcm []int16) {
 		if errors.Is(err, io.EOF) {
 			return pcm
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }
 
@@ -71,25 +66,17 @@ func addNoise(pcm []int16, amplitude float64) []int16 {
 func overTheAir(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	encoder, err := voice.NewMicEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	decoder, err := voice.NewDecoder(voice.MicRate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var heard []int16
 	receive := func(packet []byte) error {
 		frame, err := decoder.Decode(packet)
 		heard = append(heard, frame...)
 		return err
 	}
-	if err := encoder.Encode(pcm, receive); err != nil {
-		t.Fatal(err)
-	}
-	if err := encoder.Flush(receive); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, encoder.Encode(pcm, receive))
+	must.Succeed(t, encoder.Flush(receive))
 	return heard
 }
 
@@ -104,9 +91,7 @@ func spoken(pcm []int16) *voice.Utterance {
 func recognize(t testing.TB, e *Engine, pcm []int16) voice.Transcript {
 	t.Helper()
 	got, err := e.Recognize(t.Context(), spoken(pcm), voice.Options{Language: "en"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return got
 }
 
@@ -114,9 +99,7 @@ func recognize(t testing.TB, e *Engine, pcm []int16) voice.Transcript {
 func residentMB(t testing.TB) float64 {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all, resident float64
 	if _, err := fmt.Sscan(string(data), &all, &resident); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -101,9 +102,7 @@ func (f *fake) serve(conn net.Conn) {
 func (f *fake) listen(t testing.TB) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var accepting sync.WaitGroup
 	accepting.Go(func() {
 		for {
@@ -125,9 +124,7 @@ func (f *fake) listen(t testing.TB) (address string) {
 func newEngine(t testing.TB, o Options) *Engine {
 	t.Helper()
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -73,9 +74,7 @@ func TestRatesAndChannels(t *testing.T) {
 func TestStereoIsMixedDown(t *testing.T) {
 	var got []int16
 	s := newSound("", nil, func(pcm []int16) error { got = append(got, pcm...); return nil })
-	if err := s.begin(Format{voice.SpeakerRate, 2, 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.begin(Format{voice.SpeakerRate, 2, 2}))
 	var b []byte
 	for _, v := range []int16{100, 300, -32768, -32768, 32767, 32767, 5, -5} {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
@@ -190,9 +189,7 @@ func FuzzSound(f *testing.F) {
 				return nil
 			}
 			for _, p := range parts {
-				if err := s.add(p); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.add(p))
 			}
 			return all
 		}

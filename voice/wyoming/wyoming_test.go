@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -87,9 +88,7 @@ func TestCheck(t *testing.T) {
 
 func TestServersThatCannotBeUsed(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	address := "tcp://" + gone.Addr().String()
 	gone.Close()
 	web := (&fake{script: func(p *peer, _ Event) { p.say("HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n"); p.hangUp() }}).listen(t)
@@ -173,9 +172,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 		down = false
 		answer = []netip.Addr{netip.MustParseAddr("192.0.2.2")}
 		for range 3 { // the failure made it look again, and then it knows
-			if err := dial(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, dial())
 		}
 		if lookups != 2 || strings.Join(dialed, " ") != "192.0.2.1:10300 192.0.2.2:10300 192.0.2.2:10300 192.0.2.2:10300" {
 			t.Errorf("%d lookups, %v dialed", lookups, dialed)
@@ -242,9 +239,7 @@ func FuzzInfo(f *testing.F) {
 		info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
 		for _, o := range []Options{{Address: "tcp://h:1"}, {Address: "tcp://h:1", Model: name, Voice: name, Language: language}} {
 			e, err := New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, n := range []need{toRecognize(voice.Options{Language: language}), toSynthesize(voice.Options{Language: language, Voice: name}),
 				toServe()} {
 				if err := n.fits(e.fixed, info); err != nil &&

@@ -10,6 +10,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
+	"perch/must"
 )
 
 // manager stands for systemd: the socket it listens on for states.
@@ -17,17 +18,13 @@ func manager(t *testing.T) (next func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	return func() string {
 		t.Helper()
 		text := make([]byte, 4096)
-		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 		n, err := conn.Read(text)
 		if err != nil {
 			t.Fatal("the service manager was not told: ", err)
@@ -88,9 +85,7 @@ func TestDoorsDiskAndClockAreParts(t *testing.T) {
 	if p := h.Part("doors"); !p.OK {
 		t.Errorf("the doors: %+v", p)
 	}
-	if err := os.Remove(filepath.Join(h.Data, "perch.sock")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(h.Data, "perch.sock")))
 	if p := h.Part("doors"); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
 		t.Errorf("the doors without a socket: %+v", p)
 	}

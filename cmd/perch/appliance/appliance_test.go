@@ -21,6 +21,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -100,17 +101,13 @@ func TestCommits(t *testing.T) {
 	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits for a check-in", n)
 	}
-	if err := h.DB.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.DB.Flush())
 	before, began := h.DB.Commits(), time.Now()
 	const turns = 2
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
 	r.Whole(t)
 	h.Eventually("the end of the session is recorded", func() bool { return !h.Records.Sessions(1)[0].Closed.IsZero() })
-	if err := h.DB.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.DB.Flush())
 	// On a slow machine a turn lasts longer than anything waits to be written.
 	if n, late := h.DB.Commits()-before, int(time.Since(began)/(5*time.Second)); int(n) > 2*turns+late {
 		t.Errorf("%d commits for %d turns in %s", n, turns, time.Since(began))
@@ -130,17 +127,13 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 		token := h.Token("/xiaozhi/ota/", "Device-Id", mac, "Client-Id", "c")
 		c, err := socket.Dial(t.Context(), strings.Replace(h.URL("/xiaozhi/v1/"), "http", "ws", 1), socket.Options{MaxMessage: 1 << 16,
 			Header: http.Header{"Device-Id": {mac}, "Client-Id": {"c"}, "Authorization": {"Bearer " + token}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { c.Close(socket.Normal, "") })
 		return c
 	}
 	ask := func(c *socket.Conn, text, want string) {
 		t.Helper()
-		if err := c.SendText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.SendText([]byte(text)))
 		for {
 			isText, data, err := c.Receive()
 			if err != nil {
@@ -156,14 +149,10 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 	ask(other, `{"type":"hello"}`, `"hello"`)
 	for _, text := range []string{`[{"type":"abort"}]`, `{"type":"abort"`, `null`, `{"type":"listen","state":[]}`, `{"type":"mcp","payload":[1]}`,
 		`{"type":"nonsense"}`} {
-		if err := bad.SendText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, bad.SendText([]byte(text)))
 	}
 	for _, frame := range [][]byte{{}, {1}, bytes.Repeat([]byte{0xff}, 5000)} {
-		if err := bad.SendBinary(frame); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, bad.SendBinary(frame))
 	}
 	ask(bad, `{"type":"abort"}`, `"stop"`)
 	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // it may be closed before all of them are sent
@@ -197,9 +186,7 @@ func TestForeignHostsAndOrigins(t *testing.T) {
 func TestWhatDoesNotStart(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	for name, c := range map[string]struct {
 		change func(*config.Config)
 		data   string

@@ -23,6 +23,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // toolModel is a server of a language model, in OpenAI's dialect and in Anthropic's. A
@@ -190,9 +191,7 @@ func toolDrivers(t *testing.T) map[string]toolDriver {
 	chat, ofChat := served()
 	messages, ofMessages := served()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	return map[string]toolDriver{
 		"openai":    {config.Brain{Kind: "openai", URL: chat + "/v1", Model: "m"}, ofChat},
@@ -296,9 +295,7 @@ func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriv
 	h.T.Helper()
 	before := len(r.Seen())
 	since := func() []simrobot.Observation { return r.Seen()[before:] }
-	if err := h.Talk.Hear(h.T.Context(), r.ID(), tool.name+" "+tool.args); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, h.Talk.Hear(h.T.Context(), r.ID(), tool.name+" "+tool.args))
 	h.Eventually("the talk about "+tool.name+" is over", func() bool {
 		seen := since()
 		spoke := slices.Index(seen, simrobot.Observation(simrobot.Entered{State: simrobot.Speaking}))
@@ -370,9 +367,7 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	h.KnowsTools(r.ID())
 	const words = `self_robot_set_head_angles {"yaw":-40,"pitch":20} then self_robot_get_head_angles {} then ` +
 		`set_timer {"seconds":600,"text":"The tea is ready."}`
-	if err := h.Talk.Hear(t.Context(), r.ID(), words); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Talk.Hear(t.Context(), r.ID(), words))
 	h.Await(r, "its head turns", func(o simrobot.Observation) bool {
 		m, is := o.(simrobot.HeadMoved)
 		return is && at(m.Yaw, m.Pitch) == at(-40, 20)
@@ -407,9 +402,7 @@ func TestAProgramMovesARobotOverMCP(t *testing.T) {
 	r := h.Companion(simrobot.Options{})
 	h.KnowsTools(r.ID())
 	client, err := mcp.New(mcp.Options{Name: "perch", URL: h.URL("/mcp"), Key: appliancetest.Key, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer client.Close()
 	const head = "perch.a0b1c2d3e4f5_robot_set_head_angles"
 	tools := client.Tools(t.Context())

@@ -10,6 +10,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -27,18 +28,14 @@ type avatarMessage struct {
 func converse(t *testing.T, h *appliancetest.Appliance, path string, messages []any, last func(avatarMessage) bool) (all []avatarMessage) {
 	t.Helper()
 	conn, err := socket.Dial(t.Context(), "ws://"+h.Doors.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Drop()
 	for _, m := range messages {
 		text, err := json.Marshal(m)
 		if err == nil {
 			err = conn.SendText(text)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	for {
 		_, data, err := conn.Receive()
@@ -62,9 +59,7 @@ func TestAvatarProgramsAreAnswered(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
 	file := filepath.Join(t.TempDir(), "model.json")
-	if err := os.WriteFile(file, []byte(`{"url":"https://models.example/ann.model3.json","emotionMap":{"joy":1}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(`{"url":"https://models.example/ann.model3.json","emotionMap":{"joy":1}}`), 0o600))
 	c.Skins.Model = config.Live2DModel(file)
 	h := appliancetest.Start(t, c, t.TempDir())
 	question := appliancetest.Sentences(t, "what time is it")[0].PCM

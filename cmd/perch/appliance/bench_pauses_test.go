@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -18,9 +19,7 @@ import (
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
 	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(e.Close)
 	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Settled}
 	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
@@ -78,9 +77,7 @@ func frames(b *testing.B, u *voice.Utterance) []int16 {
 	n := 0
 	for {
 		read, err := u.Read(b.Context(), pcm[n:], n)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		if read == 0 {
 			return pcm[:n]
 		}
@@ -113,9 +110,7 @@ type listened struct {
 // recognizer keeps up with it.
 func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, settled func(string) bool) (got listened) {
 	pointer, err := voice.NewEndPointer(0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	pcm = append(slices.Clone(pcm), make([]int16, voice.MicRate)...)
 	var u *voice.Utterance
 	result := make(chan string, 1)

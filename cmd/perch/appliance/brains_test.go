@@ -23,6 +23,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/voice"
 	"perch/voice/wyoming"
 )
@@ -67,9 +68,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 	server := httptest.NewServer(m)
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("canary-key-0123456789\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("canary-key-0123456789\n"), 0o600))
 	c := appliancetest.Config()
 	c.Brains = []config.Brain{
 		{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"},
@@ -160,17 +159,11 @@ func TestLanguagesOverWyoming(t *testing.T) {
 		c.Wyoming.Listen, c.Language = "127.0.0.1:0", languages
 		h := appliancetest.Start(t, c, t.TempDir())
 		conn, err := net.Dial("tcp", h.At.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close()
 		ask, err := wyoming.NewEvent(wyoming.TypeDescribe, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := wyoming.NewWriter(conn).Write(ask); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
 		answer, err := wyoming.NewReader(conn, wyoming.Limits{}).Read()
 		var info wyoming.Info
 		if err = errors.Join(err, answer.Decode(&info)); err != nil || len(info.TTS) != 1 || len(info.Handle) != 1 {
@@ -195,9 +188,7 @@ func TestServedOverWyoming(t *testing.T) {
 	c.Wyoming.Listen = "127.0.0.1:0"
 	h := appliancetest.Start(t, c, t.TempDir())
 	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	u := voice.NewUtterance()
 	to16 := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
 	if err := client.Synthesize(t.Context(), "What time is it?", voice.Options{}, func(pcm []int16) error {
@@ -211,22 +202,14 @@ func TestServedOverWyoming(t *testing.T) {
 		t.Errorf("heard %+v, %v", heard, err)
 	}
 	conn, err := net.Dial("tcp", h.At.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	ask, err := wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := wyoming.NewWriter(conn).Write(ask); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
 	for r := wyoming.NewReader(conn, wyoming.Limits{}); ; {
 		e, err := r.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var said wyoming.Text
 		if e.Type == "handled" && e.Decode(&said) == nil {
 			if !strings.Contains(said.Text, "remember") {
@@ -244,14 +227,10 @@ func TestServedOverWyoming(t *testing.T) {
 func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
 	c, err := (config.Source{File: file, Check: appliance.CheckPart}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e, err := appliance.NewEngines(&c, appliance.BrainOptions{}, nobody, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Close()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // TestARenewedCertificateIsShown without a restart, as soon as both its files
@@ -25,21 +26,15 @@ func TestARenewedCertificateIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		k, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		shown := func() string {
 			time.Sleep(lookEvery)
 			got, err := k.get(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return got.Leaf.DNSNames[0]
 		}
 		replace := func(name, with string) {
-			if err := os.Rename(with, filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Rename(with, filepath.Join(dir, name)))
 		}
 		if got := shown(); got != "old.local" {
 			t.Errorf("at first %s is shown", got)
@@ -52,17 +47,13 @@ func TestARenewedCertificateIsShown(t *testing.T) {
 		if got := shown(); got != "new.local" {
 			t.Errorf("with a new one %s is shown", got)
 		}
-		if err := os.WriteFile(files.Certificate, []byte("broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(files.Certificate, []byte("broken"), 0o600))
 		for range 3 {
 			if got := shown(); got != "new.local" {
 				t.Errorf("with a broken one %s is shown", got)
 			}
 		}
-		if err := os.Remove(files.Key); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(files.Key))
 		for range 3 {
 			if got := shown(); got != "new.local" {
 				t.Errorf("without its key %s is shown", got)

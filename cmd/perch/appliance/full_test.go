@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/archive"
 )
 
@@ -24,9 +25,7 @@ func crowded(t testing.TB) (data string) {
 	data = t.TempDir()
 	c := appliancetest.Config()
 	a, err := appliance.New(&c, appliancetest.Options(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tools := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 60<<10)}}
 	big := event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}
 	now := time.Now()
@@ -56,18 +55,14 @@ func crowded(t testing.TB) (data string) {
 func TestAsMuchAsRobotsCanKeep(t *testing.T) {
 	data := crowded(t)
 	about, err := os.Stat(archive.DatabasePath(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	c := appliancetest.Config()
 	began := time.Now()
 	a, err := appliance.New(&c, appliancetest.Options(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	took := time.Since(began)
 	defer a.Close()
 	runtime.GC()

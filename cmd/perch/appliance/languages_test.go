@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/language"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -23,9 +24,7 @@ func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
 	c.Speech.Synthesizers = append([]config.Synthesizer{{Kind: "openjtalk"}}, c.Speech.Synthesizers...)
 	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer e.Close()
 	var words language.Catalogue
 	speak := func(tag, text string) (pcm []int16) {
@@ -84,16 +83,12 @@ func TestSentencesThatNobodyHears(t *testing.T) {
 		own := ""
 		if c.own != "" {
 			own = filepath.Join(t.TempDir(), "own.yaml")
-			if err := os.WriteFile(own, []byte("intents: "+c.own), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(own, []byte("intents: "+c.own), 0o600))
 		}
 		said := config.Default()
 		said.Language, said.Brains = config.Languages(c.language), []config.Brain{{Kind: "reflex", Sentences: own}}
 		book, err := config.Book(&said)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var log bytes.Buffer
 		warnUnheard(book, c.language, slog.New(slog.NewTextHandler(&log, nil)))
 		if got := log.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "own.yaml:") > 10 {

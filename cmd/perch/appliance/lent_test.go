@@ -22,6 +22,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
+	"perch/must"
 )
 
 // asAgent has the test binary be a coding agent, which uses each of its tools
@@ -182,9 +183,7 @@ func (*torso) Reboot(context.Context) error { return nil }
 // bearer does nothing more, and when the talk is, it opens nothing.
 func TestACodingAgentHasTools(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := appliancetest.Config()
@@ -242,9 +241,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 			len(h.Memory.Search("void", time.Now())) > 0 {
 			t.Errorf("after the turn: %s", got)
 		}
-		if err := h.Mind.Forget("desk"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.Mind.Forget("desk"))
 		if status, _, text := server.post("", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`); status != http.StatusUnauthorized {
 			t.Errorf("after the talk: %d %s", status, text)
 		}

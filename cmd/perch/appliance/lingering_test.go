@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // TestRobotsCloseFirst: each of the robots' doors that speaks HTTP leaves it to
@@ -19,9 +20,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 	ask := func(line string) (net.Conn, *bufio.Reader) {
 		t.Helper()
 		conn, err := net.Dial("tcp", h.Doors.Addresses()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn,
 			line+" HTTP/1.1\r\nHost: 127.0.0.1\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nConnection: close\r\n\r\n"); err != nil {
@@ -29,9 +28,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 		}
 		r := bufio.NewReader(conn)
 		answer, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := io.ReadAll(answer.Body); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 const (
@@ -183,9 +184,7 @@ func moodEvents(t *testing.T, h *appliancetest.Appliance) (all []event.Event) {
 	r, last := h.Bus.ReadFrom(1), h.Bus.Seq()
 	for seq := uint64(0); seq < last; {
 		e, err := r.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		seq = e.Seq
 		switch ev := e.Event.(type) {
 		case event.Mood:
@@ -203,15 +202,11 @@ func moodEvents(t *testing.T, h *appliancetest.Appliance) (all []event.Event) {
 func golden(t *testing.T, file string, got *txtar.Archive) {
 	t.Helper()
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-		if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, txtar.Format(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if text := txtar.Format(got); string(text) != string(want) {
 		t.Errorf("it is\n%s\nand was\n%s\nPERCH_GOLDEN=rewrite keeps it", text, want)
 	}

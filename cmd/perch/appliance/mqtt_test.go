@@ -23,6 +23,7 @@ import (
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -247,13 +248,9 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 		})
 	}
 	h.Eventually("a robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
-	if err := mosquitto.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, mosquitto.Signal(syscall.SIGSTOP))
 	wg.Wait()
-	if err := mosquitto.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, mosquitto.Signal(syscall.SIGCONT))
 	waittest.For(h.T, "the broker is told how things are", func() bool {
 		states := l.AgentStates()
 		return len(states) > 0 && states[len(states)-1] == "idle"
@@ -264,9 +261,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 func TestABusyMQTTPort(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer taken.Close()
 	c := appliancetest.Config()
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, taken.Addr().String()
@@ -314,9 +309,7 @@ func TestThePageIsTrue(t *testing.T) {
 	h.Eventually("the agent is announced", func() bool { return l.Has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	announced := entities(l)
 	page, err := os.ReadFile("../../../docs/home-assistant.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named := regexp.MustCompile(`\b[a-z_]+\.(?:stack_chan_e4f5|coding_1|perch)_[a-z_]+`).FindAllString(string(page), -1)
 	for _, id := range named {
 		if _, there := announced[id]; !there {
@@ -349,9 +342,7 @@ func TestThePageIsTrue(t *testing.T) {
 func checkBlueprint(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var b struct {
 		Blueprint struct {
 			Name, Domain string

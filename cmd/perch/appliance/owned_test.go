@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // TestOwnersFilesAreRefusedWithCauseAndCure covers a fault of each kind of file that an owner
@@ -25,12 +26,8 @@ func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 		"words/de.txt":        "concern: Fehler\nsorrow: weg\n",
 		"personas/anna.md":    "---\nname: Anna\nage: 3\n---\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700))
+		must.Succeed(t, os.WriteFile(filepath.Join(data, name), []byte(text), 0o600))
 	}
 	writeSkill(t, data, "a", manifest(`,"dependencies":{"wind":"new"}`))
 	writeSkill(t, data, "b", manifest(`,"inputSchema":{"type":"object","properties":{"at":{"type":"hour"}}}`))
@@ -83,9 +80,7 @@ func TestSentencesAreRefusedWithTheirPlace(t *testing.T) {
 		"a:\n    sentences: [find it]\n    answer: Here {it}.\n    end: x\n": unread + `2: intent "a": end is hang_up or sleep, not "x"` +
 			"\n" + `own.yaml:2: intent "a": {it} is not in every one of its sentences`,
 	} {
-		if err := os.WriteFile(own, []byte("intents:\n  "+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(own, []byte("intents:\n  "+text), 0o600))
 		err := appliance.CheckRecognizers(&c)
 		if err == nil {
 			t.Fatalf("%s has no fault", text)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/must"
 	"perch/store"
 )
 
@@ -20,9 +21,7 @@ func BenchmarkRemember(b *testing.B) {
 		for _, callers := range []int{1, 16} {
 			b.Run(fmt.Sprintf("full=%d/callers=%d", full, callers), func(b *testing.B) {
 				db, err := store.Open(filepath.Join(b.TempDir(), "perch.db"), store.Options{})
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				defer func() { _ = db.Close() }()
 				table := store.NewTable[agent.Entry](db, "memory")
 				for n := range full {
@@ -30,9 +29,7 @@ func BenchmarkRemember(b *testing.B) {
 					body := fmt.Sprintf("Fact number %d is that a neighbour has a cat", n)
 					table.PutSoon(id, agent.Entry{ID: id, Type: agent.MemoryUser, Body: body, Created: noon})
 				}
-				if err := db.Flush(); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, db.Flush())
 				m := agent.NewMemory(table)
 				m.Bound(max(full, 2000))
 				m.Search("x", noon)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"perch/must"
 )
 
 // TestConstantPages: what the loader has written into, what can be written, what
@@ -63,22 +65,16 @@ func TestTheProgramLeavesTheMemoryAndComesBack(t *testing.T) {
 func resident(t *testing.T) (kB int) {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	of := false
 	for line := range strings.Lines(string(smaps)) {
 		if words := strings.Fields(line); strings.HasSuffix(line, program+"\n") {
 			of = words[1] == "r-xp"
 		} else if of && words[0] == "Rss:" {
 			n, err := strconv.Atoi(words[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return n
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -56,13 +57,9 @@ func (m *sailor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func writeSkill(t *testing.T, data, name string, files map[string]string) {
 	t.Helper()
 	folder := filepath.Join(data, "skills", name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(folder, 0o700))
 	for file, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600))
 	}
 }
 
@@ -70,13 +67,9 @@ func writeSkill(t *testing.T, data, name string, files map[string]string) {
 func signSkill(t *testing.T, data, name string) {
 	t.Helper()
 	key, err := appliance.SigningKey(data, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := skill.Read(filepath.Join(data, "skills", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := skill.Sign(s, key.Private()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +110,9 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(data, "characters"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(data, "characters"), 0o700))
 	leo := []byte(`{"spec":"agent-manifest/0.2","name":"Leo"}`)
-	if err := os.WriteFile(filepath.Join(data, "characters", "leo.json"), leo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(data, "characters", "leo.json"), leo, 0o600))
 	c := appliancetest.Config()
 	c.Robots.Each = []config.Robot{{Robot: "a0b1c2d3e4f5", Character: "leo"}}
 	h := appliancetest.Start(t, c, data)
@@ -136,14 +125,10 @@ func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	}
 	from := h.Bus.ReadFrom(1)
 	_, err := h.Skills.Perform(t.Context(), skill.Call{Session: "skin:1", Skill: "remember", Args: json.RawMessage(`{"content":"Ann drinks tea."}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for {
 		e, err := from.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, is := e.Event.(event.Remembered); is {
 			if e.Session != "skin:1" {
 				t.Errorf("it is remembered in the session %q", e.Session)
@@ -209,9 +194,7 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 	said := func(text string) string {
 		t.Helper()
 		s, err := agent.AnswerText(t.Context(), h.Mind, agent.Turn{Conversation: "c", Text: text}, func(agent.Reply) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return s.Text
 	}
 	if got := said("tell me the wind"); strings.Contains(got, "one") || !strings.Contains(got, "do not know") {
@@ -244,9 +227,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 		t.Fatalf("build the example server: %v\n%s", err, out)
 	}
 	server := exec.Command(program, "-http", at)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Start())
 	ended := sync.OnceFunc(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	t.Cleanup(ended)
 	waittest.For(t, "the server listens", func() bool {
@@ -290,9 +271,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 		t.Helper()
 		turn := agent.Turn{Conversation: brain, Brain: brain, Text: text}
 		s, err := agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return s.Text
 	}
 	if got := say("openai", "Who is there?"); got != "It says: Hi Ben." {
@@ -326,9 +305,7 @@ func TestAManifestChoosesSkills(t *testing.T) {
 	for name, list := range map[string]string{"sailor": `,"skills":[{"uri":"skills/tide/","version":"1.0.0"}]`, "baker": `,"skills":[]`,
 		"anybody": ``} {
 		file := filepath.Join(data, name+".json")
-		if err := os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"X"`+list+`}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"X"`+list+`}`), 0o600))
 		c.Characters = append(c.Characters, config.Character{Name: name, Manifest: file})
 	}
 	h := appliancetest.Start(t, c, data)

@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // TestAnUpgradeFromHomeAssistant: an image is fetched from elsewhere, shown as
@@ -21,15 +22,11 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	r := h.NewRobot(simrobot.Options{Upgrades: true})
 	boot := func() {
 		t.Helper()
-		if err := r.Boot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.Boot(t.Context()))
 	}
 	boot()
 	robot, err := h.Robots.Get("a0b1c2d3e4f5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const topic = "perch/a0b1c2d3e4f5/firmware"
 	shows := func(parts ...string) {
 		t.Helper()

@@ -26,6 +26,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -74,9 +75,7 @@ func Config() config.Config {
 func Written(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perch.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -116,9 +115,7 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 		f(&o)
 	}
 	a, err := appliance.New(&c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.Appliance = a
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -202,9 +199,7 @@ func (h *Appliance) Token(path string, header ...string) string {
 func (h *Appliance) Secret(name string) string {
 	h.T.Helper()
 	text, err := appliance.Secret(h.Data, name, h.Log)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return text
 }
 
@@ -226,9 +221,7 @@ func (h *Appliance) Admin(method, path, body string, into any) {
 		h.T.Fatalf("%s %s: %d %s", method, path, status, text)
 	}
 	if into != nil {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, json.Unmarshal([]byte(text), into))
 	}
 }
 
@@ -237,9 +230,7 @@ func (h *Appliance) Part(name string) (found admin.Part) {
 	h.T.Helper()
 	_, text := h.Request(http.MethodGet, "/ready", "")
 	var ready struct{ Parts []admin.Part }
-	if err := json.Unmarshal([]byte(text), &ready); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, json.Unmarshal([]byte(text), &ready))
 	for _, p := range ready.Parts {
 		if p.Name == name {
 			found = p
@@ -272,9 +263,7 @@ func FreeAddress(t testing.TB) string {
 func Children(t *testing.T, parent int) (all []string) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // of a thread that may have ended
 		all = append(all, strings.Fields(string(text))...)

@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/device/xiaozhi"
 	"perch/gateway/admin"
+	"perch/must"
 )
 
 // Configured runs an appliance with a configuration file, which its owner may
@@ -40,9 +41,7 @@ func configured(t *testing.T, file, data string) *Appliance {
 	t.Helper()
 	from := config.Source{File: file, Check: appliance.CheckPart}
 	c, err := from.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
 		o.Editor = &config.Editor{Source: from, Data: data, Flags: func(*config.Config) {}, Now: time.Now}
@@ -92,13 +91,9 @@ func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, told func(answ
 	h.T.Helper()
 	body, err := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
 		"tool_input": map[string]string{"command": command}})
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	r, err := http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body))
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	r.Header.Set("Authorization", "Bearer "+Key)
 	r.Header.Set("Content-Type", "application/json")
 	waiting.Go(func() {

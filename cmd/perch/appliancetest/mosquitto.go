@@ -17,6 +17,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // What is published of the robot that is simulated unless another is named.
@@ -57,9 +58,7 @@ func (l *Listener) read(from io.Reader) {
 // Mosquitto are what mosquitto's clients need for the appliance's broker.
 func (h *Appliance) Mosquitto() []string {
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	a := []string{"-h", host, "-p", port}
 	if h.Config.MQTT.Broker == config.EmbeddedBroker {
 		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(appliance.MQTTPasswordFile))
@@ -103,9 +102,7 @@ func Subscribe(t *testing.T, broker ...string) *Listener {
 	if err == nil {
 		err = c.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.read(out)
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
@@ -123,9 +120,7 @@ func StartMosquitto(t *testing.T) (process *os.Process, address string) {
 	address = FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	c := exec.Command("mosquitto", "-p", port)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait() // it was killed
@@ -192,9 +187,7 @@ func (h *Appliance) Feed(path string, header ...string) *Listener {
 	h.T.Helper()
 	ctx, cancel := context.WithCancel(h.T.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

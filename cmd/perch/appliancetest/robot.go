@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // Sentences are spoken by a synthesizer that is not the appliance's.
@@ -22,9 +23,7 @@ func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
 		pcm, err := simrobot.Speak(t.Context(), text, "slt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
 	}
 	return all
@@ -90,9 +89,7 @@ func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 		}
 	}
 	made, err := simrobot.New(o)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	r.Robot = made
 	return r
 }
@@ -219,9 +216,7 @@ func (h *Appliance) Adopt(macs ...string) {
 	h.T.Helper()
 	for _, mac := range macs {
 		id, err := device.ParseID(mac)
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -40,13 +41,9 @@ func WatchAt(t *testing.T, url, subscribe string) *Watcher {
 	t.Helper()
 	c, err := socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/vtuber/ws", socket.Options{Header: http.Header{
 		"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(Key))}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w := &Watcher{Conn: c}
-	if err := c.SendText([]byte(subscribe)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.SendText([]byte(subscribe)))
 	w.reading.Go(func() {
 		for {
 			_, text, err := c.Receive()

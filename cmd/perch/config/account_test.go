@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/command/commandtest"
+	"perch/must"
 )
 
 // readsKeys is a check that only reads the files of brains' keys, as every
@@ -24,9 +25,7 @@ func readsKeys(_ *Config, part any) error {
 func written(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perch.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -39,9 +38,7 @@ func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 	dir := filepath.Join(commandtest.OpenFolder(t), "in side")
 	path := filepath.Join(dir, "brain.key")
 	for _, err := range []error{os.Mkdir(dir, 0o700), os.WriteFile(path, []byte("k"), 0o600), os.Chmod(path, mode), os.Chmod(dir, dirMode)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	return path
@@ -70,9 +67,7 @@ func TestWhoCanRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := keptIn(t, c.dir, c.file)
 			link := filepath.Join(commandtest.OpenFolder(t), "link")
-			if err := os.Symlink(path, link); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Symlink(path, link))
 			for _, named := range []string{path, link} {
 				err := c.who.reads(named)
 				if (err == nil) != (c.says == nil) {
@@ -107,9 +102,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	path := written(t, text)
 	commandtest.OpenFolder(t)
 	for _, err := range []error{os.Chmod(filepath.Dir(path), 0o755), os.Chmod(path, 0o644)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	who := stranger()
 	_, err := (Source{File: path, Check: readsKeys, Service: &who}).Load()
@@ -122,9 +115,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 			t.Errorf("%q does not say %q", err, word)
 		}
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(path, 0o600))
 	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err == nil ||
 		!strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)

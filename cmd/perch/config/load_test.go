@@ -13,15 +13,14 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
 func TestTheSampleIsTheDefaults(t *testing.T) {
 	const sample = "../../../packaging/perch.yaml"
 	c, err := appliancetest.Load(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := config.Default()
 	for _, list := range []*[]string{&want.AllowedHosts, &want.AllowedOrigins, &want.MDNS.Interfaces, &want.TLS.Listen, &want.Web.Ingress} {
 		*list = []string{} // written as empty lists
@@ -33,9 +32,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
 	text, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, key := range keysOf(reflect.TypeOf(c)) {
 		if !strings.Contains(string(text), key+":") {
 			t.Errorf("the sample has no %s", key)
@@ -243,9 +240,7 @@ func TestEnvironment(t *testing.T) {
 		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",
 		"PERCH_URL=http://x", "PERCH_TOKEN=secret", "PERCH_PUBLIC_URL=http://192.168.1.5:8003",
 		"VTUBER_AUTH_KEY=of the skins", "PERCH_BEHAVIOURS_QUIET_HOURS=22:00-07:00", "PERCH_BEHAVIOURS_GREETER_EVERY_NAME=5m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c.Name != "fromenv" || time.Duration(c.Robots.Idle) != 5*time.Minute || c.Robots.KeepTurns != 7 || c.MDNS.Enabled ||
 		!reflect.DeepEqual(c.Listen, []string{":9000", ":9001"}) || c.Speech.Synthesizers[0].Voice != "en-gb" ||
 		!reflect.DeepEqual(c.AllowedHosts, []string{"robots.example"}) || c.PublicURL != "http://192.168.1.5:8003" ||
@@ -274,9 +269,7 @@ func TestEnvironment(t *testing.T) {
 
 func FuzzConfig(f *testing.F) {
 	sample, err := os.ReadFile("../../../packaging/perch.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(sample, "PERCH_NAME=x")
 	f.Add([]byte("robots: {idle: 1s}\nbrains: [{kind: reflex}]"), "PERCH_LISTEN_0=:1")
 	path := filepath.Join(f.TempDir(), "perch.yaml")
@@ -284,9 +277,7 @@ func FuzzConfig(f *testing.F) {
 		if strings.Contains(string(text), "sentences") || strings.Contains(variable, "SENTENCES") {
 			return // it names files, and the fuzzer would name odd ones
 		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, text, 0o600))
 		if _, err := appliancetest.Load(path, variable); err != nil && err.Error() == "" {
 			t.Error("an error without words")
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
@@ -32,9 +34,7 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 	} {
 		e := editing(t, text)
 		shown, err := e.Show()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all, err := json.Marshal(shown)
 		if err != nil || strings.Contains(string(all), secret) {
 			at := strings.Index(string(all), secret)
@@ -63,9 +63,7 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	e := editing(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
 	shown, err := e.Show()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
 		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
 			t.Errorf("shown is %s", all)
@@ -79,9 +77,7 @@ func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
 	e := editing(t, text)
 	shown, err := e.Show()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
 	if shown.Text != want {
 		t.Errorf("shown is %q, want %q", shown.Text, want)

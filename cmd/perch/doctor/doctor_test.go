@@ -20,6 +20,7 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/must"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -39,9 +40,7 @@ func Examined(t *testing.T) *Examination {
 	}
 	d.free = func(string) (int64, error) { return 1 << 40, nil }
 	d.services = func(context.Context) (string, error) { return "ActiveState=active\nUnitFileState=enabled\n", nil }
-	if err := os.Chmod(d.Data, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(d.Data, 0o750))
 	return d
 }
 
@@ -79,12 +78,8 @@ func (d *Examination) write(t *testing.T, path, text string, mode os.FileMode) s
 	if !strings.HasPrefix(path, d.Data) {
 		path = filepath.Join(d.root, path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Succeed(t, os.WriteFile(path, []byte(text), mode))
 	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
@@ -102,9 +97,7 @@ func (d *Examination) packaged(t *testing.T) {
 func (d *Examination) kept(t *testing.T) *store.DB {
 	t.Helper()
 	db, err := store.Open(archive.DatabasePath(d.Data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return db
 }
 
@@ -157,9 +150,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) { d.Disk() }, "disk", true, []string{"3 MB are free", "make room"}},
 		"data that anybody can change": {
 			func(t *testing.T, d *Examination) {
-				if err := os.Chmod(d.Data, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Chmod(d.Data, 0o777))
 			},
 			func(_ *testing.T, d *Examination) { d.Disk() }, "data", true, []string{"anybody", "chmod o-rwx"}},
 		"data that cannot be written": {
@@ -266,9 +257,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *Examination) {
 				d.packaged(t)
 				d.write(t, "etc/systemd/system/x", "", 0o644)
-				if err := os.Symlink("/dev/null", filepath.Join(d.root, config.OwnUnit)); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Symlink("/dev/null", filepath.Join(d.root, config.OwnUnit)))
 			}, system, "unit", true, []string{"systemctl unmask"}},
 		"a systemd that does not answer": {
 			func(t *testing.T, d *Examination) {
@@ -312,9 +301,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *Examination) {
 				db := d.kept(t)
 				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Claim{Client: device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}}
-				if err := errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()))
 				d.Database()
 			},
 			func(t *testing.T, d *Examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch robot adopt"}},
@@ -360,9 +347,7 @@ func (d *Examination) answers(t *testing.T, status string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, status) }))
 	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.Listener = l
 	s.Start()
 	t.Cleanup(s.Close)
@@ -372,9 +357,7 @@ func (d *Examination) answers(t *testing.T, status string) {
 func busy(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }

@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -49,15 +50,11 @@ func writtenConfig(t testing.TB, c config.Config) string {
 	t.Helper()
 	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": c.BrainDeep, "brains": c.Brains,
 		"speech": map[string]any{"recognizers": c.Speech.Recognizers, "synthesizers": c.Speech.Synthesizers}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// What is empty was not set, and an engine is told only what it has.
 	text = regexp.MustCompile(`(?m)^ +\w+: (""|0s?|false|null|\[\]|\{\})\n`).ReplaceAll(text, nil)
 	path := filepath.Join(t.TempDir(), "perch.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
@@ -95,12 +92,8 @@ func BenchmarkAnswer(b *testing.B) {
 				f := &waittest.Buffer{}
 				robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Mode: xiaozhi.Manual,
 					Say: say, Transcript: f})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := robot.Run(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
+				must.Succeed(b, robot.Run(b.Context()))
 				times := answers(b, f.String())
 				if len(times) != 1 {
 					b.Fatalf("%d answers to one utterance", len(times))

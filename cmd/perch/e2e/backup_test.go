@@ -18,6 +18,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
@@ -58,9 +59,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	files := archivetest.Contents(t, archivetest.Read(t, file))
 	var m archive.Manifest
-	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(files["manifest.json"], &m))
 	if m.Format != 1 || m.Perch != "dev" || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
 		len(m.Files) != 3 ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
@@ -170,9 +169,7 @@ func killed(t *testing.T, path string) {
 	if err == nil {
 		err = errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Close(fd))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.Remove(path) }) // who listens there removes it first
 }
 
@@ -180,18 +177,14 @@ func killed(t *testing.T, path string) {
 func TestOfflineWhileInUse(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
 	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	other := t.TempDir()
 	empty, err := store.Open(archive.DatabasePath(other), store.Options{})
 	if err == nil {
 		err = empty.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if code, _, errs := commandLine(t, "backup", "--data", other, file); code != exitDone {
 		t.Fatal(errs)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // BenchmarkCheckIn is a known robot that checks in, over one connection: the processor
@@ -17,15 +19,11 @@ func BenchmarkCheckIn(b *testing.B) {
 	checkIn := func() {
 		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, a.ota(),
 			strings.NewReader(`{"application":{"name":"stack-chan","version":"2.0.3"},"board":{"name":"stack-chan","type":"m5stack-core-s3"}}`))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		r.Header = http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}, "Client-Id": {"7b94d69a-9808-4c59-9c9b-704333b38aff"},
 			"User-Agent": {"stack-chan/2.0.3"}}
 		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		body, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), `"token"`) {

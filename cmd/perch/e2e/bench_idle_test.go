@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 const (
@@ -105,9 +106,7 @@ func asleep(ctx context.Context, b *testing.B, a *process, mac string, robots *s
 				once()
 			}
 		}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	robots.Go(func() {
 		defer once()
 		if err := robot.Run(ctx); err != nil && ctx.Err() == nil {
@@ -123,9 +122,7 @@ func knowing(b *testing.B, robots int) (data string) {
 	data = b.TempDir()
 	c := appliancetest.Config()
 	a, err := appliance.New(&c, appliancetest.Options(data))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	defer a.Close()
 	now := time.Now()
 	a.Robots.Welcome(time.Time{})
@@ -166,9 +163,7 @@ func switches(b *testing.B, pid int) (n int) {
 func threads(b *testing.B, pid int, name string) []string {
 	b.Helper()
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, name))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return paths
 }
 
@@ -176,9 +171,7 @@ func threads(b *testing.B, pid int, name string) []string {
 func anonymous(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return float64(number(b, text, "Anonymous")) / 1024
 }
 
@@ -191,8 +184,6 @@ func number(b *testing.B, text []byte, field string) int {
 		b.Fatalf("no %s in %s", field, text)
 	}
 	n, err := strconv.Atoi(words[0])
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return n
 }

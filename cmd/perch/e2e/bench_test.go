@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -55,9 +56,7 @@ func startScripted(b *testing.B, data string) *process {
 func (p *process) memory(b *testing.B, field string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return float64(number(b, text, field)) / 1024
 }
 
@@ -84,9 +83,7 @@ func BenchmarkStart(b *testing.B) {
 		began := time.Now()
 		a := start(b, data)
 		answer, err := http.Get(a.url + "/health")
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		took += time.Since(began)
 		n++
 		b.StopTimer()
@@ -122,12 +119,8 @@ func BenchmarkMemory(b *testing.B) {
 	say := appliancetest.Sentences(b, "what time is it")
 	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5",
 		Say: say})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := robot.Run(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
+	must.Succeed(b, robot.Run(b.Context()))
 	turn := robot.Stats().Turns[0]
 	if turn.Transcript != "what time is it" {
 		b.Errorf("heard %q", turn.Transcript)
@@ -148,9 +141,7 @@ func BenchmarkSpoken(b *testing.B) {
 		if err == nil {
 			err = robot.Run(b.Context())
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		var all []time.Duration
 		wrong := 0
 		for _, turn := range robot.Stats().Turns {
@@ -229,9 +220,7 @@ func BenchmarkTalk(b *testing.B) {
 			if err == nil {
 				err = first.Run(b.Context())
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			_, answer := first.Sound()
 			for b.Loop() {
 				before := a.cpu(b)
@@ -251,9 +240,7 @@ func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change 
 			change(i, &o)
 		}
 		robot, err := simrobot.New(o)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		wg.Go(func() {
 			if err := robot.Run(b.Context()); err != nil && o.StopReadingAfter == 0 {
 				b.Error(err)
@@ -315,13 +302,9 @@ func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Du
 	before := ownCPU(b)
 	for i := range streams {
 		decoder, err := voice.NewDecoder(voice.MicRate)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		speaker, err := voice.NewEncoder(voice.SpeakerRate)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * voice.FrameDuration / time.Duration(streams))
 			tick := time.NewTicker(voice.FrameDuration)
@@ -352,16 +335,12 @@ func microphone(b *testing.B) (packets [][]byte) {
 	if err == nil {
 		err = mic.Encode(appliancetest.Sentences(b, loadText)[0].PCM, func(p []byte) error { packets = append(packets, bytes.Clone(p)); return nil })
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return packets
 }
 
 func ownCPU(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

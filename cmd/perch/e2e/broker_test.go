@@ -25,6 +25,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
 	"perch/gateway/robot"
+	"perch/must"
 	"perch/store"
 	"perch/store/archive"
 	"perch/store/archive/archivetest"
@@ -108,9 +109,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	var talk sync.WaitGroup
 	talk.Go(func() {
@@ -126,9 +125,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h.Eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.Mirror.Status().Connected })
 	first := brokerOf(t, os.Getpid())
 	ends := h.Mirror.Status().Ends
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(first, syscall.SIGKILL))
 	told := func(ok bool, word string) func() bool {
 		return func() bool {
 			var status admin.Status
@@ -321,14 +318,10 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 	t.Helper()
 	const waits = 19
 	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	list, _, err := store.NewTable[[]robot.Command](db, "waiting").Get(robotID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, s := range sentences[max(0, len(sentences)-waits):] {
 		if !slices.ContainsFunc(list, func(c robot.Command) bool { return c.Text == s }) {
 			t.Errorf("%s: %q was confirmed, and is lost; %d wait", robotID, s, len(list))
@@ -342,9 +335,7 @@ func missingNotices(t *testing.T, data string, texts []string) {
 	t.Helper()
 	const waits = 39
 	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	there := map[string]bool{}
 	for _, n := range store.NewTable[notice.Notification](db, "notifications").All() {
@@ -406,9 +397,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // the login had one of its own
 	const many = 4096                                     // of 250 KB: 1 GB

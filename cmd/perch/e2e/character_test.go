@@ -10,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // TestCharacters: both published manifests are imported as they stand, given to
@@ -18,9 +19,7 @@ func TestCharacters(t *testing.T) {
 	data := t.TempDir()
 	c := appliancetest.Config()
 	quiet := filepath.Join(data, "quiet.json")
-	if err := os.WriteFile(quiet, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"},"x":[1]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(quiet, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"},"x":[1]}`), 0o600))
 	c.Characters = []config.Character{{Name: "still", Manifest: quiet}}
 	h := open(t, c, data)
 	h.Token("/xiaozhi/ota/", "Device-Id", "A0:B1:C2:D3:E4:F5")
@@ -77,19 +76,13 @@ func TestCharactersAreRemoved(t *testing.T) {
 	data := t.TempDir()
 	c := appliancetest.Config()
 	file := filepath.Join(data, "quiet.json")
-	if err := os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"}}`), 0o600))
 	c.Characters = []config.Character{{Name: "still", Manifest: file}}
 	h := open(t, c, data)
 	h.Token("/xiaozhi/ota/", "Device-Id", "A0:B1:C2:D3:E4:F5")
 	h.command("character import "+file, 0, "quiet")
-	if err := os.MkdirAll(filepath.Join(data, "personas"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(data, "personas", "cook.md"), []byte("You cook."), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(data, "personas"), 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(data, "personas", "cook.md"), []byte("You cook."), 0o600))
 	h.command("character use a0b1c2d3e4f5 quiet", 0)
 	for id, says := range map[string]string{"default": "household's own", "perch": "household's own", "still": "configuration file",
 		"cook": "cook.md", "quiet": "perch character use a0b1c2d3e4f5 default", "nobody": "no character", "../admin-token": "nothing at this address",

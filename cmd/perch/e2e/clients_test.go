@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 	"perch/socket"
 	"perch/voice"
 )
@@ -42,9 +43,7 @@ func next(t *testing.T, c *socket.Conn, kind string) map[string]any {
 func send(t *testing.T, c *socket.Conn, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if err := c.SendText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.SendText([]byte(text)))
 	}
 }
 
@@ -59,9 +58,7 @@ func TestClientsOfTheField(t *testing.T) {
 	t.Run("everything in the query, and no Client-Id", func(t *testing.T) {
 		token := h.Token("/xiaozhi/ota/?device-id=A0-B1-C2-00-00-01")
 		conn, err := h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}, "authorization": {"Bearer " + token}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		send(t, conn, `{"type":"hello"}`)
 		if hello := next(t, conn, "hello"); hello["transport"] != "websocket" || hello["session_id"] == "" {
 			t.Errorf("hello %v", hello)
@@ -74,9 +71,7 @@ func TestClientsOfTheField(t *testing.T) {
 			t.Fatalf("%d %s (%v)", status, text, err)
 		}
 		conn, err := h.dial(t, url.Values{"device-id": {"a1:b1:c2:00:00:04"}, "client-id": {"page"}, "token": {boot.Websocket.Token}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		send(t, conn, `{"type":"hello"}`, `{"type":"listen","state":"detect","text":"look up","source":"text"}`)
 		next(t, conn, "hello")
 		if stt := next(t, conn, "stt"); stt["text"] != "look up" {
@@ -89,16 +84,12 @@ func TestClientsOfTheField(t *testing.T) {
 		const mac = "A0:B1:C2:00:00:03"
 		token := h.Token("/xiaozhi/ota/", "Device-Id", mac)
 		conn, err := h.dial(t, url.Values{"device-id": {strings.ToLower(mac)}, "authorization": {token}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		send(t, conn, `{"type":"hello","session_id":""}`, `{"type":"iot","states":[]}`, `{"type":"ping"}`, `{"type":"goodbye","session_id":""}`,
 			`{"type":"listen","state":"detect","text":"hello there","session_id":""}`, `{"type":"listen","state":"start","mode":"ptt"}`)
 		next(t, conn, "hello")
 		encoder, err := voice.NewEncoder(voice.MicRate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		packets := [][]byte{{}, {0xf8}, make([]byte, 4000)}
 		if err := encoder.Encode(appliancetest.Sentences(t, "look up")[0].PCM, func(p []byte) error {
 			packets = append(packets, append([]byte(nil), p...))
@@ -107,9 +98,7 @@ func TestClientsOfTheField(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range packets {
-			if err := conn.SendBinary(p); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, conn.SendBinary(p))
 		}
 		send(t, conn, `{"type":"listen","state":"stop","session_id":""}`)
 		if stt := next(t, conn, "stt"); stt["text"] != "look up" {

@@ -21,6 +21,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
 	"perch/device"
+	"perch/must"
 	"perch/store"
 	"perch/store/archive"
 	"perch/store/archive/archivetest"
@@ -52,9 +53,7 @@ func usedData(t *testing.T) (data string, images []string) {
 		memory.PutSoon(fmt.Sprintf("%04d", n), agent.Entry{ID: fmt.Sprintf("%04d", n), Body: fmt.Sprintf("fact %d %s", n, strings.Repeat("x", 300)),
 			Type: agent.MemoryUser, Created: time.Now()})
 	}
-	if err := h.DB.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.DB.Flush())
 	h.remember("the last fact") // is all that the last change writes
 	h.Stop()
 	return data, images
@@ -70,9 +69,7 @@ func copyOf(t *testing.T, data string) string {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return to
 }
 
@@ -83,9 +80,7 @@ func zero(t *testing.T, file string, n int) {
 		_, err = f.WriteAt(make([]byte, page), int64(n)*page)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // images are all images on the disk, wherever in the folder.
@@ -197,9 +192,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 		t.Errorf("the doctor says %s", note)
 	}
 	aside, _ := filepath.Glob(filepath.Join(data, "perch.db.damaged-*"))
-	if err := os.Remove(aside[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(aside[0]))
 	if ok, note := diagnosed(t, data); !ok {
 		t.Errorf("once that is removed the doctor says %s", note)
 	}
@@ -257,9 +250,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data := copyOf(t, whole)
 			path := archive.DatabasePath(data)
-			if err := c.do(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.do(path))
 			before := fmt.Sprint(archivetest.Names(t, data))
 			refused := func() {
 				t.Helper()
@@ -288,16 +279,12 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
 			if c.says == "no Perch database" { // it is moved away first
-				if err := os.Rename(path, path+".old"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Rename(path, path+".old"))
 			}
 			begun := appliancetest.Config()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
 			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got := len(a.Robots.List()); got != 0 {
 				t.Errorf("begun anew, there are %d robots", got)
 			}
@@ -323,9 +310,7 @@ func TestAFirstStartCutOff(t *testing.T) {
 		data := t.TempDir()
 		for _, name := range made[:n] {
 			if name == "firmware" {
-				if err := os.Mkdir(filepath.Join(data, name), 0o750); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Mkdir(filepath.Join(data, name), 0o750))
 				continue
 			}
 			archivetest.Write(t, filepath.Join(data, name), archivetest.Read(t, filepath.Join(whole, name)))
@@ -359,9 +344,7 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errs, "free some space") {
 		t.Errorf("the command: %d %s", code, errs)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filler))
 	h.Expect(http.StatusOK, "", http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	fill(t, data)
 	h.Stop()

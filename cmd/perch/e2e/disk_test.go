@@ -11,6 +11,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -19,9 +20,7 @@ func fill(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "of-another-program")
 	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	for block := make([]byte, 4096); err == nil; {
 		_, err = f.Write(block)
@@ -115,9 +114,7 @@ func TestAFullDisk(t *testing.T) {
 	h.Eventually("it is known to be full", func() bool {
 		return full() == http.StatusInsufficientStorage && !h.Part("disk").OK && h.DB.Err() != nil
 	})
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filler))
 	h.Eventually("it has recovered", func() bool { return h.DB.Err() == nil })
 	for range 3 {
 		if status, text := remember(kept); status != http.StatusOK {

@@ -11,6 +11,7 @@ import (
 	"perch/agent/notice"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // TestABrowserStandsInForARobot: a page in allowed_origins checks in and opens
@@ -24,18 +25,14 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 	send := func(method, path string, header ...string) (*http.Response, string) {
 		t.Helper()
 		r, err := http.NewRequest(method, h.URL(path), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64)")
 		r.Header.Set("Origin", panel)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
 		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var text struct {
 			WebSocket struct{ Token string }
 			Error     struct{ Code string }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 	"perch/waittest"
 )
@@ -21,9 +22,7 @@ import (
 // catalogue is the images that the program knows.
 func (p *process) catalogue() (list []ota.Shown) {
 	p.t.Helper()
-	if err := p.ask(p.t.Context(), http.MethodGet, "/api/v1/firmware", nil, &list); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, p.ask(p.t.Context(), http.MethodGet, "/api/v1/firmware", nil, &list))
 	return list
 }
 
@@ -31,9 +30,7 @@ func (p *process) catalogue() (list []ota.Shown) {
 func (p *process) files() (names []string) {
 	p.t.Helper()
 	list, err := os.ReadDir(filepath.Join(p.data, "firmware"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	for _, f := range list {
 		if !f.IsDir() {
 			names = append(names, f.Name())
@@ -52,29 +49,21 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	power := func() { p.cut(); p = program(t, p.data) }
 	post := func(path string, body []byte) {
 		t.Helper()
-		if err := p.ask(t.Context(), http.MethodPost, path, body, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.ask(t.Context(), http.MethodPost, path, body, nil))
 	}
 	flash := filepath.Join(t.TempDir(), "flash.json")
 	robot := func() *simrobot.Robot {
 		made, err := simrobot.New(simrobot.Options{OTA: p.ota(), MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Upgrades: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return made
 	}
 	boot := func() error { return robot().Boot(t.Context()) }
-	if err := boot(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, boot())
 	image := simrobot.Image("9.9.9", 1<<20)
 	name := fmt.Sprintf("%x.bin", sha256.Sum256(image))
 
 	upload, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer upload.Close()
 	fmt.Fprintf(upload,
 		"POST /api/v1/firmware?board=m5stack-stack-chan HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
@@ -114,9 +103,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 		t.Fatalf("after half a download there is %+v, %v", list, p.files())
 	}
 	for range 3 {
-		if err := boot(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, boot())
 	}
 	if list := p.catalogue(); list[0].Robots["a0b1c2d3e4f5"].Stage != ota.Installed {
 		t.Errorf("the robot is %+v", list[0].Robots)

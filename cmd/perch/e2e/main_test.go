@@ -15,6 +15,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) {
@@ -51,12 +52,8 @@ func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
 	flash := filepath.Join(t.TempDir(), "flash.json")
 	talk := func(p *process, text string) []string {
 		r, err := simrobot.New(simrobot.Options{OTA: p.ota(), MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Say: appliancetest.Sentences(t, text)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, r.Run(t.Context()))
 		return r.Stats().Turns[0].Answer
 	}
 	p := program(t, data)

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
+	"perch/must"
 )
 
 // TestMemoryCommands list what is remembered, show and forget one entry.
@@ -22,14 +23,10 @@ func TestMemoryCommands(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
 	tea, err := h.Memory.Remember(agent.Entry{
 		Name: "tea", Type: agent.MemoryFeedback, Tags: []string{"Drinks"}, Body: "Anna drinks\x1b[2J green tea", Robot: "a0b1c2d3e4f5"}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cat, err := h.Memory.Remember(agent.Entry{
 		Name: "cat", Type: agent.MemoryProject, Important: true, Body: "the cat is called Miso"}, at.Add(time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	teaLine := tea.ID + "  2026-11-22 12:00:00  Anna drinks[2J green tea\n"
 	for line, want := range map[string]string{
 		"memory list":                              cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n" + teaLine,
@@ -70,9 +67,7 @@ func TestMemoryAdd(t *testing.T) {
 	defer cancel()
 	for {
 		e, err := events.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, is := e.Event.(event.Remembered); is {
 			if got.ID != id || got.Type != agent.MemoryFeedback || got.Body != "no bright light" {
 				t.Errorf("published: %+v", got)

@@ -10,6 +10,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/gateway/avatar/avatartest"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -60,9 +61,7 @@ func TestAnAvatarOfOpenClaw(t *testing.T) {
 			}
 		}
 		text := client.Next()
-		if err := json.Unmarshal([]byte(text), &f); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &f))
 		if p := f.Payload; f.Event == "agent" && (p.RunID != "k" || p.SessionKey != "agent:main:desk") || p.State == "error" {
 			t.Fatal(text)
 		}
@@ -86,9 +85,7 @@ func TestOpenClawsDoorToTheNetwork(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	s := openClawAt(t, h)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	url := "ws://127.0.0.1:" + port
 	for token, want := range map[string]string{"": "AUTH_TOKEN_MISSING", "guess": "AUTH_TOKEN_MISMATCH", c.Skins.Key: "hello-ok"} {
 		if _, answer := openClawClient(t, url, token); !strings.Contains(answer, want) {

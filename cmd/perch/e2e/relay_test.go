@@ -10,6 +10,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // TestRelayCommands are what an owner does with avatar programs: list them, see what is
@@ -27,12 +28,8 @@ func TestRelayCommands(t *testing.T) {
 	}
 	data := t.TempDir()
 	gestures := filepath.Join(data, "gestures", "mine.json")
-	if err := os.MkdirAll(filepath.Dir(gestures), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(gestures, []byte(`{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(gestures), 0o700))
+	must.Succeed(t, os.WriteFile(gestures, []byte(`{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`), 0o600))
 	h := open(t, c, data)
 	h.Eventually("it is connected", func() bool { return h.Part("relay warudo").OK })
 	for name, note := range map[string]string{"closed": "nothing listens at", "other": "something else than the program answers",

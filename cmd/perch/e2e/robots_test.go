@@ -20,6 +20,7 @@ import (
 	"perch/device"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -119,9 +120,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 func TestRobotsOfTheFile(t *testing.T) {
 	data := t.TempDir()
 	cook := filepath.Join(data, "cook.md")
-	if err := os.MkdirAll(filepath.Join(data, "personas"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(data, "personas"), 0o750))
 	for _, path := range []string{cook, filepath.Join(data, "personas", "butler.md")} {
 		if err := os.WriteFile(path, []byte("---\nname: "+strings.TrimSuffix(filepath.Base(path),
 			".md")+"\nlanguage: en-GB\nvoice: en-gb\n---\nYou serve."), 0o600); err != nil {
@@ -160,9 +159,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 		t.Errorf("a turn that joins its talk is %+v", turn)
 	}
 	h.Stop()
-	if err := os.Remove(filepath.Join(data, "personas", "butler.md")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(data, "personas", "butler.md")))
 	h = open(t, c, data)
 	if butler := h.Characters.Of("a0b1c2d3e4f6"); butler.Persona != nil || butler.Speech.Voice != "en-us" ||
 		!strings.Contains(h.Logged.String(), "butler") {
@@ -187,9 +184,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 		mac := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", i)
 		h.Token("/xiaozhi/ota/", "Device-Id", mac, "Accept-Language", said.header)
 		id, err := device.ParseID(mac)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: said.want, Detect: true}) {
 			t.Errorf("%.40q: %+v", said.header, got)
 		}

@@ -27,6 +27,7 @@ import (
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
 	"perch/gateway/robot"
+	"perch/must"
 	"perch/ota"
 	"perch/perception"
 	"perch/store"
@@ -164,33 +165,25 @@ func writeFixture(t *testing.T, dir string) {
 	}
 	archivetest.Write(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
 	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: appliance.Migrations(), FlushAfter: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, k := range tables() {
 		store.NewTable[any](db, name).PutSoon(k.key, k.make())
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Close())
 }
 
 // all are the records of a database, by table and key.
 func all(t *testing.T, path string) (content store.Content, records map[string]json.RawMessage) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	records = map[string]json.RawMessage{}
 	content, err = store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(table, key string, value []byte) error {
 		records[table+" "+key] = value
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return content, records
 }
 
@@ -219,18 +212,14 @@ func TestEverySchemaIsRead(t *testing.T) {
 	for _, fixture := range fixtures {
 		t.Run(filepath.Base(fixture), func(t *testing.T) {
 			data := t.TempDir()
-			if err := os.CopyFS(data, os.DirFS(fixture)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.CopyFS(data, os.DirFS(fixture)))
 			content, before := all(t, archive.DatabasePath(data))
 			if want, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(fixture), "schema-")); content.Schema != want {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := appliancetest.Config()
 			a, err := appliance.New(&c, appliancetest.Options(data))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			robots, images := a.Robots.List(), a.Firmware.List()
 			a.Close()
 			if a.ID != "0badcafe" || len(robots) != 1 || len(images) != 1 {
@@ -273,9 +262,7 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 // TestEveryTableIsInTheFixture: none of the tables that the program opens is without a record there.
 func TestEveryTableIsInTheFixture(t *testing.T) {
 	files, err := filepath.Glob("../appliance/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := map[string]bool{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -304,9 +291,7 @@ func TestANewerDatabase(t *testing.T) {
 	if err == nil {
 		err = db.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before := archivetest.Read(t, archive.DatabasePath(data))
 	c := appliancetest.Config()
 	_, err = appliance.New(&c, appliancetest.Options(data))

@@ -11,6 +11,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -57,17 +58,13 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 		},
 		"a new database": func(h *running, _ string) *running {
 			h.Stop()
-			if err := os.Remove(archive.DatabasePath(h.Data)); err != nil {
-				h.T.Fatal(err)
-			}
+			must.Succeed(h.T, os.Remove(archive.DatabasePath(h.Data)))
 			return &running{appliancetest.Start(h.T, c, h.Data, func(o *appliance.Options) { o.NewDatabase = true })}
 		},
 		"a salvage": func(h *running, _ string) *running {
 			h.Stop()
 			info, err := os.Stat(archive.DatabasePath(h.Data))
-			if err != nil {
-				h.T.Fatal(err)
-			}
+			must.Succeed(h.T, err)
 			for n := 2; n < int(info.Size()/page); n++ { // the first that is read
 				to := copyOf(h.T, h.Data)
 				zero(h.T, archive.DatabasePath(to), n)
@@ -120,9 +117,7 @@ func TestTheFirstHourEndsForGood(t *testing.T) {
 		t.Error("a robot of the first hour is a stranger")
 	}
 	set := func(at time.Time) { // as if the clock were set the other way
-		if err := installed.Put("installed", at.UTC().Format(time.RFC3339)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, installed.Put("installed", at.UTC().Format(time.RFC3339)))
 		h.Stop()
 		h = open(t, c, data)
 		installed = store.NewTable[string](h.DB, "appliance")

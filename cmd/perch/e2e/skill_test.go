@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // written writes the files of a folder.
@@ -21,12 +22,8 @@ func written(t *testing.T, folder string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
 		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return folder
 }
@@ -36,9 +33,7 @@ func lived(t *testing.T) string {
 	t.Helper()
 	c, data := appliancetest.Config(), t.TempDir()
 	a, err := appliance.New(&c, appliancetest.Options(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a.Close()
 	return data
 }
@@ -135,9 +130,7 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 // and its sentence is answered.
 func TestTheSkillOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/character.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	asked := ""
 	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

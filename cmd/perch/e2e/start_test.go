@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -34,14 +35,10 @@ $`)
 // that journalctl -p looks for.
 func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	stream, err := os.Create(t.TempDir() + "/journal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stream.Close()
 	about, err := stream.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own := about.Sys().(*syscall.Stat_t)
 	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.Written(t, "nmae: x\nadoption: maybe"))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))

@@ -16,6 +16,7 @@ import (
 	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/robot"
+	"perch/must"
 )
 
 // TestAForeignCheckIn: whoever knows a robot's MAC checks in with it, another
@@ -48,9 +49,7 @@ func TestAForeignCheckIn(t *testing.T) {
 					}
 				}
 			}})
-			if err := r.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Run(t.Context()))
 			if _, came := h.Talk.Picture("a0b1c2d3e4f5"); !came || stolen.Load() > 0 {
 				t.Errorf("the picture came: %t; requests that the thief got: %d", came, stolen.Load())
 			}
@@ -146,9 +145,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	reader := h.Bus.ReadFrom(before + 1)
 	for h.Bus.Seq() > before {
 		e, err := reader.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		before = e.Seq
 		if kind := event.Kind(e.Event); e.Robot == id && !strings.HasPrefix(kind, "robot_") {
 			t.Errorf("of the stranger the bus carries %s", kind)
@@ -169,9 +166,7 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	list, err := json.Marshal([]map[string]any{{"id": "a0b1c2d3e4f5", "board": nasty, "firmware": nasty, "address": nasty, "connected": true,
 		"state":  nasty,
 		"senses": []string{nasty}, "waiting": nasty, "code": "123456"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	appliance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/refused") {
 			list = []byte("[]")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -29,9 +30,7 @@ const mostMessage = 16 << 20
 func Dial(t testing.TB, url string, plain func(message string) string) *Client {
 	t.Helper()
 	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: mostMessage})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := &Client{Conn: conn, t: t, plain: plain}
 	t.Cleanup(c.Leave)
 	return c
@@ -46,9 +45,7 @@ func (c *Client) Leave() {
 // Send sends a message.
 func (c *Client) Send(text string) {
 	c.t.Helper()
-	if err := c.Conn.SendText([]byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, c.Conn.SendText([]byte(text)))
 }
 
 // Next is the next message, plainly.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -47,13 +48,9 @@ func speech(t testing.TB, message string) string {
 		return ofEachClient.ReplaceAllStringFunc(message, unnamed)
 	}
 	wav, err := base64.StdEncoding.DecodeString(*s.Sound)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r, err := voice.NewWAVReader(strings.NewReader(string(wav)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	samples, pcm := 0, make([]int16, 4096)
 	for {
 		n, err := r.Read(pcm)
@@ -79,9 +76,7 @@ func speech(t testing.TB, message string) string {
 	sound := "a WAV"
 	s.Sound, s.Volumes = &sound, nil
 	short, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(short)
 }
 
@@ -111,9 +106,7 @@ func envelope(t testing.TB, message string) string {
 	var e struct {
 		At string `json:"timestamp"`
 	}
-	if err := json.Unmarshal([]byte(message), &e); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(message), &e))
 	at, err := time.Parse(time.RFC3339, e.At)
 	if err != nil || time.Since(at).Abs() > time.Minute || len(ofEachEnvelope.FindAllString(message, -1)) != 2 {
 		t.Errorf("%s is no envelope of the protocol (%v)", message, err)

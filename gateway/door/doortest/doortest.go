@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"perch/must"
 )
 
 // Ask sends a request and returns its answer, and the body as text. header is
@@ -17,9 +19,7 @@ import (
 func Ask(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := 0; i < len(header); i += 2 {
 		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
 			r.Host = header[i+1]
@@ -28,14 +28,10 @@ func Ask(t testing.TB, method, url, body string, header ...string) (*http.Respon
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return answer, string(text)
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // Message is a server-sent event.
@@ -24,17 +26,13 @@ func Listen(t testing.TB, url, lastID string) *Reader {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
 	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { cancel(); _ = answer.Body.Close(); client.CloseIdleConnections() })
 	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		t.Fatalf("%s: %s, %s", url, answer.Status, kind)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 // voiceFrame is what each packet holds; toc is how one of that length begins.
@@ -32,9 +33,7 @@ type robotEnd struct {
 func opened(t *testing.T) (*Talk, *robotEnd) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -51,9 +50,7 @@ func opened(t *testing.T) (*Talk, *robotEnd) {
 func end(t *testing.T, talk *Talk) *robotEnd {
 	t.Helper()
 	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: talk.Secret().Port})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	secret := talk.Secret()
 	return &robotEnd{conn, xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true)}
@@ -89,17 +86,11 @@ func TestSoundBothWays(t *testing.T) {
 	arrives(t, talk, "one")
 	hears := func(r *robotEnd, want string) {
 		t.Helper()
-		if err := talk.Send(xiaozhi.Audio{Timestamp: 60, Opus: []byte(want)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, talk.Send(xiaozhi.Audio{Timestamp: 60, Opus: []byte(want)}))
 		buffer := make([]byte, 2000)
-		if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.SetReadDeadline(time.Now().Add(10*time.Second)))
 		n, err := r.Read(buffer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if p, err := r.in.Parse(buffer[:n]); err != nil || string(p.Opus) != want || p.Timestamp != 60 {
 			t.Errorf("the robot gets %+v, %v", p, err)
 		}

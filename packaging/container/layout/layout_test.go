@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // small is a root file system; the files that a machine makes in it are not the image's.
@@ -23,28 +25,18 @@ func small(t *testing.T, written time.Time) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"etc", "proc/1", "run/lock", "var/lib/perch"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(root, dir), 0o750))
 	}
 	long := strings.Repeat("long", 40)
 	for _, name := range []string{"etc/z", "etc/a", "proc/1/status", "tmp-is-a-file", "etc/" + long} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(name), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(root, name), []byte(name), 0o640))
 	}
-	if err := errors.Join(os.Link(root+"/etc/a", root+"/etc/b"), os.Symlink("a", root+"/etc/c")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.Link(root+"/etc/a", root+"/etc/b"), os.Symlink("a", root+"/etc/c")))
 	for _, name := range []string{"etc/z", "etc"} {
-		if err := os.Chtimes(filepath.Join(root, name), written, written); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(filepath.Join(root, name), written, written))
 	}
 	old := time.Unix(1_000_000_000, 500)
-	if err := os.Chtimes(root+"/tmp-is-a-file", old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(root+"/tmp-is-a-file", old, old))
 	return root
 }
 
@@ -57,13 +49,9 @@ func opened(t *testing.T, from io.Reader) (headers map[string]*tar.Header, conte
 		if err == io.EOF {
 			return headers, contents, order
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		headers[h.Name], contents[h.Name] = h, string(text)
 		order = append(order, h.Name)
 	}
@@ -72,16 +60,12 @@ func opened(t *testing.T, from io.Reader) (headers map[string]*tar.Header, conte
 func made(t *testing.T, roots ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.tar")
-	if err := run(append([]string{"-o", out, "-version", "1.2.0~rc1+a", "-level", "1"}, roots...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run(append([]string{"-o", out, "-version", "1.2.0~rc1+a", "-level", "1"}, roots...)))
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
 		t.Errorf("it leaves %v (%v)", left, err)
 	}
 	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 
@@ -99,9 +83,7 @@ func TestLayout(t *testing.T) {
 	_, files, _ := opened(t, strings.NewReader(made(t, "amd64="+small(t, time.Now()), "arm64="+small(t, time.Now()))))
 	decode := func(text string, into any) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), into))
 	}
 	blob := func(d descriptor) string {
 		t.Helper()
@@ -131,9 +113,7 @@ func TestLayout(t *testing.T) {
 		}
 		decode(blob(*m.Config), &c)
 		unzip, err := gzip.NewReader(strings.NewReader(blob(m.Layers[0])))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		layer, err := io.ReadAll(unzip)
 		sum := sha256.Sum256(layer)
 		if err != nil || !slices.Equal(c.RootFS.DiffIDs, []string{"sha256:" + hex.EncodeToString(sum[:])}) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/packaging/image/board"
 )
 
@@ -64,9 +65,7 @@ func newCard(t *testing.T) *card {
 func (c *card) put(file, text string) {
 	c.t.Helper()
 	at := filepath.Join(c.root, file)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o660)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o660)))
 }
 
 func (c *card) read(file string) (text string, mode fs.FileMode) {
@@ -78,9 +77,7 @@ func (c *card) read(file string) (text string, mode fs.FileMode) {
 		return "", 0
 	}
 	info, err := os.Stat(at)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, err)
 	return string(data), info.Mode().Perm()
 }
 
@@ -99,9 +96,7 @@ func (c *card) run(stdin, name string, args ...string) error {
 // boots boots the card with a preseed.
 func (c *card) boots(preseed string) error {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.boot, preseedFile), []byte(preseed), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, os.WriteFile(filepath.Join(c.boot, preseedFile), []byte(preseed), 0o600))
 	return boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot)
 }
 
@@ -113,9 +108,7 @@ func (c *card) has(file string) bool {
 // TestEverythingChosen is applied, and the file with the secrets is gone.
 func TestEverythingChosen(t *testing.T) {
 	c := newCard(t)
-	if err := c.boots(written); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.boots(written))
 	for file, want := range map[string]struct {
 		text string
 		mode fs.FileMode
@@ -153,9 +146,7 @@ func TestEverythingChosen(t *testing.T) {
 // TestNothingChosen changes nothing: ssh stays off, nobody has a password.
 func TestNothingChosen(t *testing.T) {
 	c := newCard(t)
-	if err := boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot))
 	if err := c.boots("config_version = \"1.0\"\n[future]\nkey = 7\n"); err != nil || c.has(preseedFile) {
 		t.Errorf("a file that chooses nothing: %v", err)
 	}
@@ -168,9 +159,7 @@ func TestNothingChosen(t *testing.T) {
 func TestAnOwnersName(t *testing.T) {
 	c := newCard(t)
 	c.put("etc/perch/perch.yaml", "name: desk\n")
-	if err := c.boots("[system]\nhostname = \"kitchen\"\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.boots("[system]\nhostname = \"kitchen\"\n"))
 	if text, _ := c.read("etc/perch/perch.yaml"); text != "name: desk\n" {
 		t.Errorf("the configuration is %s", text)
 	}

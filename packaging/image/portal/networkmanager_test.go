@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/packaging/image/board"
 )
 
@@ -131,9 +132,7 @@ func TestScan(t *testing.T) {
 // name.
 func TestTheAccessPoint(t *testing.T) {
 	n := newNmcli(t)
-	if err := n.raise(t.Context(), "Perch-1A2B"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.raise(t.Context(), "Perch-1A2B"))
 	asked := n.asked()
 	for _, want := range []string{"save\nno\n", "\nssid\nPerch-1A2B\n", "802-11-wireless.mode\nap\n", "ipv4.method\nshared\n", "autoconnect\nno\n",
 		"connection\nup\nuuid\n" + apUUID + "\n"} {
@@ -166,9 +165,7 @@ func (n *nmcli) files() (all []string) {
 func TestJoin(t *testing.T) {
 	home := board.Network{SSID: "Home", Key: "a good password"}
 	n := newNmcli(t)
-	if err := n.join(t.Context(), home); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.join(t.Context(), home))
 	first, asked := n.files(), n.asked()
 	if len(first) != 1 || !strings.HasPrefix(first[0], prefix("Home")) || strings.Contains(asked, "good password") ||
 		!strings.Contains(asked, "connection.autoconnect\nyes\n") {
@@ -203,9 +200,7 @@ func TestPowerFailed(t *testing.T) {
 		n.Join(board.Network{SSID: "Tried", Key: "12345678"}, prefix("Tried")+"01", "u1", false),
 		n.Join(board.Network{SSID: "Joined", Key: "12345678"}, prefix("Joined")+"02", "u2", true),
 		n.Join(board.Network{SSID: "Owners", Key: "12345678"}, "owners", "u3", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	n.clean(t.Context())
 	got := n.files()
 	if len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, prefix("Tried")) }) ||

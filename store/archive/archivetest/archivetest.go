@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/store"
 )
 
@@ -31,9 +32,7 @@ func Contents(t testing.TB, backup []byte) map[string][]byte {
 		if err == nil {
 			files[head.Name], err = io.ReadAll(r)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	var m struct {
 		Files []struct {
@@ -41,9 +40,7 @@ func Contents(t testing.TB, backup []byte) map[string][]byte {
 			Size         int64
 		}
 	}
-	if err := json.Unmarshal(files["manifest.json"], &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(files["manifest.json"], &m))
 	for _, f := range m.Files {
 		if got := files[f.Name]; int64(len(got)) != f.Size || fmt.Sprintf("%x", sha256.Sum256(got)) != f.SHA256 {
 			t.Errorf("%s is not what the manifest says", f.Name)
@@ -61,9 +58,7 @@ func Records(t testing.TB, database []byte, table string, migrations ...store.Mi
 	path := filepath.Join(t.TempDir(), "copy.db")
 	Write(t, path, database)
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	all := map[string]string{}
 	if _, err := store.Check(f, store.Options{Migrations: migrations}, func(in, key string, value []byte) error {
@@ -80,21 +75,15 @@ func Records(t testing.TB, database []byte, table string, migrations ...store.Mi
 // Write writes a file, and makes its directory.
 func Write(t testing.TB, path string, text []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o750))
+	must.Succeed(t, os.WriteFile(path, text, 0o600))
 }
 
 // Read reads a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
@@ -108,9 +97,7 @@ func Names(t testing.TB, dir string) (names []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))
 	})
