@@ -250,7 +250,7 @@ func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 	query, buf, fault := legacyQuery(host), make([]byte, maxPacket), ErrNoAnswer
 	for ctx.Err() == nil {
 		for _, l := range links {
-			packet{link: l, via: udpConn{udp, "udp4"}}.reply(query, nil)
+			conn{udp, "udp4"}.write(query, l, nil)
 		}
 		_ = udp.SetReadDeadline(time.Now().Add(time.Second))
 		for n, err := udp.Read(buf); err == nil; n, err = udp.Read(buf) {

@@ -85,10 +85,7 @@ func askOverIPv6(ctx context.Context, host string) error {
 	if err != nil {
 		return err
 	}
-	raw, err := new(dns.Msg).SetQuestion(dns.Fqdn(host), dns.TypeAAAA).Pack()
-	if err != nil {
-		return err
-	}
+	query := new(dns.Msg).SetQuestion(dns.Fqdn(host), dns.TypeAAAA)
 	udp, err := net.ListenUDP("udp6", nil)
 	if err != nil {
 		return err
@@ -96,9 +93,7 @@ func askOverIPv6(ctx context.Context, host string) error {
 	defer udp.Close()
 	buf := make([]byte, maxPacket)
 	for ctx.Err() == nil {
-		if err := (udpConn{udp, "udp6"}).write(raw, links[0].Index, nil); err != nil {
-			return err
-		}
+		conn{udp, "udp6"}.write(query, links[0], nil)
 		if err := udp.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 			return err
 		}

@@ -19,54 +19,29 @@ import (
 
 // wire is a network without a network: what one sends, all others receive.
 type wire struct {
-	mu    sync.Mutex
-	plugs []*plug
-	said  []*dns.Msg
+	mu      sync.Mutex
+	sockets []*socket
+	said    []*dns.Msg
 }
 
-// plug is a machine's connection to a wire.
-type plug struct {
-	wire *wire
-	ip   net.IP
-	in   chan datagram
-	done chan struct{}
-	once sync.Once
-}
-
-type datagram struct {
-	b    []byte
-	from net.IP
-}
-
-func (w *wire) plug(ip string) *plug {
-	p := &plug{wire: w, ip: net.ParseIP(ip), in: make(chan datagram, 100), done: make(chan struct{})}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.plugs = append(w.plugs, p)
-	return p
-}
-
-func (p *plug) Close() error { p.once.Do(func() { close(p.done) }); return nil }
-
-func (p *plug) read(buf []byte) (int, int, *net.UDPAddr, error) {
-	select {
-	case h := <-p.in:
-		return copy(buf, h.b), 1, &net.UDPAddr{IP: h.from, Port: port}, nil
-	case <-p.done:
-		return 0, 0, nil, net.ErrClosed
-	}
-}
-
-func (p *plug) write(b []byte, _ int, _ *net.UDPAddr) error {
-	p.wire.mu.Lock()
-	defer p.wire.mu.Unlock()
-	p.wire.said = append(p.wire.said, parse(b))
-	for _, other := range p.wire.plugs {
-		if other != p {
-			other.in <- datagram{slices.Clone(b), p.ip}
+func (w *wire) socket(ip string) *socket {
+	s := &socket{links: []link{newTestLink("eth0", ip)}, packets: make(chan packet, 100)}
+	from := &net.UDPAddr{IP: net.ParseIP(ip), Port: port}
+	s.send = func(msg *dns.Msg, _ link, _ *net.UDPAddr) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		b, _ := msg.Pack()
+		w.said = append(w.said, parse(b))
+		for _, other := range w.sockets {
+			if other != s {
+				other.packets <- packet{parse(b), from, other.links[0]}
+			}
 		}
 	}
-	return nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sockets = append(w.sockets, s)
+	return s
 }
 
 // machine is an announcer on a wire, and its socket.
@@ -81,8 +56,7 @@ func (w *wire) machine(t *testing.T, ip string) *machine {
 	m := &machine{}
 	m.Announcer = New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: slog.New(slog.NewTextHandler(&m.log, nil))})
 	m.poll = 1000 * time.Hour // the machine's real interfaces are none of this test
-	m.socket = newSocket([]link{newTestLink("eth0", ip)}, w.plug(ip))
-	t.Cleanup(m.socket.close)
+	m.socket = w.socket(ip)
 	return m
 }
 

@@ -125,7 +125,7 @@ func (a *Announcer) hold(ctx context.Context, s *socket, by string) error {
 		case by == BySystem:
 		case !p.msg.Response:
 			if msg, to := answer(p, name); msg != nil {
-				p.reply(msg, to)
+				s.send(msg, p.link, to)
 			}
 		case len(addressesFor(p.msg.Answer, name)) > 0 && judge(p, name, ownAddresses(s.links)).verdict == occupied:
 			return fmt.Errorf("%s: %w", name, errTaken)

@@ -22,31 +22,22 @@ const (
 	maxPacket = 9000 // bytes of the longest message (section 17)
 )
 
-// conn is a multicast socket of one address family.
-type conn interface {
-	// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
-	// what is not from the local link is ignored; a packet to the group cannot have passed a router.
-	read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error)
-	write(b []byte, ifIndex int, to *net.UDPAddr) error // to the group where to is nil
-	Close() error
-}
-
-// udpConn is a conn of the network "udp4" or "udp6".
-type udpConn struct {
+// conn is a multicast socket of the network "udp4" or "udp6".
+type conn struct {
 	*net.UDPConn
 	network string
 }
 
-func (c udpConn) group() *net.UDPAddr {
+func (c conn) group() *net.UDPAddr {
 	return &net.UDPAddr{IP: net.ParseIP(map[string]string{"udp4": "224.0.0.251", "udp6": "ff02::fb"}[c.network]), Port: port}
 }
 
-// open joins the group on the links, and fails where it can on none. Go binds a multicast address to the wildcard and
+// join joins the group on the links, and fails where it can on none. Go binds a multicast address to the wildcard and
 // shares the port, so the system's responder is not disturbed. RFC 6762 section 11: hop limit 255, which shows an old
 // receiver that no router was passed.
-func (c udpConn) open(links []link) (_ conn, err error) {
+func (c conn) join(links []link) (_ conn, err error) {
 	if c.UDPConn, err = net.ListenUDP(c.network, c.group()); err != nil {
-		return nil, err
+		return c, err
 	}
 	p4, p6 := ipv4.NewPacketConn(c), ipv6.NewPacketConn(c)
 	join := p4.JoinGroup
@@ -63,12 +54,14 @@ func (c udpConn) open(links []link) (_ conn, err error) {
 		}
 	}
 	if joined == 0 {
-		return nil, errors.Join(err, c.Close())
+		return c, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-func (c udpConn) read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error) {
+// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
+// what is not from the local link is ignored; a packet to the group cannot have passed a router.
+func (c conn) read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error) {
 	var cm4 ipv4.ControlMessage
 	var cm6 ipv6.ControlMessage
 	oob := make([]byte, 128)
@@ -80,13 +73,16 @@ func (c udpConn) read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error)
 	return n, ifIndex, from, err
 }
 
-func (c udpConn) write(b []byte, ifIndex int, to *net.UDPAddr) error {
-	control := (&ipv4.ControlMessage{IfIndex: ifIndex}).Marshal
+// write sends on a link, to the group where to is nil. What cannot be sent, as to an address of the other family, is lost
+// as any packet may be: the link may be on its way down, and the next look at the interfaces will show it.
+func (c conn) write(msg *dns.Msg, l link, to *net.UDPAddr) {
+	control := (&ipv4.ControlMessage{IfIndex: l.Index}).Marshal
 	if c.network == "udp6" {
-		control = (&ipv6.ControlMessage{IfIndex: ifIndex}).Marshal
+		control = (&ipv6.ControlMessage{IfIndex: l.Index}).Marshal
 	}
-	_, _, err := c.WriteMsgUDP(b, control(), cmp.Or(to, c.group()))
-	return err
+	if b, err := msg.Pack(); err == nil {
+		_, _, _ = c.WriteMsgUDP(b, control(), cmp.Or(to, c.group()))
+	}
 }
 
 // packet is a message that reached the mDNS group on one of our links.
@@ -94,45 +90,50 @@ type packet struct {
 	msg  *dns.Msg
 	from *net.UDPAddr
 	link link
-	via  conn
 }
 
 // legacy reports whether the querier is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
 func (p packet) legacy() bool { return p.from.Port != port }
 
-// reply sends to the group where to is nil. What cannot be sent is lost, as any packet may be: the link may be on its way
-// down, and the next look at the interfaces will show it.
-func (p packet) reply(msg *dns.Msg, to *net.UDPAddr) {
-	if b, err := msg.Pack(); err == nil {
-		_ = p.via.write(b, p.link.Index, to)
-	}
-}
-
-// socket receives and sends mDNS on some links. Its reader goroutines end with close, which waits for them.
+// socket receives and sends mDNS on some links.
 type socket struct {
 	links   []link
-	conns   []conn
 	packets chan packet
-	failed  chan error // a reader that gave up; there is one slot for each
-	readers sync.WaitGroup
+	failed  chan error                                  // a reader that gave up; there is room for all
+	send    func(msg *dns.Msg, l link, to *net.UDPAddr) // to the group where to is nil
+	close   func()                                      // ends the readers and waits for them
 }
 
 // listen joins the mDNS groups on the links, in both families where both are there.
 func listen(links []link) (*socket, error) {
-	c4, err4 := udpConn{network: "udp4"}.open(links)
-	c6, err6 := udpConn{network: "udp6"}.open(links)
-	if err4 != nil && err6 != nil {
-		return nil, fmt.Errorf("listen for multicast: %w", errors.Join(err4, err6))
+	s := &socket{links: links, packets: make(chan packet, 128), failed: make(chan error, 2)}
+	var conns []conn
+	var failed error
+	var readers sync.WaitGroup
+	for _, network := range [...]string{"udp4", "udp6"} {
+		c, err := conn{network: network}.join(links)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		conns = append(conns, c)
+		readers.Go(func() { s.failed <- fmt.Errorf("hear multicast: %w", s.read(c)) })
 	}
-	return newSocket(links, slices.DeleteFunc([]conn{c4, c6}, func(c conn) bool { return c == nil })...), nil
-}
-
-func newSocket(links []link, conns ...conn) *socket {
-	s := &socket{links: links, conns: conns, packets: make(chan packet, 128), failed: make(chan error, len(conns))}
-	for _, c := range conns {
-		s.readers.Go(func() { s.failed <- fmt.Errorf("hear multicast: %w", s.read(c)) })
+	if len(conns) == 0 {
+		return nil, fmt.Errorf("listen for multicast: %w", failed)
 	}
-	return s
+	s.send = func(msg *dns.Msg, l link, to *net.UDPAddr) {
+		for _, c := range conns {
+			c.write(msg, l, to)
+		}
+	}
+	s.close = func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		readers.Wait()
+	}
+	return s, nil
 }
 
 func (s *socket) read(c conn) error {
@@ -145,7 +146,7 @@ func (s *socket) read(c conn) error {
 		i, msg := slices.IndexFunc(s.links, func(l link) bool { return l.Index == ifIndex }), parse(buf[:n])
 		if i >= 0 && msg != nil {
 			select {
-			case s.packets <- packet{msg, from, s.links[i], c}:
+			case s.packets <- packet{msg, from, s.links[i]}:
 			default: // nobody hears
 			}
 		}
@@ -173,17 +174,8 @@ func (s *socket) hear(ctx context.Context, d time.Duration, receive func(packet)
 // multicast sends on every link the message made for it.
 func (s *socket) multicast(build func(link) *dns.Msg) {
 	for _, l := range s.links {
-		for _, c := range s.conns {
-			packet{link: l, via: c}.reply(build(l), nil)
-		}
+		s.send(build(l), l, nil)
 	}
-}
-
-func (s *socket) close() {
-	for _, c := range s.conns {
-		_ = c.Close()
-	}
-	s.readers.Wait()
 }
 
 // ErrNoMulticast is returned where no interface of the machine is up, has an address and carries multicast: nothing can
