@@ -55,6 +55,7 @@ func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				robots := ofFirmware{&registry{}, version}
 				k := newTalkOn(t, answer("Yes."), 1, func(*talk) {}, func(o *Options) { o.Robots = robots })
+				synctest.Wait() // the talk itself is served, before the server stops
 				listener := pipes{make(chan net.Conn), make(chan struct{})}
 				server := &http.Server{Handler: routesOf(t, k.server), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 				served := make(chan error, 1)
