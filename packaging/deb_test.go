@@ -94,6 +94,9 @@ func packages(t *testing.T, dir, version string, arches ...string) map[string]st
 }
 
 func TestPackages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packages take minutes to build and install, in make test-all")
+	}
 	needs(t, "mmdebstrap", "dpkg-deb", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc")
 	dir := t.TempDir()
 	made := newRoot(t)

@@ -63,6 +63,9 @@ func oursIn(answers []answer) (d time.Duration) {
 const motors = 103
 
 func TestOurVoiceNeverInterruptsUs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("conversations in rooms take minutes to compute, in make test-all")
+	}
 	rooms := []room{
 		{delay: 20 * time.Millisecond, reverb: 50 * time.Millisecond, stamps: queued, seed: 11},
 		{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, stamps: jumpy, seed: 12},
@@ -94,6 +97,9 @@ func TestOurVoiceNeverInterruptsUs(t *testing.T) {
 // TestTroubleOnTheWayNeverInterruptsUs has the robot run dry in the middle of
 // speech, and frames of its microphone get lost.
 func TestTroubleOnTheWayNeverInterruptsUs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("conversations in rooms take minutes to compute, in make test-all")
+	}
 	dry := []stall{{25, 131 * time.Millisecond}, {52, 37 * time.Millisecond}, {78, 271 * time.Millisecond}, {101, 517 * time.Millisecond}}
 	for i, c := range []struct {
 		name   string
@@ -161,6 +167,9 @@ func noticed(at, starts []time.Duration) (o over) {
 }
 
 func TestAPersonInterruptsUs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("conversations in rooms take minutes to compute, in make test-all")
+	}
 	rooms := []room{
 		{delay: 20 * time.Millisecond, reverb: 50 * time.Millisecond, gain: -10, noise: motors, seed: 31},
 		{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: motors, stamps: jumpy, seed: 32},

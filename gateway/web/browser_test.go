@@ -42,7 +42,7 @@ func need(t testing.TB, here bool, why string) {
 func startChromium(t testing.TB, flags ...chromedp.ExecAllocatorOption) *chromium {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("make quick starts no browser; make test does")
+		t.Skip("the browser runs for minutes, in make test-all")
 	}
 	path, err := exec.LookPath("chromium")
 	need(t, err == nil, "chromium is not installed: make deps installs it")

@@ -99,6 +99,9 @@ func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 // was acknowledged is there each time, nothing is there by halves, and nothing is left
 // behind.
 func TestPowerCuts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many starts take minutes, in make test-all")
+	}
 	t.Parallel()
 	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
