@@ -18,9 +18,6 @@ import (
 // the version go.mod names: three conversations at once, of which one allows
 // what it is asked, one does not, and one is interrupted.
 func TestARealAgent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the example agent takes its time")
-	}
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "example-agent")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput(); err != nil {

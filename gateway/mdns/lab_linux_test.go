@@ -46,9 +46,6 @@ var labs atomic.Int32 // numbers the namespaces of parallel tests
 // those a test adds.
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs seconds of real multicast")
-	}
 	t.Parallel()
 	id := fmt.Sprintf("perch-%d-%d", os.Getpid(), labs.Add(1))
 	l := &lab{t, id + "-server", id + "-client"}

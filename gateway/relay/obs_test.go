@@ -237,9 +237,6 @@ func TestOBSThatIsBusy(t *testing.T) {
 // TestWhatIsNotOBS is said to be something else.
 func TestWhatIsNotOBS(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for five seconds")
-	}
 	garbage := func() any { return "good day" }
 	f := greetingFake(t, "", garbage, func([]byte) []any { return []any{1, "x"} })
 	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address})

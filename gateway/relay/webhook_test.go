@@ -180,9 +180,6 @@ func TestWebhookAnswers(t *testing.T) {
 // TestWebhookThatHangs costs its own calls their time, and nothing else.
 func TestWebhookThatHangs(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits for four seconds")
-	}
 	hang := make(chan struct{})
 	var asked atomic.Int32
 	r := newReceiver(t, func(string) int {

@@ -105,9 +105,6 @@ type Appliance struct {
 // Start runs an appliance until the test ends.
 func Start(t *testing.T, c config.Config, data string, change ...func(*appliance.Options)) *Appliance {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make quick starts no whole appliance; make test does")
-	}
 	h, o := &Appliance{T: t, Logged: &waittest.Buffer{}}, Options(data)
 	o.Logs = appliance.NewLogs()
 	o.Log = slog.New(o.Logs.Beside(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))

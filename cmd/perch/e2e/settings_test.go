@@ -51,9 +51,6 @@ func refused(t *testing.T, err error) (status int, body struct {
 // configured runs the program with a configuration file.
 func configured(t *testing.T, text string, env ...string) (p *process, path string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("make quick starts no whole appliance; make test does")
-	}
 	path = appliancetest.Written(t, text)
 	p = begin(t, perchBinary(t), t.TempDir(), []string{"--config", path}, append([]string{"PERCH_MQTT_BROKER=none"}, env...)...)
 	p.up()
