@@ -5,9 +5,10 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 BUILT   := $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
 
-# What is left out of libraries, everywhere alike; see docs/dependencies.md. make deps
-# has the headers that go build and go test need without the tags.
-export GOFLAGS := -tags=$(shell cat packaging/tags)
+# What is left out of libraries; see docs/dependencies.md. make deps has the headers that go
+# build and go test need without the tags. Programs, tests, checks and packages are compiled
+# with the same flags, so that they share what is compiled.
+export GOFLAGS := -trimpath -tags=$(shell cat packaging/tags)
 export CGO_ENABLED := 1
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -21,7 +22,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build run demo test quick check fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build run demo test test-all check fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -33,8 +34,7 @@ deps: ## installs the Debian packages that building, running and testing need
 page: deps ## bundles the page for browsers, where its sources have changed
 	@gateway/web/bundle.sh
 
-# go list fetches modules without a line for each; where it cannot, go build says why. Folders'
-# names are left in, as make check and go test leave them: so each package is compiled once.
+# go list fetches modules without a line for each; where it cannot, go build says why.
 build: page ## builds bin/perch and bin/perch-tools
 	@echo "building bin/perch and bin/perch-tools; the first time takes some minutes"
 	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
@@ -47,32 +47,34 @@ run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
-# The slowest packages begin first. They mostly wait, for somebody to have spoken
-# or for a machine to boot, so that two run at once, each four talks. make check has vetted them.
-test: page ## runs every test, under the race detector; prints the ten slowest
+test: page ## runs every test that takes no minute; prints the ten slowest
+	@packaging/deps.sh app
+	go build ./...
+	packaging/test.py -short -vet=off -p 4 -shuffle=on -timeout 10m $(PACKAGES)
+
+# The slowest packages begin first. Many of their tests wait, for somebody to have spoken or
+# for a program to start. make check has vetted them.
+PACKAGES := ./cmd/perch/... ./packaging ./gateway/web ./gateway/... ./...
+
+# These compute for minutes on one goroutine, and several times as long under the race detector.
+LONG := TestWhatIsUnderstood|TestAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs
+
+test-all: page ## runs every test: under the race detector, and what computes for minutes without it
 	@packaging/deps.sh deb browser app release
+	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
 	go build -race ./...
-	packaging/test.py -race -vet=off -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^TestWhatIsUnderstood$$' \
-		./cmd/perch/e2e ./packaging ./cmd/perch/appliance ./voice/sphinx ./gateway/web ./voice ./gateway/robot ./cmd/perch/config ./...
-	packaging/test.py -race -vet=off -timeout 20m -v -run '^TestWhatIsUnderstood$$' ./cmd/perch/appliance
+	packaging/test.py -race -vet=off -p 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
 
-# These compute for minutes, and are left to make test.
-LONG := TestWhatIsUnderstood|TestFigures|TestAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
-
-quick: ## runs most tests, without the race detector, for daily work
-	packaging/test.py -short -p 2 -parallel 4 -skip '^($(LONG))$$' ./cmd/perch/e2e $$(go list ./... | grep -v '/packaging$$\|/cmd/perch/e2e$$')
-
-# With the race detector, so that make test has all packages compiled.
 check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
-	go vet -race ./...
+	go vet ./...
 	GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
-	GOFLAGS='$(GOFLAGS) -race' bin/staticcheck ./...
+	bin/staticcheck ./...
 	go mod tidy -diff
 	packaging/methods.sh
 	packaging/docs.py
 	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
-	GOFLAGS= go build ./voice
+	GOFLAGS=-trimpath go build ./voice
 
 fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"
