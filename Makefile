@@ -47,23 +47,23 @@ run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the
 demo: build ## starts the appliance and lets a simulated robot talk with it
 	@firmware-tools/demo.sh
 
-test: page ## runs every test that takes no minute; prints the ten slowest
-	@packaging/deps.sh app
-	go build ./...
-	packaging/test.py -short -vet=off -p 4 -shuffle=on -timeout 10m $(PACKAGES)
-
-# The slowest packages begin first. Many of their tests wait, for somebody to have spoken or
-# for a program to start. make check has vetted them.
+# The slowest packages begin first. Many of their tests wait, for somebody to have spoken or for
+# a program to start, so that more packages run at once than there are processors.
 PACKAGES := ./cmd/perch/... ./packaging ./gateway/web ./gateway/... ./...
 
-# These compute for minutes on one goroutine, and several times as long under the race detector.
-LONG := TestWhatIsUnderstood|TestAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs
+test: page ## runs every test that takes no minute; prints those it skips and the ten slowest
+	@packaging/deps.sh app
+	go build ./...
+	packaging/test.py -short -vet=off -p 4 -parallel 4 -shuffle=on -timeout 10m $(PACKAGES)
 
-test-all: page ## runs every test: under the race detector, and what computes for minutes without it
+# These compute on one goroutine each, several times as long under the race detector.
+LONG := TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
+
+test-all: page ## runs every test, under the race detector but for those that compute for minutes
 	@packaging/deps.sh deb browser app release
-	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 	go build -race ./...
-	packaging/test.py -race -vet=off -p 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
+	packaging/test.py -race -vet=off -p 3 -parallel 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
 
 check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }

@@ -75,9 +75,9 @@ func alternatives(g Grammar, rule string) []string {
 // answered counts what became of one kind of utterance.
 type answered struct{ all, yes, no int }
 
-// TestAnswers speaks answers and what is none, in flite's voices and in those
+// TestSpokenAnswers speaks answers and what is none, in flite's voices and in those
 // of espeak, one of which has not the accent that the model knows.
-func TestAnswers(t *testing.T) {
+func TestSpokenAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("recognition takes minutes, in make test-all")
 	}
