@@ -94,7 +94,7 @@ func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 	return reply.Choices[0].Message.Content, nil
 }
 
-// TestPowerCuts kills the program a hundred times, or PERCH_KILLS, while robots and
+// TestPowerCuts kills the program sixty times, or PERCH_KILLS, while robots and
 // people have it write, on one data directory, so that damage would add up. Whatever
 // was acknowledged is there each time, nothing is there by halves, and nothing is left
 // behind.
@@ -109,7 +109,7 @@ func TestPowerCuts(t *testing.T) {
 	o := &outage{t: t, data: t.TempDir()}
 	chores := []*chore{o.facts(), o.timers(), o.adoption(), o.strangers(), o.firmware(), o.rollouts(), o.assets(), o.acknowledgements(),
 		o.notices("notifications", "/api/v1/notifications", "n"), o.notices("notifications of skins", "/v1/vtuber/notifications", "s")}
-	cuts := int(storetest.Number(t, "PERCH_KILLS", 100))
+	cuts := int(storetest.Number(t, "PERCH_KILLS", 60))
 	ends, longest, token := 0, time.Duration(0), ""
 	for cut := range cuts {
 		began := time.Now()
