@@ -56,7 +56,7 @@ test: page ## runs every test that takes no minute; prints those it skips and th
 	go build ./...
 	packaging/test.py -short -vet=off -p 4 -parallel 4 -shuffle=on -timeout 10m $(PACKAGES)
 
-# These compute on one goroutine each, several times as long under the race detector.
+# These do nothing but compute, several times as long under the race detector.
 LONG := TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
 
 test-all: page ## runs every test, under the race detector but for those that compute for minutes
