@@ -20,7 +20,7 @@ if [ ! ui/node_modules/.package-lock.json -nt ui/package-lock.json ]; then
 	touch ui/node_modules/.package-lock.json
 fi
 rm -rf dist/assets dist/files.json
-build() { (cd ui && GOFLAGS='' go run $esbuild "$@" --bundle --format=esm --target=es2022 --minify --charset=utf8 --legal-comments=linked --log-level=warning); }
+build() { (cd ui && GOFLAGS=-trimpath go run $esbuild "$@" --bundle --format=esm --target=es2022 --minify --charset=utf8 --legal-comments=linked --log-level=warning); }
 # What loads later is in files of its own. Names change with what is in a file, so
 # that a browser may keep it for ever. The sound's library asks for node:module where
 # it runs in Node only.
