@@ -1,0 +1,47 @@
+package homeassistant
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestDiscoveryIsAsItWas compares all that is announced of a robot with every tool and
+// sense, of the appliance and of an agent with testdata/discovery.json. A change of that file
+// changes entities in households. PERCH_GOLDEN=rewrite writes it.
+func TestDiscoveryIsAsItWas(t *testing.T) {
+	const file = "testdata/discovery.json"
+	n, card := discoveryNames(), stackChan()
+	card.Version, card.Senses = "1.2.3", map[string]bool{}
+	for _, s := range append(sensed(), slices.Collect(maps.Keys(newSenses()))...) {
+		card.Senses[s] = true
+	}
+	robot, _ := n.robotDiscovery(card, []string{"sensor/gone", "switch/led"})
+	bridge, _ := n.bridgeDiscovery("1.2.3", "http://perch.local:8003/", nil)
+	agent, _ := n.agentDiscovery("coding-1", "1.2.3", nil)
+	var got bytes.Buffer
+	for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(card.ID)) {
+		got.WriteString(m.topic + "\n")
+		if len(m.payload) > 0 {
+			if err := json.Indent(&got, m.payload, "", " "); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got.WriteString("\n")
+	}
+	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("announced is now\n%s", got.Bytes())
+	}
+}
